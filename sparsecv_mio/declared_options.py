@@ -202,7 +202,11 @@ OPTIONS = {
         # units and effort
         Option("loss", str, Loss.SQUARED, "",
                "What is fitted: squared for a target of numbers, logistic for one of two classes (0 and 1, no and yes, "
-               "any two words), whose CV error is the mean log loss of held-out rows.", Loss),
+               "any two words), whose CV error is the mean log loss of held-out rows, poisson for counts (whole "
+               "numbers from 0 on) with log link, whose CV error is the mean half deviance of held-out rows.", Loss),
+        Option("exposure", str, None, "COLUMN",
+               "With --loss poisson: how long, or of how many, each row was counted, numbers above 0; the model is of "
+               "the rate. [1 for each row]"),
         Option("positive", str, None, "WORD",
                "With --loss logistic: the class whose probability is predicted. [the larger number, the later word]"),
         Option("class_weight", str, None, "balanced",
@@ -295,7 +299,7 @@ LASTING = defaults("time_limit")
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
-LOSSES = defaults("loss", "positive", "class_weight")
+LOSSES = defaults("loss", "positive", "class_weight", "exposure")
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine"
 )  # fmt: skip
@@ -305,7 +309,7 @@ STORING = defaults("checkpoint", "resume", "trace")
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too
     MOST_USED: ("target", "loss", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
-    "Data": (*TABLE, "id", "weights"),
+    "Data": (*TABLE, "id", "weights", "exposure"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
     "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
     "What is asked": (
@@ -329,7 +333,7 @@ PANELS |= {  # each in one
 }  # fmt: skip
 IN_PLANS = (  # options of commands that are settings of a plan; a task has one thread
     *("folds", "seed", "gamma", "tau"),
-    *(name for name in UNITS | SEARCHING | ACCELERATING | FORCING if name != "threads"),
+    *(name for name in UNITS | SEARCHING | ACCELERATING | FORCING if name not in ("threads", "exposure")),
 )
 
 

@@ -23,10 +23,11 @@ class Intercept(StrEnum):
 
 
 class Loss(StrEnum):
-    """What a fit minimises over its rows, beside the penalty: squares of residuals, or the log loss of two classes."""
+    """What a fit minimises over its rows: squares of residuals, log losses of two classes, half deviances of counts."""
 
     SQUARED = "squared"
     LOGISTIC = "logistic"
+    POISSON = "poisson"
 
 
 class LossWords(NamedTuple):
@@ -40,6 +41,7 @@ class LossWords(NamedTuple):
 LOSS_WORDS = {
     Loss.SQUARED: LossWords("mean squared error", "squared errors", "||y - Xb||^2"),
     Loss.LOGISTIC: LossWords("mean log loss", "log losses", "sum of log losses"),
+    Loss.POISSON: LossWords("mean half deviance", "half deviances", "sum of half deviances"),
 }
 
 

@@ -16,7 +16,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import check_whole
-from sparsecv_mio.errors import BackendFailed, BackendUnavailable
+from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome
@@ -156,6 +156,8 @@ def cells_of(
         For a word that is unknown or a number out of range.
     """
     grid = Grid.of(gammas, taus, dataset.p)
+    if loss is Loss.POISSON:
+        raise BadInput("compare: goes with loss squared or logistic, not poisson")
     if loss is Loss.LOGISTIC:
         yield from _cells_of_classes(name, standardize(dataset, scale, intercept, loss=loss), folds, grid)
         return

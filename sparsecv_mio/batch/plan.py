@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 OURS = "sparsecv"  # name of our estimator
 _OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
-OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name != "threads")  # a task has one thread
+OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name not in ("threads", "exposure"))  # one thread, no counts
 BOTH = "both"  # word of `one_se`: the model of either rule
 TRAINING = "training"
 REFITS = ("all", TRAINING)
@@ -470,6 +470,8 @@ def _task(source: DataSource, given: Mapping[str, Any]) -> Task:
 
 
 def _is_logistic(given: Mapping[str, Any]) -> bool:
+    if str(given.get("loss", "")).lower() == Loss.POISSON and given.get("estimator") not in ORACLES:
+        raise BadInput("loss poisson: is not there for plans: run `sparsecv solve` or `path`")
     return str(given.get("loss", "")).lower() == Loss.LOGISTIC
 
 

@@ -133,12 +133,11 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.recomputed("r_squared")
-        targets = dataset.y, plan.all_scored
-        if record.request.loss == Loss.LOGISTIC:
-            null = null_loss(*targets, dataset.row_weights)
-            share = 1.0 - record.cv_error / null if null > 0.0 else 0.0
+        if record.loss is Loss.SQUARED:
+            share = r_squared(dataset.y, plan.all_scored, record.cv_error, dataset.row_weights)
         else:
-            share = r_squared(*targets, record.cv_error, dataset.row_weights)
+            null = null_loss(dataset, record.loss, plan.all_scored)
+            share = 1.0 - record.cv_error / null if null > 0.0 else 0.0
         checks.that(same(said, share, 1.0), "r_squared", f"is {said!r}, cv_error gives {share!r}")
     if record.mae is not None:
         _mae(checks, record.mae, record.chosen_folds.error, plan)
@@ -188,7 +187,7 @@ def _words(checks: Checks, request: SearchRequest) -> None:
     """Check words that were asked with, as far as a record has them: older ones have None."""
     of_classes = request.loss == Loss.LOGISTIC
     checks.that(request.loss is None or request.loss in set(Loss), "request.loss", _none_of(Loss))
-    models = {Model.PAIR} if of_classes else set(Model)
+    models = {Model.PAIR} if of_classes or request.loss == Loss.POISSON else set(Model)
     checks.that(request.model is None or request.model in models, "request.model", _none_of(models))
     checks.that(of_classes or request.positive is None, "request.positive", "is given though nothing has two classes")
     checks.that(set(request.oracles or ()) <= set(Oracle), "request.oracles", _none_of(Oracle))

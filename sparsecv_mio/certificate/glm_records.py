@@ -39,6 +39,7 @@ from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import standard_error, varying_columns
 from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Loss
 
 F_RTOL = 1e-10  # of an objective: closer ones are tied
 CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
@@ -49,6 +50,8 @@ MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
 SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
 Support = tuple[int, ...]
+StoredWithLoss = Record | PathRecord | FitRecord
+LOSS_OF_ROWS = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,7 @@ class GlmDesign:
 
     def __init__(self, record: Record | PathRecord | FitRecord | NearRecord | CommonRecord, dataset: Dataset) -> None:
         self.dataset, self.scale, self.intercept = dataset, record.data.scale, record.data.intercept
+        self.loss = record.loss
         if isinstance(record, FitRecord):
             restrictions = None if record.side is None else record.side.restrictions
         else:
@@ -88,19 +92,14 @@ class GlmDesign:
     def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> GlmModel:
         """Fit a support, of columns of the data, on some rows."""
         self.fits += 1
-        data = self.dataset
-        return glm_objective.fit(
-            data.X, data.y, support, gamma, scale=self.scale, intercept=self.intercept, rows=rows,
-            weights=data.row_weights,
-        )  # fmt: skip
+        return glm_objective.fit_of_data(
+            self.dataset, self.loss, support, gamma, scale=self.scale, intercept=self.intercept, rows=rows
+        )
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""
-        data, X = self.dataset, self.dataset.X[rows]
-        weights = None if data.row_weights is None else data.row_weights[rows]
-        doubt = model.doubt(X) if weights is None else weights * model.doubt(X)
-        loss = float(model.losses(X, data.y[rows], weights).sum())
-        return loss, H_RTOL * loss + float(doubt.sum()) + TINY
+        loss, doubt = model.held_out(self.dataset, rows)
+        return loss, H_RTOL * loss + doubt + TINY
 
     def rounding(self, model: GlmModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
@@ -176,12 +175,12 @@ def check_classes(
     """
     check_claims(checks, record, dataset, plan)
     design = GlmDesign(record, dataset)
-    if not check_names(checks, record.classes, dataset, plan.all_scored):
+    if not check_target(checks, record, dataset, plan.all_scored):
         return False
     named = record.request.positive
     right = named is None or record.classes is None or _same_class(named, record.classes.positive)
     checks.that(right, "request.positive", "is not the positive class")
-    checks.part("the positive class")
+    checks.part("the positive class" if record.classes is not None else "the loss")
     pairs: list[tuple[optimality.ReportedPair, list[Support]]] = []
     for pair in optimality.reported_pairs(record):
         placed = supports_of(pair)
@@ -210,6 +209,17 @@ def _say_read(checks: Checks, record: Record) -> None:
         checks.leaves("within that it is read", name)
 
 
+def check_target(checks: Checks, record: StoredWithLoss, dataset: Dataset, rows: IntArray) -> bool:
+    """Check what a record says of its target: the names of two classes, the loss of the best constant in some rows."""
+    if record.loss is not Loss.POISSON:
+        return check_names(checks, record.classes, dataset, rows)
+    assert record.counts is not None
+    checks.equal("counts.certified", record.counts.certified, "half_deviance")
+    null = glm_objective.null_loss(dataset, Loss.POISSON, rows)
+    checks.close("counts.null_error", record.counts.null_error, null, 1e-10 * (1.0 + null))
+    return checks.part("the half deviance of the mean rate")
+
+
 def check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows: IntArray) -> bool:
     """Check the names of both classes, and the log loss of their frequencies in some rows."""
     if not checks.that(classes is not None, "classes", "is null though the loss is logistic") or classes is None:
@@ -217,7 +227,7 @@ def check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows:
     checks.equal("classes.certified", classes.certified, "log_loss")
     for name, class_name in zip(("negative", "positive"), dataset.classes or (None, None), strict=True):
         checks.equal(f"classes.{name}", getattr(classes, name), class_name)
-    null = glm_objective.null_loss(dataset.y, rows, dataset.row_weights)
+    null = glm_objective.null_loss(dataset, Loss.LOGISTIC, rows)
     checks.close("classes.null_error", classes.null_error, null, 1e-12)
     return checks.part("the classes, and the log loss of their frequencies")
 
@@ -242,9 +252,10 @@ def _errors(
         losses.append(loss)
         checks.close(f"{pair.name}[{fold}].error", float(pair.folds.error[fold]), loss, room)
         rows.append(scored)
-        chance.append(probabilities(model.predictors(design.dataset.X[scored])))
+        if record.classes is not None:
+            chance.append(probabilities(model.predictors(design.dataset.X[scored])))
     checks.recomputed(f"{pair.name}[].fold", f"{pair.name}[].error")
-    checks.part(f"held-out log loss of every fold{pair.words}")
+    checks.part(f"held-out {LOSS_OF_ROWS[record.loss]} of every fold{pair.words}")
     mean, own = sum(losses) / total, row_of(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         mean = min(max(mean, own.lower), own.upper)
@@ -389,7 +400,7 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
     every = all(row.proved for row in record.path)
     checks.that(every == (record.status == "proved"), "status", f"is {record.status}, the rows say otherwise")
     checks.part("the requested grid, status")
-    check_names(checks, record.classes, dataset, np.arange(dataset.n))
+    check_target(checks, record, dataset, np.arange(dataset.n))
     supports = []
     for i, row in enumerate(record.path):
         checks.tell(i, len(record.path))
@@ -423,7 +434,7 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
         The rounding of the objective, and the objective of no column, the scale of a solver's tolerances; None where
         the record is not complete enough.
     """
-    if not check_names(checks, record.classes, dataset, np.arange(dataset.n)):
+    if not check_target(checks, record, dataset, np.arange(dataset.n)):
         return None
     design, side = GlmDesign(record, dataset), record.side
     # a solver's allowance is beside its gap, and its status is checked with both

@@ -27,6 +27,7 @@ from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.version import __version__
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -385,7 +386,8 @@ class DataInfo:
     `weights`: the column that says how much each row counts; `class_weight`, `balanced`, lets both classes weigh the
     same besides. `n` and `fingerprint` are of the rows that do,
     `total_weight` is theirs; null beside a column in records from before it, of rows repeated as often as they count.
-    `reading`: how the file was read, null where it is a plain table of numbers.
+    `reading`: how the file was read, null where it is a plain table of numbers. `exposure`: the column of exposures of
+    counts.
     """
 
     n: Count
@@ -399,6 +401,7 @@ class DataInfo:
     total_weight: Number | None = None
     reading: ReadingInfo | None = None
     class_weight: Literal["balanced"] | None = None
+    exposure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -509,6 +512,13 @@ class JsonRecord:
     """A record as JSON text and as a file; `schema_name` is what its field `schema` must hold."""
 
     schema_name: ClassVar[str]
+
+    @property
+    def loss(self) -> Loss:
+        """The loss that is fitted: of two classes, of counts, or of squares."""
+        if getattr(self, "classes", None) is not None:
+            return Loss.LOGISTIC
+        return Loss.SQUARED if getattr(self, "counts", None) is None else Loss.POISSON
 
     def pieces(self) -> Iterator[str]:
         """Yield the text of `to_json` in pieces: a record of millions of folds is never one string in memory."""

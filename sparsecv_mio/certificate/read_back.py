@@ -11,6 +11,7 @@ from typing import Any
 
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, schema_of
 from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
+from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import make_folds
@@ -151,9 +152,13 @@ def read_again(
 def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
     """Return the data of a record of two classes with its target as 0 and 1, weighed by class where the record is.
 
+    Those of a record of counts have their exposures.
+
     Those of other records are returned as they are.
     """
     classes = getattr(record, "classes", None)
+    if getattr(record, "counts", None) is not None:
+        return as_counts(dataset, record.data.exposure)
     if classes is None:
         return dataset
     return with_class_weight(of_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)

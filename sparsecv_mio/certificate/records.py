@@ -21,7 +21,7 @@ from sparsecv_mio.data.cure import KEPT, Made, frame_alike
 from sparsecv_mio.digits import ends_of, plural, several, share, shown
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL
-from sparsecv_mio.words import Missing
+from sparsecv_mio.words import LOSS_WORDS, Loss, Missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,8 +61,9 @@ class LinearModel:
         Returns
         -------
         (n,) array
-            In units of the target, with logistic loss the probability of the positive class; one for each row of `X`
-            in its order, as scikit-learn has it: with the index of a frame,
+            In units of the target, with logistic loss the probability of the positive class, of counts their expected
+            value, for which `X` needs the column of exposures too where the model has one; one for each row of `X` in
+            its order, as scikit-learn has it: with the index of a frame,
             `pd.Series(record.predict(frame), frame.index)`. NaN for rows of a frame with an empty cell, where such rows
             were left out of the fit.
 
@@ -73,9 +74,15 @@ class LinearModel:
         """
         model = self.predictor
         wanted = list(model.coefficients)
-        numbers = columns_named(self.data, X, wanted)
-        predictions = numbers @ np.array([model.coefficients[name] for name in wanted]) + model.intercept
-        return probabilities(predictions) if getattr(self, "classes", None) is not None else predictions
+        exposure = self.data.exposure
+        numbers = columns_named(self.data, X, wanted if exposure is None else [*wanted, exposure])
+        predictions = numbers[:, : len(wanted)] @ np.array([model.coefficients[name] for name in wanted])
+        predictions += model.intercept
+        if getattr(self, "classes", None) is not None:
+            return probabilities(predictions)
+        if getattr(self, "counts", None) is None:
+            return predictions
+        return np.asarray(np.exp(predictions) * (1.0 if exposure is None else numbers[:, -1]))
 
 
 def probabilities(predictors: FloatArray) -> FloatArray:
@@ -119,6 +126,8 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
     BadInput
         As `predict`.
     """
+    if data.exposure in wanted:
+        return _with_exposures(data, X, wanted)
     if isinstance(X, str | Path):
         new = made_by("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
         whole = np.full((new.data.n + new.left_out, len(wanted)), np.nan)
@@ -135,6 +144,26 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
     whole = np.full((len(X), len(wanted)), np.nan)
     whole[rows.aux[KEPT]] = numbers
     return whole
+
+
+def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+    """Return the wanted columns, of which the last one is that of exposures."""
+    exposure, columns = wanted[-1], wanted[:-1]
+    if isinstance(X, str | Path):
+        new = made_by("read_rows")(
+            X, tuple(columns) or data.names, "", parts.applied_reading(data.reading), None, (exposure,)
+        )  # fmt: skip
+        X = new.data
+    held = getattr(X, "row_exposure", None)
+    if held is None and isinstance(X, HasRows) and exposure in X.aux:
+        held = np.asarray(X.aux[exposure], dtype=np.float64)
+    if held is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
+        held = X[exposure].to_numpy(dtype=np.float64)
+    if held is None:
+        raise BadInput(f"the model needs the column {exposure!r} of exposures: give a file or a frame that has it")
+    if not np.all((held > 0.0) & np.isfinite(held)):
+        raise BadInput(f"exposure: column {exposure!r} must hold numbers above 0 only")
+    return np.column_stack([columns_named(data, X, columns), held])
 
 
 def _columns_chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
@@ -191,6 +220,41 @@ def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = No
     mse = float(np.average(error**2, weights=weights))
     explained = 1.0 - mse / spread if spread > 0.0 else float("nan")
     return FitQuality(float(np.sqrt(mse)), float(np.average(np.abs(error), weights=weights)), explained)
+
+
+@dataclass(frozen=True)
+class CountQuality:
+    """How good expected counts are: half the deviance per row, mean absolute error, share of the deviance explained."""
+
+    half_deviance: float
+    mae: float
+    explained: float
+
+
+def count_quality(y: ArrayLike, expected: ArrayLike, exposure: FloatArray | None = None) -> CountQuality:
+    """Compare expected counts with what came true.
+
+    Parameters
+    ----------
+    y, expected : (n,) array_like
+    exposure : (n,) array, optional
+        1 by default.
+
+    Examples
+    --------
+    >>> found = count_quality([0.0, 2.0], [1.0, 1.0])
+    >>> round(found.half_deviance, 4), found.mae, found.explained
+    (0.6931, 1.0, 0.0)
+    """
+    truth, means = np.asarray(y, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    e = np.ones(len(truth)) if exposure is None else exposure
+
+    def half_deviance(mu: FloatArray) -> float:
+        log = np.log(np.where(truth > 0.0, truth / np.maximum(mu, np.finfo(float).tiny), 1.0))
+        return float(np.mean(np.maximum(mu - truth + truth * log, 0.0)))
+
+    own, null = half_deviance(means), half_deviance(e * (truth.sum() / e.sum()))
+    return CountQuality(own, float(np.mean(np.abs(truth - means))), 1.0 - own / null if null > 0.0 else float("nan"))
 
 
 @dataclass(frozen=True)
@@ -268,6 +332,17 @@ class Classes:
     auc: parts.Number | None = None
     brier: parts.Number | None = None
     certified: Literal["log_loss"] = "log_loss"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Of a target of counts: `null_error`, half the deviance per row of the mean rate alone.
+
+    Half the deviance, `exp(m) - y m` less its least value, is what is `certified`.
+    """
+
+    null_error: parts.Number
+    certified: Literal["half_deviance"] = "half_deviance"
 
 
 @dataclass(frozen=True)
@@ -659,6 +734,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     training_gap: parts.Number | None = None
     loosest: Loosest | None = None
     classes: Classes | None = None
+    counts: Counts | None = None
 
     @property
     def predictor(self) -> Record | PathRow:
@@ -718,7 +794,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         nested = "" if self.nested is None else f", nested CV error {shown(self.nested.error)}"
         averaged = self.average
         model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
-        return f"{pair_in_words(self, 'CV error' if self.classes is None else 'mean log loss')}{nested}{model}"
+        error = "CV error" if self.loss is Loss.SQUARED else LOSS_WORDS[self.loss].cv_error
+        return f"{pair_in_words(self, error)}{nested}{model}"
 
     @property
     def rule(self) -> str:
@@ -753,6 +830,10 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         mark = "~" if self.estimate else ""
         if self.classes is not None:
             return class_words(self.classes, mark)
+        if self.counts is not None:
+            known = "?" if self.r_squared is None else f"{mark}{share(self.r_squared)}"
+            null = shown(self.counts.null_error)
+            return f"share of the deviance explained {known}, half deviance of the mean rate {null}"
         root = f"{mark}{shown(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{shown(self.mae)}, "
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")
@@ -795,6 +876,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             f"{self.status}: {self._answer()}",
             f"on held-out rows{'' if self.average is None else ', the pair'}: {self.accuracy_line()}",
             *([] if self.classes is None else [self._of_classes(self.classes)]),
+            *([] if self.counts is None else ["certified is the half deviance; predicted is the expected count"]),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
             *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
@@ -894,6 +976,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
     versions: Mapping[str, str]
     surface: Surface | None = None
     classes: Classes | None = None
+    counts: Counts | None = None
 
     def __repr__(self) -> str:
         taus, gammas = self.request.taus, self.request.gammas
@@ -909,7 +992,7 @@ class PathRecord(parts.JsonRecord, DrawnModel):
         """
         frame = parts.frame_of(self.path)
         if data is not None:
-            fits = made_by("criteria")(self.path, data, self.data.intercept != "none", self.classes)
+            fits = made_by("criteria")(self.path, data, self.data.intercept != "none", self)
             frame[list(fits[0]._fields)] = fits
         return frame
 
@@ -957,6 +1040,7 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     side: parts.Side | None = None
     solver_option: tuple[str, ...] | None = None
     classes: Classes | None = None
+    counts: Counts | None = None
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={shown(self.gamma)}", ends_of(self.lower, self.upper)

@@ -298,10 +298,9 @@ class LogLossesOfModels(LossesOfModels):
         return self._losses(columns, gamma, train)
 
     def _losses(self, columns: tuple[int, ...], gamma: float, train: IntArray | None) -> FloatArray:
-        data, model = self.dataset, self.classes.fit(columns, gamma, train)
-        doubt = model.doubt(data.X)
-        self.doubt = max(self.doubt, float((doubt if data.row_weights is None else data.row_weights * doubt).sum()))
-        return model.losses(data.X, data.y, data.row_weights)
+        losses, doubt = self.classes.fit(columns, gamma, train).of_rows(self.dataset, slice(0, self.dataset.n))
+        self.doubt = max(self.doubt, float(doubt.sum()))
+        return losses
 
     def noise(self, losses: FloatArray, level: float) -> float:
         """Bound what rounding may do to a mean change: what fits of both models leave in doubt."""

@@ -165,7 +165,8 @@ def _design(
 
 
 def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> bool:
-    if record.request.loss != Loss.LOGISTIC:
+    by_rows = record.request.loss not in (None, Loss.SQUARED)
+    if not by_rows:
         check_claims(checks, record, dataset, plan)
     optimality.check_partition(checks, record)
     optimality.check_refined(checks, record)
@@ -173,7 +174,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     if not _restrictions(checks, record.request, dataset, [pair.tau for pair in pairs]):
         return False
     design = _design(record, dataset, plan)
-    if record.request.loss == Loss.LOGISTIC:
+    if by_rows:
         check_nested(checks, record, dataset, plan)
         check_weights(checks, record, dataset, plan)
         complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
@@ -336,7 +337,7 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
     request = record.request
     if not _restrictions(checks, request, dataset, [row.tau for row in record.path]):
         return False
-    if record.classes is not None:
+    if record.loss is not Loss.SQUARED:
         return check_path_of_classes(checks, record, dataset)
     design = _design(record, dataset, None)
     reason = design.too_many(list(request.taus), len(request.gammas), 1)
@@ -412,7 +413,7 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     support = refits.checked_support(checks, record.support, index, record.tau, "support")
     if support is None:
         return False
-    if record.classes is not None:
+    if record.loss is not Loss.SQUARED:
         return _verify_fit_of_classes(checks, record, dataset)
     names = [dataset.names[j] for j in support]
     if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):

@@ -54,9 +54,8 @@ def path(
         asked = session.on_cores(units | effort | losses)
         how = PathOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
 
-        of_classes = how.loss is Loss.LOGISTIC
-        refuse_early(proof, how.restrictions, weights, "--loss logistic" if of_classes else None)
-        read = partial(session.read_weighted, data, table, weights, two_words=of_classes)
+        refuse_early(proof, how.restrictions, weights, None if how.loss is Loss.SQUARED else f"--loss {how.loss}")
+        read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
         dataset = how.in_classes(session.in_time(read, stop, how))
 
         from sparsecv_mio.cli import live
@@ -126,8 +125,7 @@ def near(
             within=parse.share_given(within, "--within"), most=parse.count_or_all(most, "--most"), by=by,
             restrictions=parse.restrictions(**forced), **session.on_cores(units | effort | losses),
         )  # fmt: skip
-        in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
-        read = partial(session.read_dealt, data, table, rows, quiet, None, in_classes)
+        read = partial(session.read_dealt, data, table, rows, quiet, None, how)
         dataset, plan = session.in_time(read, stop, how)
 
         from sparsecv_mio.near.near_optimal import near_optimal

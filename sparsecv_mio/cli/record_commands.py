@@ -19,6 +19,7 @@ from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import argument, check_readable, csv_lines, write_text
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray
@@ -273,7 +274,8 @@ def predict(
 ) -> int:  # fmt: skip
     """Predict new rows by the model that a record holds.
 
-    A record of --loss logistic gives the probability of the positive class, and the class.
+    A record of --loss logistic gives the probability of the positive class, and the class; one of --loss poisson the
+    expected count, for which the file needs the column of exposures where the model has one.
 
     The file needs the columns of the model alone, in any order. Where it has the target of every row too, the errors
     of the predictions are printed beside the cross-validation error. Each line begins with the number of its row,
@@ -283,7 +285,8 @@ def predict(
 
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import in_classes, in_format
-    from sparsecv_mio.certificate.records import accuracy, class_quality
+    from sparsecv_mio.certificate.records import accuracy, class_quality, count_quality
+    from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.report.record_tables import coverage_lines, error_lines
 
@@ -292,7 +295,8 @@ def predict(
     folds = _fold_models(stored, interval, train)
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
     used = dict.fromkeys((*stored.predictor.coefficients, *(folds.names if folds else ())))
-    new = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt, id)
+    aux = exposure_columns(stored.data.exposure)
+    new = read_rows(data, tuple(used) or stored.data.names, stored.data.target, learnt, id, aux)
     rows, has_target = new.data, new.known
     table = np.full((rows.n + new.left_out, 1 if folds is None else 3), np.nan)
     there = rows.places
@@ -303,9 +307,12 @@ def predict(
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
     if has_target:
-        judge = accuracy if classes is None else class_quality
-        quality = judge(in_classes(stored, rows).y, table[there, 0])
-        notes += error_lines(stored, quality)
+        if stored.loss is Loss.POISSON:
+            rows = in_classes(stored, rows)
+            notes += error_lines(stored, count_quality(rows.y, table[there, 0], rows.row_exposure))
+        else:
+            judge = accuracy if classes is None else class_quality
+            notes += error_lines(stored, judge(in_classes(stored, rows).y, table[there, 0]))
     elif new.doubt:
         notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:

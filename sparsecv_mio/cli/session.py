@@ -16,11 +16,14 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
+    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions
+    from sparsecv_mio.search.options import SearchOptions
 
 T = TypeVar("T")
 
@@ -81,6 +84,7 @@ def read_data_again(path: str, stored: StoredRecord, reading: Given | None = Non
         The format of the file, where it is another one than the record's.
     """
     from sparsecv_mio.certificate.read_back import read_again as read
+    from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.fold_plan import WEIGHTED
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.data.weights import weight_columns
@@ -89,7 +93,7 @@ def read_data_again(path: str, stored: StoredRecord, reading: Given | None = Non
     folds = getattr(stored, "folds", None)
     if folds is not None:
         aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
-    aux += weight_columns(weights or None)
+    aux += [*weight_columns(weights or None), *exposure_columns(stored.data.exposure)]
     return read(path, stored.data, aux, reading)
 
 
@@ -104,24 +108,32 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     return data
 
 
-def read_weighted(path: str, table: Given, weights: str | None, *, two_words: bool = False) -> Dataset:
+def read_weighted(
+    path: str, table: Given, weights: str | None, loss: Loss, exposure: str | None = None
+) -> Dataset:  # fmt: skip
     """Read the data set that the options describe, and give its rows their weights; those that count are returned.
 
     Parameters
     ----------
-    path, table, two_words
+    path, table
         As for :func:`read_data`.
     weights : str or None
         `--weights`, as given.
+    loss : Loss
+        Which says whether the target may hold two words.
+    exposure : str, optional
+        `--exposure`, as given.
     """
+    from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.weights import by_column, weight_columns
 
-    return by_column(read_data(path, table, weight_columns(weights), two_words=two_words), weights)
+    aux = (*weight_columns(weights), *exposure_columns(exposure))
+    return by_column(read_data(path, table, aux, two_words=loss is Loss.LOGISTIC), weights)
 
 
 def read_dealt(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
-    in_classes: Callable[[Dataset], Dataset] | None = None,
+    how: SearchOptions | FitOptions | NearOptions | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Read the data set that the options describe, give its rows their weights, and deal those that count to folds.
 
@@ -135,9 +147,10 @@ def read_dealt(
         As for :func:`make_plan`.
     id : str, optional
         A column that names the rows.
-    in_classes : callable, optional
-        Makes the target one of two classes, as which it may hold two words.
+    how : options, optional
+        With the loss, for which they make the target one of two classes (it may hold two words), or of counts.
     """
+    from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.folds import canonical, fold_columns
     from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
 
@@ -147,9 +160,9 @@ def read_dealt(
         return make_plan(folds, dataset, rows["seed"], quiet)
 
     aux = (*fold_columns(folds), *weight_columns(weights), *([] if id is None else [id]))
-    dataset = read_data(path, table, aux, two_words=in_classes is not None)
-    if in_classes is not None:
-        dataset = in_classes(dataset)
+    aux += () if how is None else exposure_columns(how.exposure)
+    dataset = read_data(path, table, aux, two_words=how is not None and how.loss is Loss.LOGISTIC)
+    dataset = dataset if how is None else how.in_classes(dataset)
     if weights is None:
         return dataset, deal(dataset)
     by_row = canonical(folds).startswith(FILE)

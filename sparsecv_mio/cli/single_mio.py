@@ -172,9 +172,8 @@ def fit(
         )  # fmt: skip
         how = replace(how, limits=limits)
         other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
-        of_classes = how.loss is Loss.LOGISTIC
-        refuse_early(proof, None, weights, "--loss logistic" if of_classes else other)
-        dataset = session.read_weighted(data, table, weights, two_words=of_classes)
+        refuse_early(proof, None, weights, other if how.loss is Loss.SQUARED else f"--loss {how.loss}")
+        dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
 
@@ -214,7 +213,7 @@ def export(
     session.check_outputs({"--to": to}, [data])
     side = side_options(restrictions, together, box)
     loss = word_of(Loss, losses["loss"], "loss")
-    dataset = session.read_weighted(data, table, weights, two_words=loss is Loss.LOGISTIC)
+    dataset = session.read_weighted(data, table, weights, loss)
 
     from sparsecv_mio.fits.one import about_export, export_one
 
@@ -308,10 +307,9 @@ def _read_to_compare(
     path: str, table: Given, rows: Given, how: FitOptions, quiet: bool
 ) -> tuple[Dataset, FoldPlan | None]:  # fmt: skip
     """Read one of the files to compare on; with its folds, where they are asked for."""
-    of_classes = how.loss is Loss.LOGISTIC
     if rows["folds"]:
-        return session.read_dealt(path, table, rows, quiet, in_classes=how.in_classes if of_classes else None)
-    return how.in_classes(session.read_weighted(path, table, rows["weights"], two_words=of_classes)), None
+        return session.read_dealt(path, table, rows, quiet, how=how)
+    return how.in_classes(session.read_weighted(path, table, rows["weights"], how.loss, how.exposure)), None
 
 
 def _folder(out: str) -> Path:

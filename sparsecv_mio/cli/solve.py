@@ -15,7 +15,7 @@ from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.records import ClassQuality, FitQuality, Record
+    from sparsecv_mio.certificate.records import ClassQuality, CountQuality, FitQuality, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import GammaInterval
@@ -165,8 +165,7 @@ def solve(
         refuse_early(proof, how.restrictions, rows["weights"], _without_proof(every, how))
 
         def ready() -> tuple[Dataset, FoldPlan]:
-            in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
-            dataset, plan = session.read_dealt(data, table, rows, quiet, id, in_classes)
+            dataset, plan = session.read_dealt(data, table, rows, quiet, id, how)
             how.check_data(dataset, plan)
             return dataset, plan
 
@@ -192,7 +191,7 @@ def solve(
     if steps is not None:
         steps.end(status, record)
         lost += filter(None, [steps.lines.failure])
-    _note_target(dataset, quiet or how.loss is Loss.LOGISTIC)
+    _note_target(dataset, quiet or how.loss is not Loss.SQUARED)
     last = snapshots[-1] if snapshots else None
     quality, files = None, proof_files(record, dataset, proof, plan, last, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
@@ -216,8 +215,8 @@ def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None
 
 def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | None:
     """Name what is asked for that no proof is written of."""
-    if how.loss is Loss.LOGISTIC:
-        return "--loss logistic"
+    if how.loss is not Loss.SQUARED:
+        return f"--loss {how.loss}"
     if how.method is Method.DESCENT:
         return "--method descent"
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
@@ -246,9 +245,9 @@ def _note_target(dataset: Dataset, quiet: bool) -> None:
 
 def _held_out_file(
     record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
-) -> tuple[FitQuality | ClassQuality, Callable[[], None]]:  # fmt: skip
+) -> tuple[FitQuality | ClassQuality | CountQuality, Callable[[], None]]:  # fmt: skip
     """Return how good the held-out predictions are, and what writes them."""
-    from sparsecv_mio.certificate.records import accuracy, class_quality
+    from sparsecv_mio.certificate.records import accuracy, class_quality, count_quality
     from sparsecv_mio.files import write_text
     from sparsecv_mio.search.fold_models import mean_predictions, predictions_by_fold
 
@@ -265,6 +264,9 @@ def _held_out_file(
     if weights is not None:
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
+    if record.counts is not None:
+        exposure = None if dataset.row_exposure is None else dataset.row_exposure[held]
+        return count_quality(dataset.y[held], means[held], exposure), lambda: write_text(place, lines, "predictions")
     quality = accuracy if record.classes is None else class_quality
     held_out_quality = quality(dataset.y[held], means[held], None if weights is None else weights[held])
     return held_out_quality, lambda: write_text(place, lines, "predictions")

@@ -50,6 +50,12 @@ class Dataset:
         Of a target of two classes, which then is 0 and 1, their names (:mod:`sparsecv_mio.data.two_classes`).
     class_weight : {"balanced"}, optional
         How much rows of each class count; `row_weights` are with it.
+    counts : bool
+        Whether the target is of counts, to which a rate is fitted (:mod:`sparsecv_mio.data.counts`).
+    exposure : str, optional
+        Column of their exposures.
+    row_exposure : (n,) array, optional
+        The exposures themselves, positive.
 
     Examples
     --------
@@ -70,6 +76,9 @@ class Dataset:
     reading: Applied | None = None
     classes: tuple[str, str] | None = None
     class_weight: str | None = None
+    counts: bool = False
+    exposure: str | None = None
+    row_exposure: FloatArray | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
@@ -77,8 +86,9 @@ class Dataset:
     def __post_init__(self) -> None:
         self.X.setflags(write=False)
         self.y.setflags(write=False)
-        if self.row_weights is not None:
-            self.row_weights.setflags(write=False)
+        for of_rows in (self.row_weights, self.row_exposure):
+            if of_rows is not None:
+                of_rows.setflags(write=False)
 
     @property
     def n(self) -> int:
@@ -111,16 +121,20 @@ class Dataset:
     def take(self, rows: IntArray) -> Dataset:
         """Return some rows, in their order."""
         aux = {name: column[rows] for name, column in self.aux.items()}
-        weights = None if self.row_weights is None else self.row_weights[rows]
-        return replace(self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights)
+        weights, exposures = (
+            None if of_rows is None else of_rows[rows] for of_rows in (self.row_weights, self.row_exposure)
+        )
+        return replace(
+            self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights, row_exposure=exposures
+        )  # fmt: skip
 
     @cached_property
     def fingerprint(self) -> str:
         """`"sha256:<hex>"` of names, target, X and y, read in 8 MB chunks.
 
         Equal numbers give equal fingerprints whatever the file format: the bytes are little-endian float64 in row
-        order and -0 counts as 0. Weights come last where there are any. Group and fold columns are left out; the
-        digest of the folds speaks for them.
+        order and -0 counts as 0. Weights and exposures come last where there are any. Group and fold columns are left
+        out; the digest of the folds speaks for them.
         """
         digest = hashlib.sha256()
         head = {"n": self.n, "p": self.p, "names": list(self.names), "target": self.target}
@@ -130,6 +144,8 @@ class Dataset:
         digest.update((self.y + 0.0).astype("<f8", copy=False).tobytes())
         if self.row_weights is not None:
             digest.update(b"weights" + self.row_weights.astype("<f8", copy=False).tobytes())
+        if self.row_exposure is not None:
+            digest.update(b"exposure" + self.row_exposure.astype("<f8", copy=False).tobytes())
         return f"sha256:{digest.hexdigest()}"
 
     @classmethod

@@ -355,7 +355,8 @@ class NewRows(NamedTuple):
 
 
 def read_rows(
-    path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None
+    path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None,
+    aux: tuple[str, ...] = (),
 ) -> NewRows:  # fmt: skip
     """Read some columns of new rows, of which the target may not be known yet.
 
@@ -369,6 +370,8 @@ def read_rows(
         How the rows were read that a model was fitted on; the new ones are read alike.
     id : str, optional
         A column that names the rows.
+    aux : tuple of str
+        Columns beside features and target: exposures.
 
     Returns
     -------
@@ -383,7 +386,7 @@ def read_rows(
     columns, how = features, STRICT
     if learnt is not None:
         columns, how = learnt.columns_of(features), learnt.how
-    wanted = Wanted(target, columns, None, (), needed=False, index=how.index_col)
+    wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col)
     try:
         data, doubt = read_by(path, wanted, how, learnt), ""
     except BadInput as error:

@@ -612,10 +612,13 @@ class Wanted:
             _check_there(features, names)
         _check_header(names)
         goal = _target(names, self.target) if self.needed or self.target in names else None
-        extra = tuple(_position(names, name, "id, fold, group or weight column") for name in dict.fromkeys(self.aux))
+        extra = tuple(
+            _position(names, name, "id, fold, group, weight or exposure column") for name in dict.fromkeys(self.aux)
+        )
         if goal in extra:
             raise BadInput(
-                f"column {names[goal or 0]!r} is the target and cannot give folds, weights or ids too: use another"
+                f"column {names[goal or 0]!r} is the target and cannot give folds, weights, exposures or ids too: "
+                "use another"
             )
         _check_choice(features, drop)
         kept = _kept(names, goal, extra if self.needed else (), features, drop)
@@ -665,7 +668,7 @@ def _kept(
     if goal in kept:
         raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
     for j in kept.intersection(extra):
-        uses = "gives folds, weights or ids and cannot be a feature"
+        uses = "gives folds, weights, exposures or ids and cannot be a feature"
         raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
     return kept
 

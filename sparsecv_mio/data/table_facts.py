@@ -522,4 +522,5 @@ def _about_counts(name: str, y: FloatArray, values: FloatArray) -> str:
     better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
     better = f"log(1 + {name})" if counts else better
     fitted = "fitted is its mean, by squared error, where large values weigh most"
-    return f"target {name!r} {what}: {fitted}; {better} as the target may fit better"
+    other = ", and --loss poisson fits log rates of counts" if counts and values[0] == 0.0 else ""
+    return f"target {name!r} {what}: {fitted}; {better} as the target may fit better{other}"

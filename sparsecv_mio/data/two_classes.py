@@ -66,7 +66,7 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(f"positive {wanted!r}: the classes of {dataset.target!r} are {named}{meant}")
         if wanted == names[0]:
             names, ones = (names[1], names[0]), ~ones
-    _check_spreads(dataset)
+    check_spreads(dataset, "logistic")
     reading = dataset.reading
     if reading is not None:  # which word is the smaller one says nothing of classes
         notes = tuple(note for note in reading.notes if not note.startswith(f"target {dataset.target!r}: "))
@@ -74,14 +74,14 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
     return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names, reading=reading)
 
 
-def _check_spreads(dataset: Dataset) -> None:
+def check_spreads(dataset: Dataset, loss: str) -> None:
     """Raise `BadInput` for a column that varies so much, or so little, that squares of its numbers are none."""
     with np.errstate(over="ignore"):
         spread = np.abs(dataset.X - dataset.X[0]).max(axis=0)
     wrong = np.flatnonzero((spread > 0.0) & ~((spread >= LEAST_SPREAD) & (spread <= MOST_SPREAD)))
     if wrong.size:
         name, by = dataset.names[wrong[0]], float(spread[wrong[0]])
-        raise BadInput(f"column {name!r} varies by {by:g}, beyond what logistic loss computes with: take another unit")
+        raise BadInput(f"column {name!r} varies by {by:g}, beyond what {loss} loss computes with: take another unit")
 
 
 def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:

@@ -345,5 +345,6 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
         return data
     aux = {name: np.repeat(column, counts) for name, column in {**data.aux, KEPT: data.places}.items()}
     return replace(
-        data, X=np.repeat(data.X, counts, axis=0), y=np.repeat(data.y, counts), aux=aux, weights=None, row_weights=None
-    )
+        data, X=np.repeat(data.X, counts, axis=0), y=np.repeat(data.y, counts), aux=aux, weights=None, row_weights=None,
+        row_exposure=None if data.row_exposure is None else np.repeat(data.row_exposure, counts),
+    )  # fmt: skip

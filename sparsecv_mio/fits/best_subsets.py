@@ -26,15 +26,16 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import Work, versions
-from sparsecv_mio.certificate.records import PATH_SCHEMA, Classes, PathRecord, PathRow, Surface, SurfacePiece
+from sparsecv_mio.certificate.read_back import in_classes
+from sparsecv_mio.certificate.records import PATH_SCHEMA, PathRecord, PathRow, Surface, SurfacePiece
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.two_classes import of_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
+from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
@@ -45,7 +46,7 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.observers import Progress, reports
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import MANY_NUMBERS, classes_of, data_info, fitted_row
+from sparsecv_mio.search.result import MANY_NUMBERS, classes_of, counts_of, data_info, fitted_row
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
@@ -222,12 +223,14 @@ def best_subsets(
     restrictions = options.restrictions.within(dataset.names)
     options, dataset = replace(options, restrictions=restrictions), options.in_classes(dataset)
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
-    if options.loss is Loss.LOGISTIC and isinstance(every, GammaInterval):
-        raise BadInput(f"gamma {every}: logistic loss takes positive ridge weights: a number, a list or LO:HI:COUNT")
+    if options.loss is not Loss.SQUARED and isinstance(every, GammaInterval):
+        raise BadInput(
+            f"gamma {every}: {options.loss} loss takes positive ridge weights: a number, a list or LO:HI:COUNT"
+        )
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
     given = (every.low, every.high) if isinstance(every, GammaInterval) else every
-    grid = Grid.asked(dataset, None, given, taus, restrictions, two_classes=options.loss is Loss.LOGISTIC)
+    grid = Grid.asked(dataset, None, given, taus, restrictions, two_classes=options.loss is not Loss.SQUARED)
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = uncounted(run_within_limit(search.solve, clock, search.record, search.prepare))
@@ -293,8 +296,8 @@ class PathSearch:
         from sparsecv_mio.thresholds import by_rows
 
         problem: SparseProblem | None = None
-        if data.loss is Loss.LOGISTIC:
-            self._rounds_of_classes(data)
+        if data.loss is not Loss.SQUARED:
+            self._rounds_of_rows(data)
             self.clock.check_wanted()
             return self.record()
         check_restrictions(data, self.grid.taus.tolist(), 1)
@@ -360,6 +363,7 @@ class PathSearch:
             warnings=data.warnings if done or self.clock.expired() else (*data.warnings, NOT_TOLD_APART),
             versions=versions(),
             classes=classes_of(self.dataset, np.arange(data.n)),
+            counts=counts_of(data, np.arange(data.n)),
         )
 
     def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
@@ -405,7 +409,7 @@ class PathSearch:
 
         self._rounds(solve, FIRST_EFFORT)
 
-    def _rounds_of_classes(self, data: StandardData) -> None:
+    def _rounds_of_rows(self, data: StandardData) -> None:
         from sparsecv_mio.search.glm_folds import subsets_of
         from sparsecv_mio.search.glm_search import FIRST_EFFORT
 
@@ -469,10 +473,10 @@ class Criteria(NamedTuple):
 
 
 class ClassCriteria(NamedTuple):
-    """How well a subset fits two classes, d features and the intercept being its degrees of freedom.
+    """How well a subset fits two classes or counts, d features and the intercept being its degrees of freedom.
 
-    With `deviance = 2 sum of log losses` and D0 that of the class frequencies alone: `mcfadden = 1 - deviance / D0`,
-    `aic = deviance + 2 d`, `bic = deviance + d log n`.
+    With `deviance = 2 sum of losses` and D0 that of the class frequencies, or the mean rate, alone: `mcfadden = 1 -
+    deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`.
     """
 
     deviance: float
@@ -481,8 +485,8 @@ class ClassCriteria(NamedTuple):
     bic: float
 
 
-def class_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, classes: Classes) -> list[ClassCriteria]:
-    """Compute the criteria of some models of two classes; O(n p) each.
+def row_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, record: PathRecord) -> list[ClassCriteria]:
+    """Compute the criteria of some models of two classes, or of counts; O(n p) each.
 
     Parameters
     ----------
@@ -491,17 +495,17 @@ def class_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, clas
         The data of their record.
     intercept : bool
         Whether the models have one.
-    classes : Classes
-        Of the record.
+    record : PathRecord
     """
-    data = of_classes(data, (classes.negative, classes.positive))
-    weights = np.ones(data.n) if data.row_weights is None else data.row_weights
-    place, signs = {name: j for j, name in enumerate(data.names)}, np.where(data.y > 0.0, 1.0, -1.0)
-    null, made = 2.0 * classes.null_error * float(weights.sum()), []
+    data, loss = in_classes(record, data), row_loss(record.loss)
+    y, v = of_dataset(loss, data, slice(0, data.n))
+    place, signs = {name: j for j, name in enumerate(data.names)}, loss.signs(y)
+    known = record.classes or record.counts
+    null, made = 2.0 * (0.0 if known is None else known.null_error) * data.weight_of(slice(0, data.n)), []
     for row in rows:
         columns = [place[name] for name in row.coefficients]
         predictors = data.X[:, columns] @ np.array(list(row.coefficients.values())) + row.intercept
-        deviance = 2.0 * float(weights @ np.logaddexp(0.0, -signs * predictors))
+        deviance = 2.0 * float(v @ loss.losses(signs * predictors, y))
         used = len(row.support) + int(intercept)
         share = 1.0 - deviance / null if null > 0.0 else math.nan
         made.append(ClassCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n)))
@@ -509,7 +513,7 @@ def class_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, clas
 
 
 def criteria(
-    rows: Sequence[PathRow], data: Dataset, intercept: bool, classes: Classes | None = None
+    rows: Sequence[PathRow], data: Dataset, intercept: bool, record: PathRecord | None = None
 ) -> list[Criteria] | list[ClassCriteria]:
     """Compute the criteria of some models; O(n p) each, and O(n p^2) once.
 
@@ -520,8 +524,8 @@ def criteria(
         The data of their record.
     intercept : bool
         Whether the models have one.
-    classes : Classes, optional
-        Of the record, where it is of logistic loss.
+    record : PathRecord, optional
+        Theirs, where its loss is another one than squares.
 
     Examples
     --------
@@ -530,8 +534,8 @@ def criteria(
     >>> [round(one.r_squared, 3) for one in criteria(sc.best_subsets(data, gammas=0).path, data, True)][:3]
     [0.539, 0.586, 0.626]
     """
-    if classes is not None:
-        return class_criteria(rows, data, intercept, classes)
+    if record is not None and record.loss is not Loss.SQUARED:
+        return row_criteria(rows, data, intercept, record)
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
     X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))

@@ -10,10 +10,9 @@ from typing import Any, Self
 
 from sparsecv_mio.certificate.parts import CoefficientBox, Request, Side
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.counts import for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.data.weights import with_class_weight
 from sparsecv_mio.declared_options import check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
@@ -136,12 +135,14 @@ class FitOptions:
     assume_box : float, optional
         M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof, then
         hold for such models only, and the record says so. For the native backend, without side constraints.
-    loss : {"squared", "logistic"}
+    loss : {"squared", "logistic", "poisson"}
         What is fitted; `logistic` for a target of two classes.
     positive : str, optional
         With `loss="logistic"`, the class that is 1.
     class_weight : "balanced", optional
         With `loss="logistic"`, lets both classes weigh the same.
+    exposure : str, optional
+        With `loss="poisson"`, the column of exposures.
 
     Raises
     ------
@@ -166,6 +167,7 @@ class FitOptions:
     loss: Loss = Loss.SQUARED
     positive: str | None = None
     class_weight: ClassWeight | None = None
+    exposure: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
@@ -183,16 +185,14 @@ class FitOptions:
             get_backend(backend).check_options(self.solver_option)
         if self.limits is not None:
             check_limits(self.limits)
-        check_loss(self.loss, self.positive, self.intercept, NONE, self.class_weight)
+        check_loss(self, NONE)
         if self.assume_box is not None:
             check_squared(self.loss, "assume-box")
             self._check_box(self.assume_box)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: with logistic loss their target is 0 and 1."""
-        if self.loss is Loss.SQUARED:
-            return dataset
-        return with_class_weight(as_two_classes(dataset, self.positive), self.class_weight)
+        """Return the data as they are fitted: a target of 0 and 1, the classes weighed; counts with their exposures."""
+        return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def _check_box(self, end: float) -> None:
         if not (math.isfinite(end) and end > 0.0):
@@ -203,36 +203,31 @@ class FitOptions:
             raise BadInput("assume_box does not go together with side constraints: leave out one or the other")
 
 
-def check_loss(
-    loss: Loss, positive: str | None, intercept: Intercept, restrictions: Restrictions,
-    class_weight: str | None = None,
-) -> None:  # fmt: skip
+def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> None:
     """Raise `BadInput` for what does not go with a loss.
 
     Parameters
     ----------
-    loss : Loss
-    positive : str or None
-        The positive class, as given.
-    intercept : Intercept
+    how : FitOptions or PathOptions
     restrictions : Restrictions
-    class_weight : str, optional
-        As given.
     """
+    loss = how.loss
+    for name, given in (("positive", how.positive), ("class-weight", how.class_weight)):
+        if given is not None and loss is not Loss.LOGISTIC:
+            raise BadInput(f"{name}: goes with loss logistic, not {loss} (no other loss has classes)")
+    if how.exposure is not None and loss is not Loss.POISSON:
+        raise BadInput(f"exposure: goes with loss poisson, not {loss} (only counts have exposures)")
     if loss is Loss.SQUARED:
-        for name, given in (("positive", positive), ("class-weight", class_weight)):
-            if given is not None:
-                raise BadInput(f"{name}: goes with loss logistic, not squared (squared loss has no classes)")
         return
     if restrictions.adjust:
         why = "its trees know one column without a penalty, the intercept"
         raise BadInput(f"adjust: goes with loss squared, not logistic ({why})")
     for kind in restrictions.beyond_forcing:
         why = "its trees know no limits but forced features"
-        raise BadInput(f"{shown(kind)}: goes with loss squared, not logistic ({why})")
-    if intercept is Intercept.GLOBAL:
+        raise BadInput(f"{shown(kind)}: goes with loss squared, not {loss} ({why})")
+    if how.intercept is Intercept.GLOBAL:
         why = "centring the target is for squares"
-        raise BadInput(f"loss logistic: goes with intercept fold or none, not global ({why})")
+        raise BadInput(f"loss {loss}: goes with intercept fold or none, not global ({why})")
 
 
 def check_squared(loss: Loss, what: str) -> None:
@@ -259,12 +254,14 @@ class PathOptions:
         Stored in the record; the trees of a path take one thread.
     restrictions : Restrictions
         What every subset must and may not contain.
-    loss : {"squared", "logistic"}
+    loss : {"squared", "logistic", "poisson"}
         What is fitted; `logistic` for a target of two classes, without restrictions but forced features.
     positive : str, optional
         With `loss="logistic"`, the class that is 1.
     class_weight : "balanced", optional
         With `loss="logistic"`: both classes weigh the same.
+    exposure : str, optional
+        With `loss="poisson"`: the column of exposures.
 
     Raises
     ------
@@ -286,6 +283,7 @@ class PathOptions:
     loss: Loss = Loss.SQUARED
     positive: str | None = None
     class_weight: ClassWeight | None = None
+    exposure: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> Self:
@@ -303,13 +301,11 @@ class PathOptions:
 
     def __post_init__(self) -> None:
         settle_options(self)
-        check_loss(self.loss, self.positive, self.intercept, self.restrictions, self.class_weight)
+        check_loss(self, self.restrictions)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: with logistic loss their target is 0 and 1, the classes weighed."""
-        if self.loss is Loss.SQUARED:
-            return dataset
-        return with_class_weight(as_two_classes(dataset, self.positive), self.class_weight)
+        """Return the data as they are fitted: a target of 0 and 1, the classes weighed; counts with their exposures."""
+        return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
         """Return what a record says was asked for.

@@ -39,7 +39,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.options import with_keywords
-from sparsecv_mio.search.result import classes_of, data_info, names_of
+from sparsecv_mio.search.result import classes_of, counts_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
@@ -178,6 +178,8 @@ def export_one(
         For a value out of range, an unknown name, or a format that is not known.
     """
     options = with_keywords(options or FitOptions(), keywords, "export_one")
+    if options.loss is Loss.POISSON:
+        raise BadInput("export: goes with loss squared or logistic, not poisson")
     model = _Model.of(options.in_classes(dataset), (tau, gamma), options)
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
@@ -223,8 +225,11 @@ class _Model:
             raise BadInput(f"gamma {gamma:g} is out of range: it must be finite and not negative")
         data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)
         constraints, counted = side.on(data), tau + len(data.adjusting)
-        if gamma == 0.0 and how.loss is Loss.LOGISTIC:
-            raise BadInput("gamma 0: goes with loss squared, not logistic (two classes that a line parts have no fit)")
+        if gamma == 0.0 and how.loss is not Loss.SQUARED:
+            why = (
+                "two classes that a line parts" if how.loss is Loss.LOGISTIC else "zeros that a line parts from counts"
+            )
+            raise BadInput(f"gamma 0: goes with loss squared, not {how.loss} ({why} have no fit)")
         check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma])
         return cls(data, min(counted, data.q), gamma, constraints, side.recorded(dataset.names))
 
@@ -248,7 +253,7 @@ class _Model:
         fit = refit_rows(self.data, slice(0, self.data.n), support, gamma)
         v_mean = np.zeros(self.data.q)
         v_mean[support] = fit.v_mean
-        doubt = fit.objective_error if data.loss is Loss.LOGISTIC else None
+        doubt = None if data.loss is Loss.SQUARED else fit.objective_error
         return _FittedTask(fit.objective, support, fit.beta, v_mean, fit.r_mean, doubt)
 
 
@@ -388,7 +393,8 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         warnings=(*data.warnings, *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
-        classes=classes_of(data.dataset, np.arange(data.n)) if data.loss is Loss.LOGISTIC else None,
+        classes=classes_of(data.dataset, np.arange(data.n)),
+        counts=counts_of(data, np.arange(data.n)),
     )
 
 

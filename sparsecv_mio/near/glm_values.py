@@ -14,6 +14,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.errors import BadInput
 from sparsecv_mio.near.collecting import NEGLIGIBLE, SHAVED, SquaredValues, SupportTaker, times_held_out
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
@@ -38,6 +39,8 @@ def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredVal
     who : str
         What needs it.
     """
+    if data.loss is Loss.POISSON:
+        raise BadInput(f"{who}: goes with loss squared or logistic, not poisson")
     return ClassValues(data, plan) if data.loss is Loss.LOGISTIC else SquaredValues(data, plan, who)
 
 

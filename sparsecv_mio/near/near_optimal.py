@@ -286,6 +286,8 @@ class NearSearch:
         self._grid(1.0 if gamma is None else gamma, taus)
 
     def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
+        if self.options.loss is Loss.POISSON:
+            raise BadInput("near: goes with loss squared or logistic, not poisson")
         two_classes = self.options.loss is Loss.LOGISTIC
         grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions, two_classes=two_classes)
         if len(grid.gammas) != 1:

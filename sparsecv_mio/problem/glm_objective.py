@@ -14,12 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
+from sparsecv_mio.words import Loss
 
 STEPS, HALVINGS = 60, 50
 SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
@@ -67,8 +71,29 @@ class GlmModel:
 
     def losses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """(m,) losses of rows with targets of the file, weighted."""
-        targets, w = self.loss.of_data(y, weights)
+        return self._losses(X, *self.loss.of_data(y, weights))
+
+    def _losses(self, X: FloatArray, targets: FloatArray, w: FloatArray) -> FloatArray:
         return np.asarray(w * self.loss.losses(self.loss.signs(targets) * self.predictors(X), targets))
+
+    def of_rows(self, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+        """(m,) weighted losses of some rows of the data, and by how much they may be off, about."""
+        X, (targets, w) = dataset.X[rows], of_dataset(self.loss, dataset, rows)
+        doubt = self.doubt(X)
+        if self.loss.steepest > 1.0:
+            doubt = self.loss.rises(self.loss.signs(targets) * self.predictors(X), targets, doubt)
+        return self._losses(X, targets, w), w * doubt
+
+    def held_out(self, dataset: Dataset, rows: IntArray) -> tuple[float, float]:
+        """Return the loss of some rows of the data, and by how much it may be off, about.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        rows : (m,) int array
+        """
+        losses, doubt = self.of_rows(dataset, rows)
+        return float(losses.sum()), float(doubt.sum())
 
     def doubt(self, X: FloatArray) -> FloatArray:
         """(m,) by how much the predictors of rows may be off, about: the last decrement carried to them."""
@@ -94,9 +119,8 @@ def fit(
     intercept: str = "fold",
     rows: IntArray | None = None,
     weights: FloatArray | None = None,
-    loss: RowLoss = LOG_LOSS,
 ) -> GlmModel:
-    """Fit one support.
+    """Fit one support to two classes.
 
     Parameters
     ----------
@@ -112,7 +136,6 @@ def fit(
         Training rows; all by default. Scales use all rows in any case.
     weights : (n,) array, optional
         Of all rows; 1 by default.
-    loss : RowLoss
 
     Examples
     --------
@@ -121,11 +144,29 @@ def fit(
     >>> round(float(model.beta[0]), 6), round(abs(model.intercept), 6), round(model.objective, 6)
     (0.674832, 0.0, 2.437209)
     """
+    targets = Targets(*LOG_LOSS.of_data(y, weights), weights, LOG_LOSS)
+    return _fitted(X, targets, (support, gamma), scale, intercept, rows)
+
+
+class Targets(NamedTuple):
+    """Targets and weights of all rows as a loss has them, and their weights in the file."""
+
+    y: FloatArray
+    v: FloatArray
+    weights: FloatArray | None
+    loss: RowLoss
+
+
+def _fitted(
+    X: FloatArray, targets: Targets, asked: tuple[Sequence[int], float], scale: str, intercept: str,
+    rows: IntArray | None,
+) -> GlmModel:  # fmt: skip
+    (support, gamma), loss, weights = asked, targets.loss, targets.weights
     columns = np.array(list(support), dtype=np.int64)
-    train = np.arange(len(y)) if rows is None else np.asarray(rows)
+    train = np.arange(len(X)) if rows is None else np.asarray(rows)
     root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST)
     training, first = X[np.ix_(train, columns)], int(intercept != "none")
-    targets, w = loss.of_data(y[train], None if weights is None else weights[train])
+    y, w = targets.y[train], targets.v[train]
     center = np.average(training, axis=0, weights=w) if first else np.zeros(len(columns))
     if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
         center = center + np.average(training - center, axis=0, weights=w)
@@ -136,7 +177,7 @@ def fit(
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
-    theta, objective, decrement, inverse = _minimise(Z, targets, w, ridge, loss)
+    theta, objective, decrement, inverse = _minimise(Z, y, w, ridge, loss)
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
     return GlmModel(
@@ -194,21 +235,42 @@ def _minimise(
     return theta, value, decrement, inverse
 
 
-def null_loss(y: FloatArray, scored_rows: IntArray, weights: FloatArray | None = None) -> float:
-    """Return the log loss per row of the class frequencies of the scored rows.
+def fit_of_data(dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float, **how: Any) -> GlmModel:
+    """Fit one support of the data by a loss.
 
     Parameters
     ----------
-    y : (n,) array
-        Classes 0 and 1.
+    dataset : Dataset
+    loss : Loss
+    support : sequence of int
+    gamma : float
+    **how
+        `scale`, `intercept` and `rows`, as for `fit`.
+    """
+    by_row = row_loss(loss)
+    targets = Targets(*of_dataset(by_row, dataset, slice(0, dataset.n)), dataset.row_weights, by_row)
+    return _fitted(dataset.X, targets, (support, gamma), how["scale"], how["intercept"], how.get("rows"))
+
+
+def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
+    """Return the loss per row of the best constant for the scored rows: of the class frequencies, or the mean rate.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of two classes, or of counts.
+    loss : Loss
     scored_rows : (m,) int array
         Rows that some fold scores, each as often as one does.
-    weights : (n,) array, optional
 
     Examples
     --------
-    >>> round(null_loss(np.array([0.0, 1.0]), np.array([0, 1])), 6)
+    >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0])
+    >>> round(null_loss(data, Loss.LOGISTIC, np.array([0, 1])), 6)
     0.693147
     """
-    share = float(np.average(y[scored_rows], weights=None if weights is None else weights[scored_rows]))
-    return -sum(share_of * float(np.log(share_of)) for share_of in (share, 1.0 - share) if share_of > 0.0)
+    by_row = row_loss(loss)
+    y, v = of_dataset(by_row, dataset, scored_rows)
+    with np.errstate(divide="ignore"):
+        margins = by_row.signs(y) * by_row.origin(y, v)
+    return float(v @ by_row.losses(margins, y)) / dataset.weight_of(scored_rows)

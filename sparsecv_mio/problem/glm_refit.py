@@ -17,7 +17,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.row_losses import RowLoss, response_of, row_loss, worst_ratio
+from sparsecv_mio.problem.responses import response_of, row_loss
+from sparsecv_mio.problem.row_losses import RowLoss, worst_ratio
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble

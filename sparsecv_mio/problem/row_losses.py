@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.words import Loss
 
 EPS = float(np.finfo(float).eps)
 SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
@@ -186,28 +184,3 @@ class LogLoss(RowLoss):
 
 
 LOG_LOSS = LogLoss()
-
-
-def row_loss(loss: Loss) -> RowLoss:
-    """Return the loss of rows that a word names; squares have none.
-
-    Parameters
-    ----------
-    loss : Loss
-    """
-    if loss is Loss.LOGISTIC:
-        return LOG_LOSS
-    raise BadInput(f"loss {loss}: has no losses of rows here")
-
-
-def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-    """Return targets and weights of some rows, as their loss has them.
-
-    Parameters
-    ----------
-    data : StandardData
-    rows : int array or slice
-    """
-    dataset = data.dataset
-    weights = None if dataset.row_weights is None else dataset.row_weights[rows]
-    return row_loss(data.loss).of_data(dataset.y[rows], weights)

@@ -18,9 +18,9 @@ from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
-from sparsecv_mio.report.layout import cell, pair, print_table, say
+from sparsecv_mio.report.layout import cell, pair, print_table, say, say_of_counts
 from sparsecv_mio.report.record_tables import MEANING, print_model
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.batch.mio_comparison import CompareRow
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 class BackendRow:
     """What is known of one backend on this machine.
 
-    `formulations` maps a name to the side constraints it takes with squared loss, `logistic` with logistic loss: empty
-    where the backend does not take it.
+    `formulations` maps a name to the side constraints it takes with squared loss, `logistic` and `poisson` with these:
+    empty where the backend does not take it.
     """
 
     name: str
@@ -44,6 +44,7 @@ class BackendRow:
     limits: list[str]
     warm_start: bool
     logistic: dict[str, list[str]]
+    poisson: dict[str, list[str]]
 
 
 def describe_backends() -> list[BackendRow]:
@@ -53,12 +54,12 @@ def describe_backends() -> list[BackendRow]:
         try:
             backend = get_backend(name)
         except BackendUnavailable as error:  # of another package
-            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}))
+            rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}, {}))
             continue
         here, can = backend.available(), backend.capabilities
-        forms, logistic = ({form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in Loss)
+        forms, *others = ({form: sorted(kinds) for form, kinds in can.of(loss).items()} for loss in Loss)
         told = here.usable, here.why, here.version, here.licence, here.hint
-        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, logistic))
+        rows.append(BackendRow(name, *told, forms, sorted(can.limits), can.warm_start, *others))
     return rows
 
 
@@ -78,7 +79,7 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
     takes = [
         (row.name, loss, form, ", ".join(kinds) or "none", ", ".join(row.limits))
         for row in rows
-        for loss, forms in ((Loss.SQUARED, row.formulations), (Loss.LOGISTIC, row.logistic))
+        for loss, forms in zip(Loss, (row.formulations, row.logistic, row.poisson), strict=True)
         for form, kinds in forms.items()
     ]
     words = ("backend", "loss", "formulation", "side constraints", "limits")
@@ -103,7 +104,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
     console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     ends = f"{ends_of(record.lower, record.upper, digits)}, gap {shown(record.gap, 3)}"
-    what = "training errors" if record.classes is None else "log losses"
+    what = "training errors" if record.loss is Loss.SQUARED else LOSS_WORDS[record.loss].losses
     objective = f"objective {shown(record.objective, digits)} ({what} and penalty)"
     told = "certified" if box is None else "certified among such models"
     say(console, f"{objective}   {told}: the least is in {ends}")
@@ -111,6 +112,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
         say(console, f"models compared: {words}")
     if record.classes is not None:
         say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
+    say_of_counts(console, record)
     print_model(console, record.coefficients, record.intercept, adjusted=adjusted_for(record).adjust)
     if brief:
         return

@@ -172,3 +172,10 @@ def _print_stacked(
         for other in others:
             console.print(Padding(Text(other, style=style, overflow="fold"), (0, 0, 0, 2)))
     console.print()
+
+
+def say_of_counts(console: Console, record: Any) -> None:
+    """Say what the coefficients of a record of counts are; nothing for another record."""
+    if record.counts is not None:
+        per = "" if record.data.exposure is None else f" (of the target over {record.data.exposure!r})"
+        say(console, f"counts with log link: coefficients are in log rates{per}")

@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
 from sparsecv_mio.digits import aligned, interval_digits, shown
 from sparsecv_mio.fits.best_subsets import ClassCriteria, Criteria, criteria
-from sparsecv_mio.report.layout import print_table, say
+from sparsecv_mio.report.layout import print_table, say, say_of_counts
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
 from sparsecv_mio.words import Intercept
 
@@ -49,6 +49,7 @@ def print_path(
     console.print(Text(word, f"bold {colour}"))
     if record.classes is not None:
         say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
+    say_of_counts(console, record)
     print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
@@ -60,7 +61,7 @@ def print_path(
     for gamma in gammas[:1] if short else gammas:
         rows = [row for row in record.path if row.gamma == gamma]
         fits = [] if data is None else criteria(
-            rows, data, record.data.intercept != Intercept.NONE, record.classes
+            rows, data, record.data.intercept != Intercept.NONE, record
         )  # fmt: skip
         least = f", the least of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")

@@ -536,8 +536,8 @@ def plot_coefficients(
 
 
 def standard_units(names: Sequence[str], data: Dataset) -> dict[str, float]:
-    """Return by name what makes coefficients those of standardised columns, and of a target that is no class."""
-    spread = 1.0 if data.classes is not None else float(data.y.std()) or 1.0
+    """Return by name what makes coefficients those of standardised columns, and of a target of squared loss."""
+    spread = 1.0 if data.classes is not None or data.counts else float(data.y.std()) or 1.0
     return {name: value / spread for name, value in spreads(data, names).items()}
 
 
@@ -545,6 +545,8 @@ def _units(data: Dataset | None) -> str:
     """Name the units of coefficients in a figure."""
     if data is None:
         return "coefficient, in units of the file"
+    if data.counts:
+        return "log rate per standard deviation"
     return "standardised coefficient" if data.classes is None else "log odds per standard deviation"
 
 

@@ -64,7 +64,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (Facts(tuple({**record.versions, "this report": versions()["sparsecv_mio"]}.items())),)),
     )
-    what = "ridge" if getattr(record, "classes", None) is None else "logistic"
+    what = {Loss.SQUARED: "ridge", Loss.LOGISTIC: "logistic", Loss.POISSON: "Poisson"}[record.loss]
     title = f"Best-subset {what} regression of {record.data.target}"
     return Document(title, _answer(record), (*body, *tail))
 
@@ -119,6 +119,9 @@ def _answer(record: AnyRecord) -> str:
             error = marked(shown(record.cv_error), record.estimate)
             said = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
             return f"{said}; predicted is the probability that {record.data.target} is {record.classes.positive}"
+        if record.counts is not None:
+            error = marked(shown(record.cv_error), record.estimate)
+            return f"{model}: half deviance of held-out rows {error}; {record.accuracy_line()}"
         said = f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
         seen = ", an estimate that is likely too low" if record.seen_folds else ""
         return f"{said}{seen}{_whose(record)}"
@@ -249,7 +252,9 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         (f"CV error ({LOSS_WORDS[record_tables.loss_of(record)].cv_error})", error),
         ("least CV error of the grid", ends),
     ]
-    if record.classes is None:
+    if record.counts is not None:
+        facts.append(("half deviance of the mean rate alone", shown(record.counts.null_error)))
+    elif record.classes is None:
         facts.append(("RMSE, its square root", marked(shown(math.sqrt(record.cv_error)), record.estimate)))
     else:
         facts += _class_facts(record, record.classes)
@@ -258,6 +263,8 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     if record.r_squared is not None and record.classes is not None:
         explained = marked(share(record.r_squared), record.estimate)
         facts.append(("share of the log loss explained (McFadden R^2)", explained))
+    elif record.r_squared is not None and record.counts is not None:
+        facts.append(("share of the deviance explained", marked(share(record.r_squared), record.estimate)))
     elif record.r_squared is not None:
         facts.append(("R^2 of held-out rows", marked(share(record.r_squared), record.estimate)))
     if record.refined is not None:
@@ -453,6 +460,8 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     words = "Coefficients of the best subsets on all rows, by tau" if path else "Coefficients of the model"
     if data is not None and data.classes is not None:
         words += ", in log odds per standard deviation of the feature."
+    elif data is not None and data.counts:
+        words += ", in log rates per standard deviation of the feature."
     elif data is not None:
         words += ", for columns and target of standard deviation 1."
     else:
@@ -481,6 +490,8 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     rows = [[name, shown(record.coefficients[name])] for name in names]
     of_classes = search is not None and search.classes is not None
     head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
+    if record.loss is Loss.POISSON:
+        head[1] = "coefficient, in log rates per unit of the feature"
     if of_classes:
         head[1] = "coefficient, in log odds per unit of the feature"
         units = None if data is None else record_tables.spreads(data, list(record.coefficients))
@@ -529,7 +540,7 @@ def _pairs(
     digits = interval_digits((row.lower, row.upper) for row in rows)
     explained = record.r_squared is not None and record.r_squared < 1.0 and math.isfinite(record.cv_error)
     spread = record.cv_error / (1.0 - record.r_squared) if explained and record.r_squared is not None else 0.0
-    root_too = record.classes is None
+    root_too = record.loss is Loss.SQUARED
     head = ["tau", "gamma", "CV error", "standard error", *(["RMSE"] if root_too else []),
             *(["R^2"] if spread else []), "lower", "upper",
             "folds decided", "status"]  # fmt: skip
@@ -552,6 +563,8 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
     facts = [("rows", f"{data.n:,}"), ("features", f"{data.p:,}"), ("target", data.target)]
     if data.weights is not None:
         facts.append(("weights", data.weights))
+    if data.exposure is not None:
+        facts.append(("exposures", data.exposure))
     if data.class_weight is not None:
         facts.append(("class weight", f"{data.class_weight}: both classes weigh the same"))
     if data.reading is not None:
@@ -633,7 +646,7 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
     rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
                   "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
     head = ("tau", "gamma", "objective", "lower", "proved", "features")
-    losses = LOSS_WORDS[Loss.SQUARED if record.classes is None else Loss.LOGISTIC].losses
+    losses = LOSS_WORDS[record.loss].losses
     table = ReportTable(f"Objective: {losses} of training and penalty.", head, rows)
     return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]
 

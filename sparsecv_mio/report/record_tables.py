@@ -49,7 +49,7 @@ def print_answer(
     console: Console,
     record: records.Record,
     brief: bool = False,
-    held_out: FitQuality | ClassQuality | None = None,
+    held_out: FitQuality | ClassQuality | records.CountQuality | None = None,
     full: bool = False,
     units: Mapping[str, float] | None = None,
 ) -> None:
@@ -151,6 +151,10 @@ def _error_lines(record: records.Record) -> list[str]:
             f"certified is the log loss alone, the others are only reported; predicted is the probability of "
             f"{record.classes.positive!r}"
         )
+    if record.counts is not None:
+        lines.append(
+            "certified is the half deviance; predicted is the expected count, the coefficients are in log rates"
+        )
     if record.data.class_weight is not None:
         lines.append("both classes weigh the same in all of these and in the fits (--class-weight balanced)")
     lines += _certified_lines(record, digits)
@@ -217,24 +221,30 @@ def own_line(record: records.Record, digits: int) -> str:
     return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
 
 
-def error_line(found: FitQuality | ClassQuality) -> str:
+def error_line(found: FitQuality | ClassQuality | records.CountQuality) -> str:
     """Return what is known of the errors of predictions."""
     if isinstance(found, records.ClassQuality):
         auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
         right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
         return f"log loss {shown(found.log_loss)}, {right}"
+    if isinstance(found, records.CountQuality):
+        known = "unknown" if math.isnan(found.explained) else share(found.explained)
+        return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, share of the deviance {known}"
     explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
 
 def error_lines(
-    record: records.Record | records.CommonRecord | FitRecord, found: FitQuality | ClassQuality
+    record: records.Record | records.CommonRecord | FitRecord, found: FitQuality | ClassQuality | records.CountQuality
 ) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
     if isinstance(record, records.Record) and record.classes is not None:
         error = layout.marked(shown(record.cv_error), record.estimate)
         lines.append(f"in cross-validation: log loss {error}, {record.accuracy_line()}")
+    elif isinstance(record, records.Record) and record.counts is not None:
+        error = layout.marked(shown(record.cv_error), record.estimate)
+        lines.append(f"in cross-validation: half deviance {error}, {record.accuracy_line()}")
     elif isinstance(record, records.Record):
         root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"

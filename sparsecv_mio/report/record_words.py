@@ -352,6 +352,8 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
         if record.classes is not None:
             return f"the class frequencies alone may predict better: {from_0} tries it"
+        if record.counts is not None:
+            return f"the mean rate alone may predict better: {from_0} tries it"
         return f"R^2 is below 0, the mean of the target alone may predict better: {from_0} tries it"
     if least == most:
         return ""

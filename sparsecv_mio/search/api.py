@@ -38,6 +38,7 @@ from sparsecv_mio.certificate.records import (
     Record,
     class_quality,
 )
+from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
@@ -108,7 +109,7 @@ class Question:
         dataset, within = self.dataset, self.options.restrictions.within(self.dataset.names)
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
-            two_classes = self.options.loss is Loss.LOGISTIC
+            two_classes = self.options.loss is not Loss.SQUARED
             grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, two_classes)
             if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
                 raise BadInput("gamma 0: goes with every method but descent (which moves the logarithm of gamma)")
@@ -397,8 +398,8 @@ def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees
         return nullcontext(None)
     from sparsecv_mio.formulation.backends import NATIVE
 
-    if options.loss is Loss.LOGISTIC:
-        raise BadInput("--scheduler sends trees of squared loss: leave out it or --loss logistic")
+    if options.loss is not Loss.SQUARED:
+        raise BadInput(f"--scheduler sends trees of squared loss: leave out it or --loss {options.loss}")
     if options.backend != NATIVE:
         raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {options.backend}")
     from sparsecv_mio.search.fold_solver import sent_trees
@@ -487,6 +488,8 @@ def nested_cross_validate(
     outer = outer_folds(count, folds, dataset)
     if options.loss is Loss.LOGISTIC:
         given.check_outer_classes(outer)
+    if options.loss is Loss.POISSON:
+        raise BadInput("nested: goes with loss squared or logistic, not poisson")
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = given.answer(Deadline(share, hooks.stop, deadline.began))
     with suppress(KeyboardInterrupt):
@@ -611,6 +614,7 @@ def _dealt(
     if not (weights is None or isinstance(weights, str)):
         raise BadInput("weights: name a column of the data; for an array give it to BestSubsetRidgeCV().fit")
     aux = (*(fold_columns(folds) if isinstance(folds, str) else ()), *weight_columns(weights))
+    aux += exposure_columns(options.exposure)
     dataset = options.in_classes(_dataset(data, target, aux, reading, options.loss is Loss.LOGISTIC))
     if weights is None:
         plan = folds_of(folds, dataset, seed)

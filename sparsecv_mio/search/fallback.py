@@ -250,8 +250,8 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     O(n q + K q) for the best single columns; O(n q^2 + K q^3) for all columns, where the grid has them and they are
     few; then O(n m^2) a fold with m = max(64, 2 tau), tau below q.
     """
-    if data.loss is Loss.LOGISTIC:
-        return _of_two_classes(data, folds, grid, until)
+    if data.loss is not Loss.SQUARED:
+        return _of_rows(data, folds, grid, until)
     if data.restrictions.beyond_forcing:
         return _within_restrictions(data, folds, grid, until)
     made, taus = _nothing_known(data, folds, grid), grid.taus.tolist()
@@ -326,8 +326,8 @@ def supports_on_all_rows(
     -----
     O(n q + G n m^2) with m = max(64, 2 tau).
     """
-    if data.loss is Loss.LOGISTIC:
-        return _of_two_classes_on_all_rows(data, gammas, taus)
+    if data.loss is not Loss.SQUARED:
+        return _of_rows_on_all_rows(data, gammas, taus)
     if data.restrictions.beyond_forcing:
         return _on_all_rows_within_restrictions(data, gammas, taus)
     out = []
@@ -541,7 +541,7 @@ class _Fits:
 
 
 def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
-    """Return the columns in the order of what each tells of the classes alone; O(m q), no kernel.
+    """Return the columns in the order of what each tells of the target alone; O(m q), no kernel.
 
     Parameters
     ----------
@@ -549,7 +549,7 @@ def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
     rows : int array or slice
         Training rows.
     """
-    from sparsecv_mio.problem.row_losses import response_of  # loads what squares need not
+    from sparsecv_mio.problem.responses import response_of  # loads what squares need not
 
     V, (y, w) = data.of_columns(rows, np.arange(data.q)), response_of(data, rows)
     centred = V - np.average(V, axis=0, weights=w)
@@ -560,10 +560,10 @@ def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
     return np.concatenate([order[forced], order[~forced]]).astype(np.int64)
 
 
-LIKELY_SIZE = 5  # of a model of two classes, which is scored first
+LIKELY_SIZE = 5  # of a model, which is scored first
 
 
-def _of_two_classes(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
+def _of_rows(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
     """Return supports of the middle gamma, of the columns that tell most by themselves; no kernel is called.
 
     One size is scored in every fold, the others while there is time.
@@ -584,7 +584,7 @@ def _of_two_classes(data: StandardData, folds: FoldPlan, grid: Grid, until: floa
     return FallbackSupports(gamma, supports, nominal, value, whole, on_all_rows)
 
 
-def _of_two_classes_on_all_rows(
+def _of_rows_on_all_rows(
     data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 ) -> list[dict[int, tuple[IntArray, float]]]:
     """Do the same for `supports_on_all_rows`."""

@@ -77,7 +77,7 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
     """
     if data is not None and record.classes is not None and np.isfinite(record.cv_error):
         return _with_class_quality(record, record.classes, data, plan)
-    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error):
+    if data is None or record.data.weights is not None or not np.isfinite(record.cv_error) or record.counts is not None:
         return record
     errors = record.chosen_folds.error
     if (plan.sizes == 1).all():
@@ -140,7 +140,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     record, dataset = counted(record), in_classes(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
-    loss = Loss.SQUARED if record.classes is None else Loss.LOGISTIC
+    loss = record.loss
     how = record.data.scale, record.data.intercept, adjusted_for(record)
     return _predictions(record, standardize(dataset, *how, loss=loss), plan)
 
@@ -174,8 +174,8 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     """Of :func:`predictions_by_fold`."""
     data, supports = used_columns(record, everything)
     predicted = np.empty(plan.scored)
-    if data.loss is Loss.LOGISTIC:
-        _predict_classes(record, data, supports, plan, predicted)
+    if data.loss is not Loss.SQUARED:
+        _predict_by_rows(record, data, supports, plan, predicted)
     for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ():
         rows = plan.scored_rows(fold)
         V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
@@ -187,17 +187,21 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
     return plan.all_scored, predicted[order]
 
 
-def _predict_classes(
+def _predict_by_rows(
     record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, predicted: FloatArray
 ) -> None:
-    """Write the probabilities of the rows that each fold scores, by its model."""
+    """Write the probabilities, or expected counts, of the rows that each fold scores, by its model."""
     from sparsecv_mio.problem.glm_refit import refit_glm
 
     for fold in range(plan.k):
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])
-        predicted[of_fold] = probabilities(fit.predictors(data, plan.scored_rows(fold)))
+        predictors, exposures = fit.predictors(data, plan.scored_rows(fold)), data.dataset.row_exposure
+        if data.loss is Loss.LOGISTIC:
+            predicted[of_fold] = probabilities(predictors)
+        else:
+            predicted[of_fold] = np.exp(predictors) * (1.0 if exposures is None else exposures[plan.scored_rows(fold)])
 
 
 def with_fold_models(record: Any) -> Record:
@@ -207,6 +211,8 @@ def with_fold_models(record: Any) -> Record:
         why = "this record has no model for each fold: give one of `solve` (criterion folds)"
     elif record.classes is not None:
         why = "classes have no prediction intervals: `predict` gives probabilities"
+    elif record.counts is not None:
+        why = "counts have no prediction intervals: `predict` gives their expected values"
     elif record.data.weights is not None:
         why = "the guarantee is for rows that count alike, and these have weights"
     elif record.average is not None:

@@ -18,7 +18,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.row_losses import RowLoss, response_of, row_loss
+from sparsecv_mio.problem.responses import response_of, row_loss
+from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut

@@ -1,4 +1,4 @@
-"""Certified cross-validation of best-subset logistic regression over a grid.
+"""Certified cross-validation of best subsets by a smooth convex loss, over a grid.
 
 The order is that of the joint search (:mod:`sparsecv_mio.search.one_by_one`): the likely winner is decided, the others
 are raised above it. What raises them is the training-loss bound above all (docs/theory/glm.md, section 9): with
@@ -35,6 +35,7 @@ from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_ra
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.words import Loss
 
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
@@ -77,10 +78,9 @@ class GlmSearch(GridMethod):
         Nodes of a tree in this round.
     """
 
-    name = "logistic"
-
     def __init__(self, run: Run) -> None:
         super().__init__(run, (self,))
+        self.name = str(run.context.data.loss)
         self.folds = GlmFolds(run.context)
         self.values = np.full(run.context.shape, np.inf)
         self.tried = np.zeros(run.context.shape, dtype=bool)
@@ -466,7 +466,8 @@ class GlmSearch(GridMethod):
 
     def engine(self) -> str:
         """Return who solved the cells."""
-        return "trees of quadratics below the log loss"
+        what = "log loss" if self.name == Loss.LOGISTIC else "deviance"
+        return f"trees of quadratics below the {what}"
 
     # -- a checkpoint -------------------------------------------------------------------------------------------------
 

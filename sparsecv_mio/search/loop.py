@@ -78,7 +78,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
-    if options.loss is Loss.LOGISTIC:
+    if options.loss is not Loss.SQUARED:
         from sparsecv_mio.search.glm_search import GlmSearch
 
         return GlmSearch(Run.begun(context, signals, ()))
@@ -162,7 +162,7 @@ def search(running: RunningSearch, context: Context) -> Record:
         For options that do not go together, or a checkpoint of another run.
     """
     options, hooks = running.options, running.hooks
-    small = options.loss is Loss.LOGISTIC  # products of matrices: each is done before other threads have begun theirs
+    small = options.loss is not Loss.SQUARED  # products of matrices: each is done before other threads begin theirs
     with blas_on_one_thread() if small else nullcontext(), reports(hooks.progress, running.deadline) as progress:
         signals = Signals()
         method = new_method(with_threads(context, options), options, signals)

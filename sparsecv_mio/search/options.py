@@ -15,10 +15,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.certificate.parts import SearchRequest
+from sparsecv_mio.data.counts import check_training_counts, for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
-from sparsecv_mio.data.weights import with_class_weight
+from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
@@ -80,7 +80,7 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
 def check_formulation(backend: str, formulation: str | None, loss: Loss = Loss.SQUARED) -> str | None:
     """Return a model of a backend by its name; None, its first, passes."""
     chosen = get_backend(backend)
-    if loss is Loss.LOGISTIC:
+    if loss is not Loss.SQUARED:
         chosen.check_takes(None, loss=loss)
     if formulation is None:
         return None
@@ -149,6 +149,9 @@ SQUARED_ALONE = {  # options that go with squared loss alone, and why
 }
 
 
+NOT_OF_COUNTS = {name: "counts have none yet" for name in ("model", "stability") if name not in SQUARED_ALONE}
+
+
 @dataclass(frozen=True)
 class Rule:
     """What one option, where it is given, demands of another.
@@ -202,9 +205,11 @@ RULES = (
     Rule("stability", "model", (Model.PAIR,), "the other averages many pairs"),
     Rule("own_error", "model", (Model.AVERAGE,), "the CV error is that of the pair"),
     Rule("loss", "intercept", (Intercept.FOLD, Intercept.NONE), "centring the target is for squares"),
-    Rule("positive", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
-    Rule("class_weight", "loss", (Loss.LOGISTIC,), "squared loss has no classes"),
+    Rule("positive", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
+    Rule("class_weight", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
+    Rule("exposure", "loss", (Loss.POISSON,), "only counts have exposures"),
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
+    *(Rule(option, "loss", (Loss.SQUARED, Loss.LOGISTIC), why) for option, why in NOT_OF_COUNTS.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
     Rule("adjust", "oracles", (None, ()), "they know one column without a penalty, the intercept"),
@@ -223,12 +228,15 @@ class SearchOptions:
     scale : {"length", "variance", "none"}
         What the penalty measures.
     intercept : {"fold", "global", "none"}
-    loss : {"squared", "logistic"}
+    loss : {"squared", "logistic", "poisson"}
         What is fitted. `logistic` is for a target of two classes; the CV error is the mean log loss of held-out rows.
+        `poisson` is for counts; the CV error is the mean of half their deviance.
     positive : str, optional
         With `loss="logistic"`, the class that is 1 (:func:`sparsecv_mio.data.two_classes.as_two_classes`).
     class_weight : "balanced", optional
         With `loss="logistic"`: both classes weigh the same (:func:`sparsecv_mio.data.weights.balanced`).
+    exposure : str, optional
+        With `loss="poisson"`: the column of exposures (:func:`sparsecv_mio.data.counts.as_counts`).
     gap : float
         Relative gap at which the certificate counts as closed; 0 decides every cell.
     one_se : bool
@@ -292,6 +300,7 @@ class SearchOptions:
     loss: Loss = Loss.SQUARED
     positive: str | None = None
     class_weight: ClassWeight | None = None
+    exposure: str | None = None
     gap: float = 1e-4
     one_se: bool = False
     stability: tuple[float, ...] | str | None = None
@@ -345,10 +354,8 @@ class SearchOptions:
         return self.stability if isinstance(self.stability, tuple) else ()
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are searched: with logistic loss their target is 0 and 1, the classes weighed."""
-        if self.loss is Loss.SQUARED:
-            return dataset
-        return with_class_weight(as_two_classes(dataset, self.positive), self.class_weight)
+        """Return the data as they are searched: a target of 0 and 1, classes weighed; counts with their exposures."""
+        return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options, the restrictions by the names of the data."""
@@ -368,6 +375,8 @@ class SearchOptions:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
         if self.loss is Loss.LOGISTIC:
             check_training_classes(dataset, folds, self.intercept)
+        if self.loss is Loss.POISSON:
+            check_training_counts(dataset, folds, self.intercept)
         if self.one_se and not folds.has_standard_error:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
         iacv = self.oracles is not None and Oracle.IACV in self.oracles

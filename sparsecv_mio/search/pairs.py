@@ -110,7 +110,7 @@ class Grid:
         weights = gammas_of(gammas, *shape, two_classes=two_classes)
         if two_classes and min(weights, default=1.0) == 0.0:
             raise BadInput(
-                "gamma 0: logistic loss takes positive ridge weights: two classes that a line parts have no fit"
+                "gamma 0: logistic and poisson loss take positive ridge weights: classes that a line parts have no fit"
             )
         grid = cls.of(weights, sizes, dataset.p, restrictions)
         return cls(grid.gammas, grid.taus + len(restrictions.adjust))

@@ -99,8 +99,8 @@ class _Recheck:
         columns = self.data.columns[cells.pool.supports[cells.support[where]]]
         if self.data.n * (len(columns) + 1) > DOUBLED_NUMBERS:
             return ""
-        if self.data.loss is Loss.LOGISTIC:
-            return self._objection_of_classes(where, columns)
+        if self.data.loss is not Loss.SQUARED:
+            return self._objection_of_rows(where, columns)
         train, scored, dataset = folds.train_rows(fold), folds.scored_rows(fold), self.data.dataset
         of_support = self._of_support(columns)
         model = of_support.refit(tuple(range(len(columns))), gamma, train)
@@ -120,19 +120,17 @@ class _Recheck:
             self._last = UnitColumns.of(*self._how, columns, self.data.free)
         return self._last
 
-    def _objection_of_classes(self, where: Where, columns: IntArray) -> str:
-        """Say what a refit by the definition of logistic loss has against a decided cell."""
+    def _objection_of_rows(self, where: Where, columns: IntArray) -> str:
+        """Say what a refit by the definition of the loss has against a decided cell."""
         g, t, fold = where
         folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
         rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
-        X, weights = dataset.X[rows], None if dataset.row_weights is None else dataset.row_weights[rows]
-        model = glm_objective.fit(
-            dataset.X, dataset.y, columns.tolist(), gamma, scale=str(self.data.scale),
-            intercept=str(self.data.intercept), rows=folds.train_rows(fold), weights=dataset.row_weights,
+        model = glm_objective.fit_of_data(
+            dataset, self.data.loss, columns.tolist(), gamma, scale=str(self.data.scale),
+            intercept=str(self.data.intercept), rows=folds.train_rows(fold),
         )  # fmt: skip
-        error = float(model.losses(X, dataset.y[rows], weights).sum())
-        doubt = model.doubt(X) if weights is None else model.doubt(X) * weights
-        room = H_RTOL * error + float(doubt.sum()) + TINY
+        error, doubt = model.held_out(dataset, rows)
+        room = H_RTOL * error + doubt + TINY
         low, high = float(cells.lower[where]), float(cells.upper[where])
         if low - room <= error <= high + room:
             return ""

@@ -18,6 +18,7 @@ from sparsecv_mio.certificate.records import (
     SCHEMA,
     Advice,
     Classes,
+    Counts,
     Least,
     OneSe,
     PathRow,
@@ -187,7 +188,7 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
 
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
     """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
-    if data.loss is Loss.LOGISTIC:
+    if data.loss is not Loss.SQUARED:
         return _fit_support(data, gamma, None, support)
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
@@ -295,6 +296,7 @@ def data_info(data: StandardData) -> parts.DataInfo:
         names=tuple(source.names),
         weights=source.weights,
         class_weight="balanced" if source.class_weight else None,
+        exposure=source.exposure,
         total_weight=None if source.weights is None else float(source.weight_of(slice(0, source.n))),
         reading=parts.reading_info(source.reading),
     )
@@ -315,7 +317,7 @@ class _Reported:
         self.unit = self.data.loss_unit
         self.per_row, self.scored = context.per_row, context.scored
         self.gap = context.gap
-        self.late = context.deadline.expired() or self.data.loss is Loss.LOGISTIC
+        self.late = context.deadline.expired() or self.data.loss is not Loss.SQUARED
         self.until = time.monotonic() + GRACE
         self.by_rows: set[tuple[int, int]] = set()
         self._sum()
@@ -340,7 +342,7 @@ class _Reported:
         self.by_rows.add(pair)
         cells, gamma, done = self.cells, float(self.grid.gammas[pair[0]]), False
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
-        if self.data.loss is Loss.LOGISTIC:
+        if self.data.loss is not Loss.SQUARED:
             folds = folds[np.argsort(self._score_from_all_rows(pair, folds), kind="stable")]
             done = True
         for fold in folds.tolist():
@@ -588,6 +590,7 @@ def build_record(
         training_gap=reported.training_gap(*at, float(snapshot.best[at[0]].by_size[int(grid.taus[at[1]])].lower)),
         **more,
         classes=classes_of(data.dataset, reported.folds.all_scored),
+        counts=counts_of(data, reported.folds.all_scored),
     )
     check_intervals(record)
     return record
@@ -625,10 +628,9 @@ def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> 
     """
     if not np.isfinite(cv_error):
         return None
-    targets = dataset.y, folds.all_scored
     if loss == Loss.SQUARED:
-        return r_squared(*targets, cv_error, dataset.row_weights)
-    null = null_loss(*targets, dataset.row_weights)
+        return r_squared(dataset.y, folds.all_scored, cv_error, dataset.row_weights)
+    null = null_loss(dataset, Loss(loss), folds.all_scored)
     return 1.0 - cv_error / null if null > 0.0 else 0.0
 
 
@@ -636,7 +638,12 @@ def classes_of(dataset: Dataset, rows: IntArray) -> Classes | None:
     """Return the classes of a target that has some, with the log loss of their frequencies in some rows."""
     if dataset.classes is None:
         return None
-    return Classes(*dataset.classes, null_loss(dataset.y, rows, dataset.row_weights))
+    return Classes(*dataset.classes, null_loss(dataset, Loss.LOGISTIC, rows))
+
+
+def counts_of(data: StandardData, rows: IntArray) -> Counts | None:
+    """Return what a record says of counts: half the deviance of their mean rate in some rows; None of other targets."""
+    return Counts(null_loss(data.dataset, Loss.POISSON, rows)) if data.loss is Loss.POISSON else None
 
 
 def compiling_took(deadline: Deadline) -> tuple[str, ...]:

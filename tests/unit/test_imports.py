@@ -50,9 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "kernels": set(),
     "data": GROUND,
     "problem": DATA,
-    "certificate": GROUND
-    | {"data"}
-    | {f"problem.{x}" for x in ("objective", "glm_objective", "row_losses", "coordinates")},
+    "certificate": GROUND | {"data"} | {f"problem.{x}" for x in ("objective", "glm_objective", "coordinates")},
     **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},

@@ -59,6 +59,8 @@ class Capabilities:
         With squared loss. The first is the default; kinds are `force`, `together`, `at_most`, `box`.
     logistic : dict of the same
         With logistic loss; empty where the backend does not take it.
+    poisson : dict of the same
+        With the deviance of counts.
     limits : frozenset of str
         Which of `seconds`, `nodes`, `gap`, `threads`, `log`, `options` are honoured.
     warm_start : bool
@@ -75,10 +77,11 @@ class Capabilities:
     concurrent: bool = True
     licence_free: bool = True
     logistic: dict[str, frozenset[str]] = field(default_factory=dict)
+    poisson: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def of(self, loss: Loss) -> dict[str, frozenset[str]]:
         """Return the formulations of a loss."""
-        return self.logistic if loss is Loss.LOGISTIC else self.formulations
+        return {Loss.SQUARED: self.formulations, Loss.LOGISTIC: self.logistic, Loss.POISSON: self.poisson}[loss]
 
     @property
     def losses(self) -> tuple[Loss, ...]:
@@ -291,7 +294,10 @@ class Backend(ABC):
         self, problem: SparseProblem | GlmProblem, tau: int, formulation: str | None,
         constraints: SideConstraints, limits: Limits,
     ) -> str:  # fmt: skip
-        loss, q = (Loss.SQUARED, problem.q) if isinstance(problem, SparseProblem) else (Loss.LOGISTIC, problem.p)
+        if isinstance(problem, SparseProblem):
+            loss, q = Loss.SQUARED, problem.q
+        else:
+            loss, q = Loss(problem.loss.name), problem.p
         form = self.check_takes(formulation, constraints, loss)
         if not 0 <= tau <= q:
             raise BadInput(f"tau must be between 0 and the {q} columns, not {tau}")

@@ -36,6 +36,7 @@ class NativeBackend(Backend):
     capabilities: ClassVar[Capabilities] = Capabilities(
         formulations={"tree": frozenset({"force", "together", "at_most", "parents", "sign"})},
         logistic={"tree": frozenset({"force"})},
+        poisson={"tree": frozenset({"force"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )
     reduces: ClassVar[bool] = False  # its arithmetic is exact enough without, and counts its own rounding

@@ -135,7 +135,7 @@ def written(folder: Path) -> None:
         ({"drop": "z"}, {}, "data 'a': .*drop.*'z'"),
         ({}, {"folds": ["5", "500"]}, "data 'a': folds '500' need 500 rows but the data has 20"),
         ({}, {"folds": "five"}, "data 'a': folds 'five' are unknown"),
-        ({}, {"folds": "groups:z"}, "data 'a': id, fold, group or weight column 'z' is not in the data"),
+        ({}, {"folds": "groups:z"}, "data 'a': id, fold, group, weight or exposure column 'z' is not in the data"),
         ({}, {"folds": "15", "test": 0.5}, "data 'a': folds '15' need 15 rows but the data has 10"),
         ({}, {"test": 0.9}, "data 'a': test 0.9 leaves 2 rows to train on"),
         ({}, {"refit": "training"}, "data 'a': refit training needs a single fold, not 10"),

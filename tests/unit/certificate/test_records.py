@@ -155,7 +155,7 @@ TEXT = """{
   "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": [], "sources": [], "course": []},
   "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
 "names": ["a b", "quote\\"d"], "weights": null, "total_weight": null, "reading": null, \
-"class_weight": null},
+"class_weight": null, "exposure": null},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
 "restrictions": null, \
@@ -184,7 +184,8 @@ TEXT = """{
   "average": null,
   "training_gap": null,
   "loosest": null,
-  "classes": null
+  "classes": null,
+  "counts": null
 }
 """
 

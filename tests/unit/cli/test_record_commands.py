@@ -421,9 +421,12 @@ def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Sai
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--id", "nobody"], "id, fold, group or weight column 'nobody' is not in the data"),
-        (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights or ids too"),
-        (["--id", "age", "--features", "age,svi"], "column 'age' gives folds, weights or ids and cannot be a feature"),
+        (["--id", "nobody"], "id, fold, group, weight or exposure column 'nobody' is not in the data"),
+        (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights, exposures or ids too"),
+        (
+            ["--id", "age", "--features", "age,svi"],
+            "column 'age' gives folds, weights, exposures or ids and cannot be a feature",
+        ),
     ],
 )
 def test_a_column_that_cannot_name_rows(options: list[str], said: str, capsys: Said) -> None:

@@ -80,9 +80,9 @@ def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
 @pytest.mark.parametrize(
     ("column", "said"),
     [
-        ("age", "'age' gives folds, weights or ids"),
+        ("age", "'age' gives folds, weights, exposures or ids"),
         ("below", "below is -0.5 in row 1: give how much"),
-        ("v", "weight column 'v' is not in"),
+        ("v", "weight or exposure column 'v' is not in"),
         ("text", "text is 'x' in row 1: give how much"),
     ],
 )

@@ -78,11 +78,15 @@ def test_a_ball_that_is_not_known_is_infinite() -> None:
 
 
 def test_the_loss_of_frequencies_counts_weights() -> None:
-    y, rows = np.array([0.0, 1.0, 1.0]), np.array([0, 1, 2, 2])
-    assert glm_objective.null_loss(y, rows) == pytest.approx(-0.25 * np.log(0.25) - 0.75 * np.log(0.75))
-    assert glm_objective.null_loss(y, np.array([1, 2])) == 0.0
-    half = glm_objective.null_loss(y, np.array([0, 1]), np.array([2.0, 2.0, 9.0]))
-    assert half == pytest.approx(np.log(2.0))
+    X, y, rows = np.zeros((3, 1)), np.array([0.0, 1.0, 1.0]), np.array([0, 1, 2, 2])
+    data = Dataset.from_arrays(X, y)
+    null = glm_objective.null_loss(data, Loss.LOGISTIC, rows)
+    assert null == pytest.approx(-0.25 * np.log(0.25) - 0.75 * np.log(0.75))
+    assert glm_objective.null_loss(data, Loss.LOGISTIC, np.array([1, 2])) == 0.0
+    weighed = weighted_rows(data, [2.0, 2.0, 9.0], "w")
+    assert glm_objective.null_loss(weighed, Loss.LOGISTIC, np.array([0, 1])) == pytest.approx(np.log(2.0))
+    counted = glm_objective.null_loss(data, Loss.POISSON, np.array([0, 1]))
+    assert counted == pytest.approx(0.5 * np.log(2.0))
 
 
 def test_a_column_that_is_constant_in_training_has_no_part() -> None:

@@ -1,0 +1,120 @@
+"""A target of counts, and the exposures of its rows: how long, or of how many, each was counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.two_classes import as_two_classes, check_spreads
+from sparsecv_mio.data.weights import weights_of, with_class_weight
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Intercept, Loss
+
+LARGEST_COUNT = 1e15  # beyond, numbers are no longer apart by 1/8
+LEAST_EXPOSURE, MOST_EXPOSURE = 1e-12, 1e12
+
+
+def exposure_columns(name: str | None) -> tuple[str, ...]:
+    """Return the columns of the data that exposures need beside features and target."""
+    return () if name is None else (name,)
+
+
+def as_counts(dataset: Dataset, exposure: str | None = None) -> Dataset:
+    """Return the data with the exposures of their rows, the target checked.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With the column of exposures in `aux`.
+    exposure : str, optional
+        That column; without it every row has the exposure 1.
+
+    Raises
+    ------
+    BadInput
+        For a target that is no count, all zeros, or an exposure that is not above 0.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[0.0], [1.0], [2.0]], [1.0, 0.0, 4.0], aux={"days": [1.0, 2.0, 2.0]})
+    >>> as_counts(data, "days").row_exposure.tolist()
+    [1.0, 2.0, 2.0]
+    """
+    _check_counts(dataset)
+    check_spreads(dataset, "poisson")
+    if exposure is None or dataset.exposure is not None:
+        if exposure not in (None, dataset.exposure):
+            raise BadInput(f"exposure: {exposure!r}, but these rows have exposures already, {dataset.exposure!r}")
+        return replace(dataset, counts=True)
+    if exposure in (*dataset.names, dataset.target):
+        what = "the target" if exposure == dataset.target else "a feature"
+        raise BadInput(f"exposure: {exposure!r} is {what}: an exposure is no feature, leave it out of these (--drop)")
+    if exposure not in dataset.aux:
+        raise BadInput(f"exposure: {exposure!r} is no column that these data keep: read them with aux=({exposure!r},)")
+    return replace(dataset, counts=True, exposure=exposure, row_exposure=exposures_of(dataset, exposure))
+
+
+def for_loss(
+    dataset: Dataset, loss: Loss, positive: str | float | None, class_weight: str | None, exposure: str | None
+) -> Dataset:
+    """Return the data as a loss is fitted to them: of two classes, weighed; or counts, with exposures.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    loss : Loss
+    positive : str or number, optional
+        The class that is 1.
+    class_weight : {"balanced"}, optional
+    exposure : str, optional
+    """
+    if loss is Loss.SQUARED:
+        return dataset
+    if loss is Loss.POISSON:
+        return as_counts(dataset, exposure)
+    return with_class_weight(as_two_classes(dataset, positive), class_weight)
+
+
+def exposures_of(dataset: Dataset, name: str) -> FloatArray:
+    """Return the exposures that a column in `aux` holds, checked."""
+    try:
+        given = np.asarray(weights_of(dataset, name), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BadInput(f"exposure: column {name!r} must hold numbers above 0 only") from None
+    wrong = np.flatnonzero(~((given >= LEAST_EXPOSURE) & (given <= MOST_EXPOSURE)))
+    if wrong.size:
+        row = wrong[0]
+        raise BadInput(f"exposure: column {name!r} is {given[row]:g} in row {row + 1}: give numbers above 0 (to 1e12)")
+    return given
+
+
+def _check_counts(dataset: Dataset) -> None:
+    y, target = dataset.y, dataset.target
+    wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & (y == np.floor(y))))
+    if wrong.size:
+        value = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}"
+        raise BadInput(f"target {target!r} is {value}: poisson loss takes counts, whole numbers from 0 on")
+    if not y.any():
+        raise BadInput(f"target {target!r} is 0 in every row: poisson loss needs a count above 0")
+
+
+def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:
+    """Raise `BadInput` where the training rows of a fold are all zeros: its intercept has no best value.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Of counts.
+    folds : FoldPlan
+    intercept : Intercept
+    """
+    if intercept is Intercept.GLOBAL:
+        raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
+    for fold in range(folds.k if intercept is not Intercept.NONE else 0):
+        if not dataset.y[folds.train_rows(fold)].any():
+            what = f"without fold {fold + 1} of {folds.k} all rows are 0, and no intercept fits them best"
+            raise BadInput(f"folds: {what}: fewer folds, or others (--seed), leave counts above 0 in each")

@@ -1,0 +1,44 @@
+"""The loss of rows that a word names, and targets and weights of the data as that loss has them."""
+
+from __future__ import annotations
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.poisson import PoissonLoss
+from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
+from sparsecv_mio.words import Loss
+
+
+def row_loss(loss: Loss) -> RowLoss:
+    """Return the loss of rows that a word names; squares have none.
+
+    Parameters
+    ----------
+    loss : Loss
+    """
+    if loss == Loss.LOGISTIC:
+        return LOG_LOSS
+    if loss != Loss.POISSON:
+        raise BadInput(f"loss {loss}: its fits are by moments, not by the losses of rows")
+    return PoissonLoss()
+
+
+def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+    """Return targets and weights of some rows, as their loss has them.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array or slice
+    """
+    return of_dataset(row_loss(data.loss), data.dataset, rows)
+
+
+def of_dataset(loss: RowLoss, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
+    """Return targets and weights of some rows of data as a loss has them."""
+    weights, exposures = (
+        None if of_rows is None else of_rows[rows] for of_rows in (dataset.row_weights, dataset.row_exposure)
+    )
+    return loss.of_data(dataset.y[rows], weights, exposures)

@@ -1,0 +1,71 @@
+"""Targets of counts and their exposures: what is taken, and what is refused in a line."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns, for_loss
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.weights import weighted_rows
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Intercept, Loss
+
+X = np.arange(8.0)[:, None] ** np.array([1.0, 2.0])
+
+
+def data(y: list[float] | None = None, days: object = None) -> Dataset:
+    counts = [0.0, 1.0, 0.0, 3.0, 2.0, 0.0, 5.0, 1.0] if y is None else y
+    return Dataset.from_arrays(X, counts, aux={"days": np.arange(1.0, 9.0) if days is None else days}, target="hits")
+
+
+def test_exposures_go_with_their_rows() -> None:
+    made = as_counts(data(), "days")
+    assert made.exposure == "days" and made.row_exposure is not None
+    assert made.take(np.array([4, 1])).row_exposure.tolist() == [5.0, 2.0]  # type: ignore[union-attr]
+    without = weighted_rows(made, [1.0, 0.0, *([2.0] * 6)], "w")
+    assert without.row_exposure.tolist() == [1.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]  # type: ignore[union-attr]
+    assert made.fingerprint != as_counts(data()).fingerprint == data().fingerprint
+    assert as_counts(made).row_exposure is made.row_exposure is as_counts(made, "days").row_exposure and made.counts
+    assert exposure_columns("days") == ("days",) and exposure_columns(None) == ()
+
+
+def test_only_counts_get_exposures() -> None:
+    assert for_loss(data(), Loss.SQUARED, None, None, None).row_exposure is None
+    assert for_loss(data(), Loss.POISSON, None, None, "days").row_exposure is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "exposure", "said"),
+    [
+        ({"y": [0.0, 1.0, 0.0, -3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is -3 in row 4: poisson loss takes counts"),
+        ({"y": [0.0, 1.5, 0.0, 3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is 1.5 in row 2: poisson loss takes counts"),
+        ({"y": [0.0] * 8}, None, "is 0 in every row: poisson loss needs a count above 0"),
+        ({"days": [1.0, 0.0, *([2.0] * 6)]}, "days", "column 'days' is 0 in row 2: give numbers above 0"),
+        ({"days": [1.0, np.inf, *([2.0] * 6)]}, "days", "column 'days' is inf in row 2: give numbers above 0"),
+        ({"days": ["a", *"1234567"]}, "days", "column 'days' must hold numbers above 0 only"),
+        ({}, "x1", "'x1' is a feature: an exposure is no feature"),
+        ({}, "hits", "'hits' is the target: an exposure is no feature"),
+        ({}, "hours", "'hours' is no column that these data keep"),
+    ],
+)
+def test_what_is_refused(given: dict[str, object], exposure: str | None, said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        as_counts(data(**given), exposure)  # type: ignore[arg-type]
+
+
+def test_other_exposures_than_there_are() -> None:
+    with pytest.raises(BadInput, match="have exposures already, 'days'"):
+        as_counts(as_counts(data(), "days"), "x0")
+
+
+def test_training_rows_of_zeros_alone() -> None:
+    rare = data([0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
+    plan = make_folds("loo", rare)
+    with pytest.raises(BadInput, match="without fold 6 of 8 all rows are 0"):
+        check_training_counts(rare, plan, Intercept.FOLD)
+    check_training_counts(rare, plan, Intercept.NONE)
+    check_training_counts(data(), plan, Intercept.FOLD)
+    with pytest.raises(BadInput, match="intercept global: goes with loss squared"):
+        check_training_counts(data(), plan, Intercept.GLOBAL)

@@ -1,0 +1,124 @@
+"""A search over counts: record and back, predictions with exposures, what the command line says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.fits.one import fit_one
+
+
+def table(n: int = 40) -> pd.DataFrame:
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd")).assign(days=rng.uniform(0.5, 9.0, n))
+    return frame.assign(hits=rng.poisson(frame["days"] * np.exp(-0.5 + 0.7 * frame["a"] - 0.4 * frame["c"])))
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    how = {"loss": "poisson", "exposure": "days", "gammas": [0.1], "taus": [1, 2], "folds": 4, "threads": 1}
+    return sc.solve(table(), "hits", **how)
+
+
+def test_the_record_holds_and_comes_back(record: Record) -> None:
+    assert record.status == "proved" and record.counts is not None and record.data.exposure == "days"
+    assert Record.from_json(record.to_json()) == record
+    data = Dataset.from_frame(table(), "hits", aux=("days",))
+    assert verify(record, data).ok
+    for wrong in (
+        replace(record, cv_error=record.cv_error * 1.001), replace(record, intercept=record.intercept + 1e-3),
+        replace(record, counts=replace(record.counts, null_error=record.counts.null_error * 1.001)),
+        replace(record, r_squared=0.5),
+    ):  # fmt: skip
+        assert not verify(wrong, data).ok
+    others = Dataset.from_frame(table().assign(days=1.0), "hits", aux=("days",))
+    assert not verify(record, others).ok
+
+
+def test_the_cv_error_is_half_the_deviance_of_held_out_rows(record: Record) -> None:
+    from sklearn.metrics import mean_poisson_deviance
+
+    from sparsecv_mio.search.fold_models import held_out_predictions
+
+    data = Dataset.from_frame(table(), "hits", aux=("days",))
+    predicted = held_out_predictions(record, data, "4")
+    assert record.cv_error == pytest.approx(mean_poisson_deviance(data.y, predicted) / 2.0, rel=1e-8)
+
+
+def test_exposures_enter_predictions(record: Record, tmp_path: Path) -> None:
+    frame = table(5)
+    rates = np.exp(frame[list(record.coefficients)] @ np.array(list(record.coefficients.values())) + record.intercept)
+    expected = pytest.approx((rates * frame["days"]).to_numpy())
+    place = tmp_path / "new.csv"
+    frame.to_csv(place, index=False)
+    assert record.predict(frame) == expected and record.predict(place) == expected
+    assert record.predict(Dataset.from_frame(frame, "hits", aux=("days",))) == expected
+    for without in (frame.drop(columns="days"), frame[list("abcd")].to_numpy()):
+        with pytest.raises(BadInput, match="needs the column 'days' of exposures"):
+            record.predict(without)
+    with pytest.raises(BadInput, match="column 'days' must hold numbers above 0 only"):
+        record.predict(frame.assign(days=0.0))
+
+
+def test_fits_on_all_rows_hold() -> None:
+    data = Dataset.from_frame(table(), "hits", aux=("days",))
+    path = best_subsets(data, gammas=[0.1], taus=[1, 2], loss="poisson", exposure="days", threads=1)
+    fit = fit_one(data, tau=2, gamma=0.1, loss="poisson", exposure="days")
+    assert verify(path, data).ok and verify(fit, data).ok
+    assert fit.objective == pytest.approx(path.path[1].objective, rel=1e-9) and fit.support == path.path[1].support
+    deviance = path.to_frame(data)["deviance"]
+    assert deviance[1] < deviance[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--exposure", "days", "--loss", "squared"], "--exposure days: goes with --loss poisson, not squared"),
+        (["--positive", "1"], "--positive 1: goes with --loss logistic, not poisson"),
+        (["--class-weight", "balanced"], "--class-weight balanced: goes with --loss logistic, not poisson"),
+        (["--intercept", "global"], "--loss poisson: goes with --intercept fold or none, not global"),
+        (["--method", "grid"], "--method grid: goes with --loss squared, not poisson"),
+        (["--nested", "3"], "--nested: goes with --loss squared or logistic, not poisson"),
+        (["--proof", "x"], "proofs do not cover --loss poisson"),
+        (["--exposure", "hours"], "exposure column 'hours' is not in the data"),
+        (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures or ids"),
+        (["--gamma", "0"], "logistic and poisson loss take positive ridge weights"),
+    ],
+)
+def test_what_the_command_line_refuses(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "t.csv"
+    table().to_csv(place, index=False)
+    given = ["--loss", "poisson", "--gamma", "0.1", "--tau", "1:2"]
+    assert run(["solve", str(place), "--target", "hits", *given, *options]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_command_line_says_what_is_certified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, out = tmp_path / "t.csv", tmp_path / "r.json"
+    table().to_csv(place, index=False)
+    asked = ["--target", "hits", "--loss", "poisson", "--exposure", "days", "--gamma", "0.1", "--tau", "1:2"]
+    assert run(["solve", str(place), *asked, "--json", str(out), "--save-held-out", str(tmp_path / "h.csv")]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "(mean half deviance)" in screen and "predicted is the expected count" in screen
+    assert json.loads(out.read_text())["counts"]["certified"] == "half_deviance"
+    assert run(["verify", str(out), str(place)]) == 0
+    assert run(["predict", str(out), str(place), "--out", str(tmp_path / "p.csv")]) == 0
+    assert "in cross-validation: half deviance" in " ".join(capsys.readouterr().out.split())
+    assert run(["report", str(out), "--data", str(place), "--out", str(tmp_path / "r.html")]) == 0
+    assert "Best-subset Poisson regression of hits" in (tmp_path / "r.html").read_text()
+    assert run(["inspect", str(place), "--target", "hits"]) == 0
+    assert "--loss poisson" in " ".join(capsys.readouterr().out.split())
