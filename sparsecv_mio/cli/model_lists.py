@@ -182,7 +182,9 @@ def bounds(
         from sparsecv_mio.search.pairs import Grid
 
         how = PathOptions.of(**losses, **units, restrictions=asked)
-        dataset, plan = session.read_dealt(data, table, rows, quiet, None, how.in_classes if of_classes else None)
+        if how.loss is Loss.POISSON:
+            raise BadInput("bounds: goes with loss squared or logistic, not poisson")
+        dataset, plan = session.read_dealt(data, table, rows, quiet, None, how)
         restrictions = asked.within(dataset.names)
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=of_classes)
 

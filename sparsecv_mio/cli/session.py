@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
-    from sparsecv_mio.fits.fit_options import FitOptions, NearOptions
+    from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
     from sparsecv_mio.search.options import SearchOptions
 
 T = TypeVar("T")
@@ -133,7 +133,7 @@ def read_weighted(
 
 def read_dealt(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
-    how: SearchOptions | FitOptions | NearOptions | None = None,
+    how: SearchOptions | FitOptions | PathOptions | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Read the data set that the options describe, give its rows their weights, and deal those that count to folds.
 

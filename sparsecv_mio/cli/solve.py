@@ -53,15 +53,14 @@ def solve_common(
     asked, forced : dict
         Fields of `CommonOptions` and of its restrictions, as given.
     read : callable
-        Reads the data and deals the folds; takes what makes the target one of two classes, if it is.
+        Reads the data and deals the folds; takes the options, by whose loss the target is one of two classes.
     """
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import CommonOptions
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
-        in_classes = how.in_classes if how.loss is Loss.LOGISTIC else None
-        dataset, plan = session.in_time(partial(read, in_classes), stop, how)
+        dataset, plan = session.in_time(partial(read, how), stop, how)
         from sparsecv_mio.near.common_subset import best_common_subset
         from sparsecv_mio.report.record_tables import print_common
 

@@ -182,7 +182,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of the best common subset that come before the data."""
     digits, ask = interval_digits([(record.lower, record.upper)]), record.request
     low, high, done = shown(record.lower, digits), shown(record.upper, digits), record.status == "proved"
-    error = LOSS_WORDS[Loss.SQUARED if record.classes is None else Loss.LOGISTIC].cv_error
+    error = LOSS_WORDS[record.loss].cv_error
     facts = (
         ("status", "proved" if done else f"{record.status}: not proved, gap {shown(record.gap, 3)}"),
         *_compared(record),

@@ -12,7 +12,7 @@ from sparsecv_mio.digits import ends_of, interval_digits, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked, quoted_name
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE
-from sparsecv_mio.words import LOSS_WORDS, Loss, Model
+from sparsecv_mio.words import LOSS_WORDS, Model
 
 
 def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
@@ -160,7 +160,7 @@ def _listed(words: list[str]) -> str:
 def _change(record: Record, stable: Stability) -> str:
     """Say how much leaving out a fold changes the losses of rows."""
     value = marked(shown(stable.instability, 4), stable.estimate)
-    losses = LOSS_WORDS[Loss.SQUARED if record.classes is None else Loss.LOGISTIC].losses
+    losses = LOSS_WORDS[record.loss].losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in {ends_of(stable.instability_lower, stable.instability_upper, 4)}"
     where = f"fold {stable.fold + 1} matters most: without it the model's {losses} change by {value}"

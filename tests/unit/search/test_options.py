@@ -91,6 +91,7 @@ OTHER: dict[str, list[Any]] = {
     "loss": ["logistic"],
     "positive": ["0"],
     "class_weight": ["balanced"],
+    "exposure": ["days"],
 }
 EVERY = {field.name for field in fields(SearchOptions)} - {"restrictions"} | set(RESTRICTIONS)
 # what an option needs before it can be combined with a third one
@@ -101,6 +102,7 @@ NEEDS: dict[str, dict[str, str]] = {
     "own_error": {"model": "average"},
     "positive": {"loss": "logistic"},
     "class_weight": {"loss": "logistic"},
+    "exposure": {"loss": "poisson"},
 }
 
 
@@ -195,6 +197,8 @@ def test_there_is_another_value_of_every_option() -> None:
 def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     """The rules are the whole story: what they let pass is searched to an answer, and keeps to what was asked."""
     ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
+    if "exposure" in pair:
+        ours = replace(ours, y=np.rint(np.abs(ours.y)), aux={"days": 1.0 + np.arange(ours.n) % 3})
     for one in OTHER[pair[0]]:
         for two in OTHER[pair[1]]:
             given = NEEDS.get(pair[0], {}) | NEEDS.get(pair[1], {}) | {pair[0]: one, pair[1]: two}
