@@ -38,7 +38,7 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.kernels.glm_newton import newton
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, leave_one_out_bounds, make_problem, train
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.api import solve
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 
@@ -59,7 +59,7 @@ def dataset_of(case: str) -> Dataset:
     """Return a case, NxP or FILE:TARGET."""
     if ":" in case:
         path, target = case.rsplit(":", 1)
-        return as_two_classes(read_dataset(path, target))
+        return as_two_classes(read_dataset(path, target, two_words=True))
     return as_two_classes(Dataset.from_arrays(*drawn(case)))
 
 
@@ -74,15 +74,15 @@ def measured(work: Callable[[], Any]) -> tuple[Any, float, float]:
 def search(case: str, limit: float, gammas: int) -> dict[str, Any]:
     """Run one search in this process."""
     asked = {"loss": "logistic", "threads": 1}
-    cross_validate(dataset_of("60x4"), "loo", taus="1:3", gammas=[0.1, 1.0], **asked)  # type: ignore[arg-type]
+    solve(dataset_of("60x5"), folds="loo", taus="1:3", gammas=[0.1, 1.0], **asked)  # type: ignore[arg-type]
     data = dataset_of(case)
     grid = None if gammas == 5 else f"0.001:0.1:{gammas}"
     record, seconds, grown = measured(
-        lambda: cross_validate(data, "loo", gammas=grid, time_limit=limit or None, **asked)  # type: ignore[arg-type]
+        lambda: solve(data, folds="loo", gammas=grid, time_limit=limit or None, **asked)  # type: ignore[arg-type]
     )
     return {
         "case": case, "n": data.n, "p": data.p, "status": str(record.status), "tau": record.tau, "gap": record.gap,
-        "cv_error": record.cv_error, "seconds": seconds, "memory": grown / data.X.nbytes, "cells": record.work.cells,
+        "cells": data.n * len(record.table), "seconds": seconds, "memory": grown / data.X.nbytes,
     }  # fmt: skip
 
 
