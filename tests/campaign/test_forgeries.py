@@ -140,7 +140,9 @@ def _pair(design: UnitColumns, plan: FoldPlan, gamma: float, tau: int, mine: Any
 # of one data set, its folds and its restrictions, which no alteration that is tried changes
 OF_THE_DATA: dict[tuple[Any, str], Callable[..., Any]] = {
     (enumeration, "fold_optima"): _pair,
-    (stable_models, "_optima"): lambda design, left, train, pair: (*_design(design), left.tobytes(), pair),
+    (stable_models.LossesOfModels, "optima"): lambda losses, left, train, pair, start: (
+        *_design(losses.design), left.tobytes(), pair
+    ),
     (UnitColumns, "refit"): lambda design, support, gamma, rows: (
         *_design(design), tuple(support), gamma, None if rows is None else rows.tobytes()
     ),
