@@ -184,7 +184,7 @@ def best_subsets(
         Rows, target and names.
     gammas, taus : sequences, numbers or texts
         Ridge weights, positive, or 0 where the columns are linearly independent; or a `GammaInterval` or text `LO..HI`:
-         the best subset of every size as a function of gamma then comes with those at both ends; support
+        the best subset of every size as a function of gamma then comes with those at both ends; support
         sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
