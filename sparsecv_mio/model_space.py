@@ -413,12 +413,11 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
     places = set()
     for text in given:
         word = text.strip()
-        levels = _levels(word, place) if option != "hierarchy" else []
         if text in place or word in place:
             places.add(place[text if text in place else word])
         elif word.isascii() and word.isdigit() and len(word) < 10 and int(word) < len(place):
             places.add(int(word))
-        elif levels:
+        elif option != "hierarchy" and (levels := _levels(word, place)):
             places.update(levels)
         else:
             where = did_you_mean(text, place)
