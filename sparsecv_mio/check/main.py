@@ -9,6 +9,7 @@ import numpy as np
 from .bounded_fits import Design
 from .proof_file import (
     FORMAT,
+    FORMATS,
     Arithmetic,
     Array,
     Floats,
@@ -25,6 +26,7 @@ from .proof_file import (
     table,
 )
 from .statements import FoldIntervals, Folds, check_tree
+from .two_classes import LogisticFolds, TwoClasses, check_logistic_tree
 
 MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
 SAID = {"list": "the list on all rows", "own": "trees of their own", "loss": "the training-loss bound"}
@@ -62,7 +64,11 @@ class Check:
         self.taus = integers(head["taus"], 0, X.shape[1] + 1, "taus")
         need(self.taus and self.gammas and min(self.gammas) > 0.0, "no gamma, no tau, or a gamma that is not positive")
         self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
-        self.design = Design(X[:, columns], y, head["scale"], head["intercept"], self.kind)
+        how, of_loss = (X[:, columns], y, head["scale"], head["intercept"]), head["format"] != FORMAT
+        need(not of_loss or head["loss"] == "logistic", "the loss is unknown")
+        self.design: Any = TwoClasses(*how) if of_loss else Design(*how, self.kind)
+        self.kind, self.check_tree = self.design.kind, check_logistic_tree if of_loss else check_tree
+        folds_of: Any = LogisticFolds if of_loss else Folds
         units = integers(head["units"], -2000, 2000, "units")
         need(len(units) == len(columns), "units are not one for each column")
         self.units = self.design.y_unit**2, np.array(units, dtype=np.int64) + self.design.exponent
@@ -73,7 +79,7 @@ class Check:
             all(set(s) <= set(r) for s, r in zip(scored, left_out, strict=True)),
             "a fold scores a row that it trains on",
         )
-        self.folds = Folds(self.design, left_out, scored)
+        self.folds = folds_of(self.design, left_out, scored)
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def take(self, line: dict[str, Any]) -> None:
@@ -93,7 +99,7 @@ class Check:
         rows = integers([line["rows"]], -1, len(self.folds.left), "the rows of a tree")[0]
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         m, penalty = self.folds.moments(rows), self.folds.penalty(self.gammas[g])
-        self.folds.trees.append(check_tree(line, m, penalty, self.kind, self.units)._replace(rows=rows, gamma=g))
+        self.folds.trees.append(self.check_tree(line, m, penalty, self.kind, self.units)._replace(rows=rows, gamma=g))
 
     def _best(self, line: dict[str, Any]) -> None:
         """Check a best subset on all rows: least objective, and a support that reaches it."""
@@ -120,6 +126,8 @@ class Check:
         leaves = sum(tree.leaves for tree in self.folds.trees)
         words = [f"data: {data['n']} rows, {data['p']} features, target {data['target']!r}, {data['digest'][:23]}..."]
         words.append(f"grid: gamma {gammas}; tau {taus}; columns by {head['scale']}, intercept {head['intercept']}")
+        if head["format"] != FORMAT:
+            words.append(f"loss: {head['loss']}, {head['data']['target']!r} 1 against 0; in integers, in either mode")
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
             each = "every row once" if (counts == 1).all() else f"rows {counts.min()} to {counts.max()} times"
@@ -182,10 +190,10 @@ def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: st
     try:
         stream = lines_of_proof(proof)
         head = next(stream, {})
-        if head.get("format") != FORMAT:
+        if head.get("format") not in FORMATS:
             raise Unreadable(
-                f"{proof}: its format is {head.get('format')!r}, this checker reads {FORMAT!r}; check it by the "
-                "version of sparsecv-mio that wrote it"
+                f"{proof}: its format is {head.get('format')!r}, this checker reads {' and '.join(FORMATS)}; "
+                "check it by the version of sparsecv-mio that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             state = Check(head, *read(head["data"]["names"], head["data"]["target"]), mode)

@@ -135,6 +135,7 @@ def _integers(values: Array) -> tuple[Array, int]:
 
 
 FORMAT = "sparsecv-proof/1"
+FORMATS = (FORMAT, "sparsecv-proof/2")  # the second one of other losses than squares
 LONGEST_LINE = 1 << 28
 PROOF_BYTES = 1 << 33
 DATA_NUMBERS = 1 << 30  # of the data

@@ -67,6 +67,57 @@ def _columns_of_bits(bits: tuple[int, ...], q: int) -> Array:
     return np.unpackbits(packed.reshape(len(bits), width), axis=1, count=q, bitorder="little").astype(bool)
 
 
+class ReadTree(NamedTuple):
+    """A tree as it stands: thresholds and listed supports by size, and its leaves (L).
+
+    `inside`, `every` (L, q): the included columns and all columns left; `codes` (L,) their numbers in the tree; `asked`
+    (L, sizes): where a bound has to reach the threshold, as no listed support closes the size.
+    """
+
+    first: int
+    sizes: Array
+    above: Array
+    listed: dict[int, list[tuple[int, ...]]]
+    inside: Array
+    every: Array
+    codes: Array
+    asked: Array
+
+
+def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit: Any) -> ReadTree:
+    """Read a tree: what it lists, and what has to hold at its leaves.
+
+    Parameters
+    ----------
+    line : dict
+        The tree as it stands in the proof.
+    q, points : int
+        How many columns and points there are.
+    kind : Floats or Fractions
+    unit : number
+        What objectives of the proof are divided by.
+    """
+    first, last = integers(line["taus"], 0, q + 1, "the sizes of a tree")
+    need(first <= last, "the sizes of a tree are malformed")
+    sizes = np.arange(first, last + 1)
+    above = kind.of(numbers(line["above"], len(sizes), "the thresholds of a tree")) / unit
+    supports = [support(values, q) for values in line["listed"]]
+    listed = {tau: [chosen for chosen in supports if len(chosen) == tau] for tau in sizes.tolist()}
+    listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
+    need(
+        len(listed_bits) == sum(map(len, listed.values())) == len(supports),
+        "a support is listed twice, or of another size",
+    )
+    nodes = integers(line["nodes"], -1 - points, q, "the nodes of a tree")
+    least, most, named = zip(*read_leaves(nodes, q), strict=True)
+    inside, every, codes = _columns_of_bits(least, q), _columns_of_bits(most, q), np.array(named)
+    low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
+    asked = (sizes >= low) & (sizes <= high)
+    for bits, size in ((least, low), (most, high)):
+        asked &= ~((sizes == size) & np.array([number in listed_bits for number in bits])[:, None])
+    return ReadTree(first, sizes, above, listed, inside, every, codes, asked)
+
+
 def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedTree:
     """Check every leaf of a tree.
 
@@ -82,28 +133,14 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     units : number, (q,) array
         What objectives of the proof are divided by; exponents by which points are multiplied.
     """
-    q, (first, last) = len(m.c), integers(line["taus"], 0, len(m.c) + 1, "the sizes of a tree")
-    need(first <= last, "the sizes of a tree are malformed")
-    sizes = np.arange(first, last + 1)
-    above = kind.of(numbers(line["above"], len(sizes), "the thresholds of a tree")) / units[0]
-    supports = [support(values, q) for values in line["listed"]]
-    listed = {tau: [chosen for chosen in supports if len(chosen) == tau] for tau in sizes.tolist()}
-    listed_bits = {sum(1 << j for j in chosen) for chosen in supports}
-    need(
-        len(listed_bits) == sum(map(len, listed.values())) == len(supports),
-        "a support is listed twice, or of another size",
-    )
-    points = [_point(point, units[1]) for point in line.get("points", [])]
+    q = len(m.c)
+    points = [point_of_line(point, units[1]) for point in line.get("points", [])]
     b = kind.of(np.array(points).reshape(len(points), q))
     part_of = _blocks_of_line(line["part"], m, penalty, kind, units) if "part" in line else None
     base, slopes = _at_points(m, penalty, b, kind) if part_of is None else (b, b)
-    nodes = integers(line["nodes"], -1 - len(points), q, "the nodes of a tree")
-    least, most, named = zip(*read_leaves(nodes, q), strict=True)
-    inside, every, codes = _columns_of_bits(least, q), _columns_of_bits(most, q), np.array(named)
-    low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
-    asked = (sizes >= low) & (sizes <= high)
-    for bits, size in ((least, low), (most, high)):
-        asked &= ~((sizes == size) & np.array([number in listed_bits for number in bits])[:, None])
+    tree = read_tree(line, q, len(points), kind, units[0])
+    sizes, above, inside, every, codes, asked = tree.sizes, tree.above, tree.inside, tree.every, tree.codes, tree.asked
+    high = every.sum(1)[:, None]
     alike = np.where(codes == RIDGE, high[:, 0], -1)  # leaves that are worked on together
     for a in np.unique(alike[asked.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
@@ -117,10 +154,11 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
                 bound = _block_dual(m, part_of, (b, at), leaves, sizes, kind)
             for i, t in np.argwhere(asked[group] & ~(bound >= above).astype(bool)).tolist():
                 need(False, f"leaf {group[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
-    return ProvedTree(first, above, listed, len(codes))
+    return ProvedTree(tree.first, above, tree.listed, len(codes))
 
 
-def _point(point: Any, shift: Array) -> Array:
+def point_of_line(point: Any, shift: Array) -> Array:
+    """Return a point of a tree, in scaled units."""
     (exponent, columns, values), out = point, np.zeros(len(shift))
     integers([exponent], -1000, 1000, "a dual point")
     integers(columns, 0, len(shift), "a dual point")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
-from sparsecv_mio.cli.record_commands import proof_files, refuse_early
+from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
@@ -54,7 +54,7 @@ def path(
         asked = session.on_cores(units | effort | losses)
         how = PathOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
 
-        refuse_early(proof, how.restrictions, weights, None if how.loss is Loss.SQUARED else f"--loss {how.loss}")
+        refuse_early(proof, how.restrictions, weights, loss_without_proof(how.loss, how.class_weight))
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
         dataset = how.in_classes(session.in_time(read, stop, how))
 

@@ -52,6 +52,13 @@ def refuse_early(
         refuse_options(restrictions, weights, other)
 
 
+def loss_without_proof(loss: Loss, class_weight: str | None) -> str | None:
+    """Name the option of a loss that proofs do not cover; None where they cover it."""
+    if loss is Loss.POISSON:
+        return f"--loss {loss}"
+    return None if class_weight is None else "--class-weight"
+
+
 def proof_files(
     record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None,
     found: Snapshot | None = None, *, data: str, json: str | None = None, quiet: bool = False,
@@ -75,9 +82,12 @@ def proof_files(
     """
     if path is None:
         return []
+    from sparsecv_mio.certificate.read_back import in_classes
     from sparsecv_mio.cli import Interrupted, ending
     from sparsecv_mio.proofs.proof_lines import unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
+
+    dataset = in_classes(record, dataset)
 
     def write() -> None:
         modes, table = list[str](), data

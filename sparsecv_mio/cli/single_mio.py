@@ -16,7 +16,7 @@ import typer
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
-from sparsecv_mio.cli.record_commands import proof_files, refuse_early
+from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.files import reason, write_text
@@ -172,7 +172,7 @@ def fit(
         )  # fmt: skip
         how = replace(how, limits=limits)
         other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
-        refuse_early(proof, None, weights, other if how.loss is Loss.SQUARED else f"--loss {how.loss}")
+        refuse_early(proof, None, weights, other or loss_without_proof(how.loss, how.class_weight))
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))

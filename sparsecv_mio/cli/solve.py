@@ -10,7 +10,7 @@ from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
-from sparsecv_mio.cli.record_commands import proof_files, refuse_early
+from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
 
@@ -214,8 +214,8 @@ def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None
 
 def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | None:
     """Name what is asked for that no proof is written of."""
-    if how.loss is not Loss.SQUARED:
-        return f"--loss {how.loss}"
+    if (unproved := loss_without_proof(how.loss, how.class_weight)) is not None:
+        return unproved
     if how.method is Method.DESCENT:
         return "--method descent"
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"

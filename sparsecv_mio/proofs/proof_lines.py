@@ -22,34 +22,40 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
-from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units
+from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
 from sparsecv_mio.units import NO_RIDGE
+from sparsecv_mio.words import Loss
 
-FORMAT = "sparsecv-proof/1"
+FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # of squares, and of another loss
 
 
 def proof_head(
-    data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None
-) -> dict[str, Any]:
+    data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None, units: IntArray,
+) -> dict[str, Any]:  # fmt: skip
     """Return the first line of a proof: the data and folds by digest, the coordinates, the grid.
 
     Parameters
     ----------
     gammas, taus : iterables
         The grid.
+    plan : FoldPlan or None
+    units : (q,) int array
+        Exponents of the units of points.
     """
     source = data.dataset
+    squared = data.loss is Loss.SQUARED
     head: dict[str, Any] = {
-        "format": FORMAT,
+        **({"format": FORMAT} if squared else {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}),
         "data": {
             "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
             "digest": source.fingerprint,
         },
-        "columns": data.columns.tolist(), "units": Units.of(data).exponent.tolist(),
+        "columns": data.columns.tolist(), "units": units.tolist(),
         "scale": str(data.scale), "intercept": str(data.intercept),
         "gammas": [max(float(gamma), NO_RIDGE) for gamma in gammas], "taus": [int(tau) for tau in taus],
     }  # fmt: skip

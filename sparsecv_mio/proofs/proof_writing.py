@@ -7,22 +7,26 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import FitRecord, PathRecord, PathRow, Record
 from sparsecv_mio.data.cure import quoted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, replacing
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof
+from sparsecv_mio.proofs.logistic_trees import ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, packed, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
-from sparsecv_mio.proofs.threshold_trees import Units, prove_thresholds, rounding
+from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, prove_thresholds, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.units import KEEP_RTOL
+from sparsecv_mio.words import Loss
 
 CLAIM_ROUNDING = 1e-9  # of a number, by which a proof claims less than the record says
 
@@ -60,6 +64,10 @@ def refuse_options(restrictions: Restrictions | None, weights: str | None, other
 
 def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
     """Refuse the record of a run, and data, that proofs do not cover."""
+    if record.loss is Loss.POISSON:
+        refuse_options(None, None, f"--loss {record.loss}")
+    if record.data.class_weight is not None:
+        refuse_options(None, None, "--class-weight")
     if isinstance(record, FitRecord):
         side, box = record.side, record.assumed_box
         other = "side constraints" if side and side.words() else "--assume-box" if box is not None else None
@@ -81,41 +89,74 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
 KNOWN = 1e-7  # a lower end this near its objective is that of a list
 
 
+class SquaredTrees:
+    """Trees of squares on all rows, gamma by gamma."""
+
+    def __init__(self, data: StandardData) -> None:
+        self.data, self.units = data, Units.of(data)
+        self.exponent = self.units.exponent
+        self.whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+
+    def lost(self, gamma: float) -> float:
+        """Return what the checker's floats may lose of an objective, in units of the file."""
+        return rounding(self.whole.with_gamma(gamma), self.data.divisor) * self.units.square
+
+    def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
+        """Make trees that prove a threshold for every size."""
+        margin = self.lost(gamma) / self.units.square
+        return prove_thresholds(self.whole.with_gamma(gamma), above, self.units, margin, kept=kept)
+
+
+class LogisticTrees:
+    """Trees of logistic loss on all rows, which is checked without rounding."""
+
+    def __init__(self, data: StandardData) -> None:
+        self.rows = ScaledRows.of(data)
+        self.exponent = self.rows.exponent
+
+    def lost(self, gamma: float) -> float:
+        """Return 0."""
+        return 0.0
+
+    def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
+        """Make trees that prove a threshold for every size."""
+        return prove_logistic(self.rows.at(gamma), above, kept=kept)
+
+
 class BestProof:
     """The proof of the lower and upper ends of best subsets on all rows."""
 
     def __init__(self, record: PathRecord | FitRecord, dataset: Dataset, place: Place) -> None:
-        self.data = standardize(dataset, record.data.scale, record.data.intercept)
+        self.data = standardize(dataset, record.data.scale, record.data.intercept, loss=record.loss)
+        squared = record.loss is Loss.SQUARED
+        self.trees: SquaredTrees | LogisticTrees = SquaredTrees(self.data) if squared else LogisticTrees(self.data)
         self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
         self.gammas = sorted({row.gamma for row in self.rows})
         self.taus = sorted({row.tau for row in self.rows})
-        self.head = proof_head(self.data, self.gammas, self.taus, None)
+        self.head = proof_head(self.data, self.gammas, self.taus, None, self.trees.exponent)
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield the proof."""
-        data, taus = self.data, self.taus
+        data, taus, count = self.data, self.taus, 0
         yield self.head
-        units, place = Units.of(data), {name: j for j, name in enumerate(data.names)}
-        whole, count = row_moments(data, slice(0, data.n)).problem(data, 1.0), 0
+        place = {name: j for j, name in enumerate(data.names)}
         for g, gamma in enumerate(self.gammas):
-            here = whole.with_gamma(gamma)
-            lost = rounding(here, data.divisor)
+            lost = self.trees.lost(gamma)
             mine = {row.tau: row for row in self.rows if row.gamma == gamma}
             above: dict[int, float] = {}
             for tau, row in mine.items():
                 if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
                     raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
                 proved = row.lower >= row.objective * (1.0 - KNOWN)
-                threshold = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost * units.square if proved else row.lower
-                above[min(tau, data.q)] = threshold
+                above[min(tau, data.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}
-            for tree in prove_thresholds(here, above, units, lost, kept=self.kept.at(-1, g)):
+            for tree in self.trees.prove(gamma, above, self.kept.at(-1, g)):
                 yield tree.line(-1, g)
                 number.update(dict.fromkeys(tree.above, count))
                 count += 1
             for tau, row in mine.items():
-                low, high = ends(row.lower, row.upper, lost * units.square)
+                low, high = ends(row.lower, row.upper, lost)
                 support = sorted(place[name] for name in row.support)
                 yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": number[min(tau, data.q)],
                        "support": support, "lower": low, "upper": high}  # fmt: skip
@@ -148,12 +189,17 @@ def write_proof(
     Until the proof is complete its trees are kept in `FILE.part`, which the next proof of the same data, folds and grid
     takes over.
     """
+    dataset = in_classes(record, dataset)
     refuse_unproved(record, dataset)
     if isinstance(record, Record):
         folds = make_folds(record.folds.spec, dataset, record.folds.seed or 0) if plan is None else plan
-        if found is None or found.context.folds is not folds:
-            found = _searched(record, dataset, folds)
-        proof: SearchProof | BestProof = SearchProof(record, folds, found, path)
+        proof: SearchProof | LogisticSearchProof | BestProof
+        if record.loss is Loss.LOGISTIC:
+            proof = LogisticSearchProof(record, folds, dataset, path)
+        else:
+            if found is None or found.context.folds is not folds:
+                found = _searched(record, dataset, folds)
+            proof = SearchProof(record, folds, found, path)
     else:
         proof = BestProof(record, dataset, path)
     try:

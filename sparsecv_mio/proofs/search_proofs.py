@@ -197,7 +197,7 @@ class SearchProof:
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored / self.unit  # of a pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
-        self.head = proof_head(self.data, self.gammas, self.taus, plan)
+        self.head = proof_head(self.data, self.gammas, self.taus, plan, self.units.exponent)
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:

@@ -231,12 +231,21 @@ def exchange_two_lines(lines: Lines, rng: np.random.Generator) -> None:
     lines[one], lines[other] = lines[other], lines[one]
 
 
+def change_the_loss(lines: Lines, rng: np.random.Generator) -> None:
+    """The same lines, of another loss or in the words of the other format."""
+    head, way = lines[0], int(rng.integers(3))
+    if way == 0:
+        head["format"] = "sparsecv-proof/1" if head["format"][-1] == "2" else "sparsecv-proof/2"
+    else:
+        head["loss"] = ("logistic", "poisson")[way - 1]
+
+
 ALTERATIONS: list[Callable[[Lines, np.random.Generator], None]] = [
     drop_a_leaf, cut_a_subtree, swap_a_split, raise_a_threshold, raise_a_lower, lower_an_upper,
     forget_a_listed_support, swap_a_support, move_a_size, move_a_gamma, change_a_gamma, change_the_coordinates,
     drop_a_line, change_the_rows_of_a_fold, move_a_tree, rename_a_statement, change_a_digest, raise_a_sum,
     gamma_by_an_ulp, change_the_columns, move_the_sizes_of_a_tree, change_a_point, forget_a_fold,
-    change_what_is_scored, exchange_two_lines,
+    change_what_is_scored, exchange_two_lines, change_the_loss,
 ]  # fmt: skip
 
 

@@ -363,7 +363,9 @@ class Setting:
     """What is talked about: the data, the grid, the folds."""
 
     def __init__(self, head: dict[str, Any], data: Path) -> None:
-        need(get(head, "format") == "sparsecv-proof/1", "format")
+        self.logistic = get(head, "format") == "sparsecv-proof/2"
+        need(self.logistic or get(head, "format") == "sparsecv-proof/1", "format")
+        need(not self.logistic or get(head, "loss") == "logistic", "loss")
         self.table, q, names = self.read(head, cells_of(data))
         self.q, n, p = q, self.table.n, len(names)
         self.units = integers(get(head, "units"), -UNITS, UNITS - 1, "units", q)
@@ -375,8 +377,10 @@ class Setting:
         need(bool(self.gammas) and bool(self.taus) and min(self.gammas) > 0, "empty grid, or gamma not positive")
         self.read_folds(head, n)
         self.rows = Rows(self.table, self.intercept)
+        ones = {row[-1] / 2**self.table.target_power for row in self.rows.rows}
+        need(not self.logistic or (ones <= {0, 1} and self.intercept != "global"), "classes, or intercept")
         self.moments: dict[int, Moments] = {}
-        self.problems: dict[tuple[int, int], Problem] = {}
+        self.problems: dict[tuple[int, int], Any] = {}
         self.leverages: dict[tuple[int, int], Fraction] = {}
 
     @staticmethod
@@ -417,12 +421,25 @@ class Setting:
         below = n if self.scale == "length" else n * n
         return [Fraction(n * sum(z * z for z in column) - sum(column) ** 2, below) for column in self.table.columns]
 
-    def problem(self, rows: int, gamma: int) -> Problem:
+    def problem(self, rows: int, gamma: int) -> Any:
+        if self.logistic:
+            return self.logistic_problem(rows, gamma)
         if rows not in self.moments:
             self.moments[rows] = self.rows.without(self.left[rows] if rows >= 0 else [])
         if (rows, gamma) not in self.problems:
             lam = self.gammas[gamma] / 2
             self.problems[rows, gamma] = Problem(self.moments[rows], [lam * scale for scale in self.scales])
+        return self.problems[rows, gamma]
+
+    def logistic_problem(self, rows: int, gamma: int) -> Any:
+        from second_logistic import LogisticProblem
+
+        if (rows, gamma) not in self.problems:
+            left = set(self.left[rows] if rows >= 0 else [])
+            kept = [row for i, row in enumerate(self.rows.rows) if i not in left]
+            lam = self.gammas[gamma] / 2
+            penalty = [lam * scale for scale in self.scales]
+            self.problems[rows, gamma] = LogisticProblem(kept, penalty, self.intercept == "fold")
         return self.problems[rows, gamma]
 
     def leverage(self, row: int, gamma: int) -> Fraction:
@@ -612,6 +629,11 @@ class LeafChecker:
     def __init__(self, setting: Setting, tree: Tree, points: list[Any], said: dict[str, Any]) -> None:
         self.tree, self.problem = tree, setting.problem(tree.rows, tree.gamma)
         self.thresholds = [setting.in_units(value) for value in tree.above]
+        self.logistic = setting.logistic
+        need(not (self.logistic and "part" in said), "part")
+        if self.logistic:
+            self.points = [self.problem.point(setting, point) for point in points]
+            return
         part = Part(setting, self.problem, said["part"]) if "part" in said else None
         self.points = [stored_point(setting, self.problem, part, point) for point in points]
 
@@ -622,6 +644,7 @@ class LeafChecker:
         sizes = [size for size in range(low, high + 1) if not self.is_listed(size, included, every)]
         if not sizes:
             return
+        need(node != -1 or not self.logistic, "a leaf without a point lists no support")
         if node == -1:
             fit = self.problem.fit(every)
             point: DualPoint | BlockPoint = dual_point(self.problem, every, fit.numerators, fit.power)
@@ -742,6 +765,7 @@ class Reader:
             return
         need(by in ("list", "loss"), f"a part by {by!r}")
         tree = self.tree(get(part, "tree"), -1, gamma, size)
+        need(by == "loss" or not setting.logistic, "a part by list")
         if by == "list":
             for fold in folds:
                 yield fold, self.optimal(fold, tree, size, self.leave_out_threshold(fold, tree, size))

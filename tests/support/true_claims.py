@@ -13,6 +13,31 @@ FloatArray = NDArray[np.float64]
 RTOL = 1e-7
 
 
+def how_of(head: dict[str, Any]) -> tuple[str, ...]:
+    """Scale, intercept and loss that a proof is about."""
+    loss = "squared" if head["format"] == "sparsecv-proof/1" else head["loss"]
+    return head["scale"], head["intercept"], loss if head["format"][-2:] in ("/1", "/2") else "none"
+
+
+def objective(Z: FloatArray, sign: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
+    return float(np.logaddexp(0.0, -sign * (Z @ theta)).sum() + ridge @ theta**2 / 2.0)
+
+
+def newton(Z: FloatArray, sign: FloatArray, ridge: FloatArray) -> FloatArray:
+    """The fit of two classes, by halved steps of Newton's method."""
+    theta = np.zeros(Z.shape[1])
+    for _ in range(100):
+        u = np.exp(-np.logaddexp(0.0, sign * (Z @ theta)))
+        H = (Z.T * (u * (1.0 - u))) @ Z + np.diag(ridge)
+        step, size, now = np.linalg.solve(H, ridge * theta - Z.T @ (sign * u)), 1.0, objective(Z, sign, ridge, theta)
+        while size > 1e-12 and objective(Z, sign, ridge, theta - size * step) > now:
+            size /= 2.0
+        if np.abs(size * step).max(initial=0.0) < 1e-15 or size <= 1e-12:
+            break
+        theta = theta - size * step
+    return theta
+
+
 class Truth:
     """All supports of one data set, each fitted once for each set of training rows."""
 
@@ -22,9 +47,11 @@ class Truth:
         self.spread = float(((y - y.mean()) ** 2).sum())
         self._fits = cache(self._fit)
 
-    def _fit(self, gamma: float, tau: int, left: tuple[int, ...], scored: tuple[int, ...], how: tuple[str, str]) -> Any:
+    def _fit(self, gamma: float, tau: int, left: tuple[int, ...], scored: tuple[int, ...], how: tuple[str, ...]) -> Any:
         X, y, everyone = self.X, self.y, np.arange(len(self.y))
         rows = np.setdiff1d(everyone, left)
+        if how[2] != "squared":
+            return self._logistic(gamma, tau, rows, scored, how)
         about = {"fold": rows, "global": everyone}.get(how[1])
         center, middle = (0.0, 0.0) if about is None else (X[about].mean(axis=0), y[about].mean())
         Z, r, test, held = X[rows] - center, y[rows] - middle, X[list(scored)] - center, y[list(scored)] - middle
@@ -37,6 +64,27 @@ class Truth:
             rest = r - Z[:, at] @ beta
             values.append(float(rest @ rest + gamma / 2.0 * (scale[at] * beta) @ beta))
             errors.append(float(((held - test[:, at] @ beta) ** 2).sum()))
+        return np.array(values), np.array(errors)
+
+    def _logistic(
+        self, gamma: float, tau: int, rows: NDArray[np.int64], scored: tuple[int, ...], how: tuple[str, ...]
+    ) -> Any:
+        free = how[1] == "fold"
+        X, sign = self.X - self.X.mean(axis=0) * free, np.where(self.y > 0, 1.0, -1.0)
+        if how[2] != "logistic" or how[1] == "global" or not set(self.y.tolist()) <= {0.0, 1.0}:
+            raise ValueError("of no such loss")
+        if free and len(set(sign[rows].tolist())) < 2:
+            raise ValueError("one class")
+        squares = ((self.X - self.X.mean(axis=0)) ** 2).sum(axis=0)
+        scale = {"length": squares, "variance": squares / len(sign), "none": np.ones(X.shape[1])}[how[0]]
+        values, errors, held = [], [], list(scored)
+        for support in combinations(self.varying, min(tau, len(self.varying))):
+            unit = np.abs(X[:, list(support)]).max(axis=0)
+            Z = np.column_stack([np.ones((len(X), int(free))), X[:, list(support)] / unit])
+            ridge = np.array([*[0.0] * free, *(gamma * scale[list(support)] / unit**2)])
+            theta = newton(Z[rows], sign[rows], ridge)
+            values.append(objective(Z[rows], sign[rows], ridge, theta))
+            errors.append(float(np.logaddexp(0.0, -sign[held] * (Z[held] @ theta)).sum()))
         return np.array(values), np.array(errors)
 
     def false_statement(self, lines: list[dict[str, Any]]) -> str | None:
@@ -68,7 +116,7 @@ class Truth:
                 return f"line {place}: a tree without its last leaf, or of sizes that are none"
             left = () if line["rows"] == -1 else tuple(head["left"][line["rows"]])
             for tau, above in zip(range(first, last + 1), line["above"], strict=True):
-                values, _ = self._fits(head["gammas"][line["gamma"]], tau, left, (), (head["scale"], head["intercept"]))
+                values, _ = self._fits(head["gammas"][line["gamma"]], tau, left, (), how_of(head))
                 listed = {tuple(self.varying[j] for j in found) for found in line["listed"]}
                 supports = combinations(self.varying, tau)
                 others = [value for value, s in zip(values, supports, strict=True) if s not in listed]
@@ -92,7 +140,7 @@ class Truth:
 
     def false_claim(self, lines: list[dict[str, Any]]) -> str | None:
         """Return a claim that is false beyond rounding, or None."""
-        head, how = lines[0], (lines[0]["scale"], lines[0]["intercept"])
+        head, how = lines[0], how_of(lines[0])
         left = [tuple(rows) for rows in head.get("left", [])]
         scored = left if head.get("scored") is None else [tuple(rows) for rows in head["scored"]]
         total = sum(map(len, scored))

@@ -50,7 +50,7 @@ def proved(data: Dataset, gamma: float, tau: int, how: tuple[str, str], monkeypa
     assert ProofTree.of_line(line) == tree and line["points"]
     best = {"kind": "best", "gamma": 0, "tau": 0, "tree": 0, "support": support,
             "lower": least * units.square * (1.0 - 1e-7), "upper": least * units.square * (1.0 + 1e-7)}  # fmt: skip
-    lines: Lines = json.loads(json.dumps([proof_head(standard, [gamma], [tau], None), line, best]))
+    lines: Lines = json.loads(json.dumps([proof_head(standard, [gamma], [tau], None, units.exponent), line, best]))
     return lines
 
 

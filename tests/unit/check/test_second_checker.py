@@ -278,8 +278,8 @@ def alter(lines: list[Line], draw: random.Random) -> str:
     return f"line {at}: {place} {before!r:.60} -> {holder[place[-1]]!r:.60}"
 
 
-def random_proof(seed: int, folder: Path) -> tuple[Path, Path]:
-    """Data and a proof of a random problem with random options."""
+def random_proof(seed: int, folder: Path, two: bool = False) -> tuple[Path, Path]:
+    """Data and a proof of a random problem with random options, of two classes or not."""
     draw = np.random.default_rng(seed)
     n, p = int(draw.integers(8, 30)), int(draw.integers(2, 7))
     X = draw.normal(size=(n, p)) * 10.0 ** draw.integers(-3, 4, size=p) + draw.integers(-5, 6, size=p)
@@ -288,12 +288,15 @@ def random_proof(seed: int, folder: Path) -> tuple[Path, Path]:
     if draw.random() < 0.3:
         X[:, -1] = X[:, 0] + 1e-8 * draw.normal(size=n)
     y = X @ draw.normal(size=p) / np.abs(X).max() + draw.normal(size=n) * draw.choice([0.1, 1, 3])
+    y = (y > np.median(y)) * 1.0 if two else y
     data = folder / f"{seed}.csv"
     names = ",".join([*(f"x{j}" for j in range(p)), "y"])
     np.savetxt(data, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt="%.17g")
     scale, intercept = draw.choice(["length", "variance", "none"]), draw.choice(["fold", "global", "none"])
     command = str(draw.choice(["solve", "solve", "solve", "path", "fit"]))
-    options = f"-t y --scale {scale} --intercept {intercept} --gamma "
+    loss = "logistic" if two else "squared"
+    intercept = "fold" if two and intercept == "global" else intercept
+    options = f"-t y --loss {loss} --scale {scale} --intercept {intercept} --gamma "
     if command == "fit":
         options += f"{draw.choice(['0.01', '1', '30'])} --tau {draw.integers(0, p)}"
     else:
@@ -303,11 +306,11 @@ def random_proof(seed: int, folder: Path) -> tuple[Path, Path]:
     return data, make(command, data, options, folder / f"{seed}.proof")
 
 
-def disagreements(seeds: range, forgeries: int, folder: Path) -> tuple[list[str], list[int]]:
+def disagreements(seeds: range, forgeries: int, folder: Path, two: bool = False) -> tuple[list[str], list[int]]:
     """What the checkers judge differently, and how many proofs, forgeries and refused forgeries there were."""
     found, counts = list[str](), [0, 0, 0]
     for seed in seeds:
-        data, proof = random_proof(seed, folder)
+        data, proof = random_proof(seed, folder, two)
         if not proof.exists():
             continue
         counts[0] += 1
@@ -331,6 +334,11 @@ def test_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
     assert not found and counts[2] > 5
 
 
+def test_random_proofs_and_forgeries_of_two_classes_are_judged_alike(tmp_path: Path) -> None:
+    found, counts = disagreements(range(2), 5, tmp_path, True)
+    assert not found and counts[2] > 3
+
+
 @pytest.mark.parametrize("seed", [28, 42, 92])
 def test_nearly_singular_moments_are_checked_exactly(tmp_path: Path, seed: int) -> None:
     """Inverses of floats were too coarse for the exact mode, one step of a solution for the second checker."""
@@ -342,3 +350,9 @@ def test_nearly_singular_moments_are_checked_exactly(tmp_path: Path, seed: int) 
 def test_many_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> None:
     found, counts = disagreements(range(300), 10, tmp_path)
     assert not found and counts[0] == 300 and counts[2] > 500
+
+
+@pytest.mark.slow
+def test_many_random_proofs_and_forgeries_of_two_classes_are_judged_alike(tmp_path: Path) -> None:
+    found, counts = disagreements(range(100), 10, tmp_path, True)
+    assert not found and counts[0] > 70 and counts[2] > 200

@@ -84,6 +84,8 @@ def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: py
         (["fit", "--force-in", "age"], "side constraints"),
         (["fit", "--assume-box", "9"], "--assume-box"),
         (["path", "--weights", "age"], "--weights"),
+        (["path", "--loss", "poisson"], "--loss poisson"),
+        (["solve", "--loss", "logistic", "--class-weight", "balanced"], "--class-weight"),
     ):
         gamma = [] if "--gamma" in options else ["--gamma", "1"]
         assert run([options[0], *ask, *options[1:], *gamma]) == 2

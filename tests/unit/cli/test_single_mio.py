@@ -340,7 +340,7 @@ def test_two_classes_fitted_compared_and_written(tmp_path: Path, capsys: pytest.
     told = capsys.readouterr().out
     assert "sum of log losses + (gamma/2) ||b||^2" in told and "rows of exponentials and squares: SCIP reads it" in told
     for command, message in (
-        (["fit", *asked, "--tau", "1", "--proof", str(tmp_path / "p")], "--loss logistic"),
+        (["fit", *asked, "--tau", "1", "--proof", str(tmp_path / "p"), "--class-weight", "balanced"], "--class-weight"),
         (["export", *asked, "--tau", "1", "--to", str(tmp_path / "m.lp")], "--to: .lp holds no log losses"),
         (["compare", *compared, "--backends", "highs:benders"], "formulation"),
     ):

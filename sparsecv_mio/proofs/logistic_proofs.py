@@ -1,0 +1,198 @@
+"""Proofs of cross-validations with logistic loss: statements about the folds of every pair, as few as reach the bound.
+
+Of a pair that is not reported a tree on all rows says that every support has `F >= T`: so a fold in which some support
+has `F^(-N) <= u` loses at least `T - u`, or what a listed support loses. T is the least by which these add up to the
+bound of the record. Folds where that says too little, and those of the reported pair, have trees on their own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.files import Place
+from sparsecv_mio.proofs.logistic_trees import MOST_LISTED, MOST_NODES, LogisticRows, ScaledRows, prove_logistic
+from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
+from sparsecv_mio.proofs.search_proofs import CLAIM_OUTWARD
+from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
+from sparsecv_mio.search.glm_folds import subsets_of
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.units import KEEP_RTOL
+
+TIED = 1e-9  # of an objective: supports that may be optimal in a fold by what floats tell
+REACH = 1e-9  # of the sum that is wanted, by which statements go beyond it
+THRESHOLDS_TRIED = 4  # of a tree on all rows, until folds have their own
+FEW_LISTED, LIST_NODES = 200, 4_000  # of a tree on all rows whose threshold is above the least objective
+
+
+@dataclass(eq=False)
+class _Pair:
+    """What is said of the folds of a pair so far: ends of h_N, and the statements."""
+
+    g: int
+    t: int
+    size: int
+    low: FloatArray
+    high: FloatArray
+    parts: list[dict[str, Any]] = field(default_factory=list)
+
+
+class _AtGamma:
+    """Fits of supports in every fold, and what they lose there, at one gamma."""
+
+    def __init__(self, scaled: ScaledRows, plan: FoldPlan, gamma: float) -> None:
+        self.scaled, self.plan, self.gamma = scaled, plan, gamma
+        self.whole = scaled.at(gamma)
+        self._scores: dict[tuple[int, Support], tuple[float, float]] = {}
+
+    def rows(self, fold: int) -> LogisticRows:
+        """Return the training rows of a fold."""
+        return self.scaled.at(self.gamma, self.plan.train_rows(fold))
+
+    def score(self, fold: int, support: Support) -> tuple[float, float]:
+        """Return the training objective of a support in a fold, and what its scored rows lose."""
+        if (fold, support) not in self._scores:
+            rows = self.rows(fold)
+            b, here = rows.fit(np.array(support, dtype=np.int64))
+            held = self.plan.scored_rows(fold)
+            m = self.scaled.sign[held] * (here.a + (self.scaled.Z[held] / rows.root) @ b)
+            self._scores[fold, support] = here.loss + float(b @ b), float(np.logaddexp(0.0, -m).sum())
+        return self._scores[fold, support]
+
+    def all_scores(self, support: Support) -> tuple[FloatArray, FloatArray]:
+        """Return the scores of a support in every fold."""
+        both = np.array([self.score(fold, support) for fold in range(self.plan.k)])
+        return both[:, 0], both[:, 1]
+
+
+class LogisticSearchProof:
+    """The lines of the proof of one record."""
+
+    def __init__(self, record: Record, plan: FoldPlan, dataset: Dataset, place: Place) -> None:
+        self.best, self.plan = record.certificate, plan
+        self.data = standardize(dataset, record.data.scale, record.data.intercept, loss=record.loss)
+        self.scaled = ScaledRows.of(self.data)
+        self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
+        self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored
+        self.same = np.array([len(plan.scored_rows(k)) == len(plan.left_out(k)) for k in range(plan.k)])
+        self.trees, self.least, self.upper = 0, np.inf, np.inf
+        self.head = proof_head(self.data, self.gammas, self.taus, plan, self.scaled.exponent)
+        self.kept = KeptTrees(place, self.head)
+        self._subsets: dict[int, GlmSubsets] = {}
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the proof."""
+        yield self.head
+        for g, gamma in enumerate(self.gammas):
+            at = _AtGamma(self.scaled, self.plan, gamma)
+            for t in range(len(self.taus)):
+                yield from self._pair(g, t, at)
+        if self.least < self.goal * (1.0 - 10.0 * CLAIM_OUTWARD) or not np.isfinite(self.upper):
+            raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
+        g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
+        lower, upper = self._per_row(self.least, self.upper)
+        yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
+
+    def _per_row(self, low: float, high: float) -> tuple[float, float]:
+        return low / self.plan.scored * (1.0 - CLAIM_OUTWARD), high / self.plan.scored * (1.0 + CLAIM_OUTWARD)
+
+    def _tree(self, tree: ProofTree, rows: int, g: int) -> tuple[dict[str, Any], int]:
+        self.trees += 1
+        return tree.line(rows, g), self.trees - 1
+
+    def _best(self, rows: int, gamma: float, size: int) -> Support:
+        """Return the best support of a size that the engine finds, in a fold or (-1) on all rows."""
+        every = np.arange(self.data.n) if rows < 0 else self.plan.train_rows(rows)
+        subsets = self._subsets.get(rows)
+        if subsets is None:
+            self._subsets[rows] = subsets = subsets_of(self.data, every)
+        best = subsets.with_gamma(gamma).solve([size]).by_size[size]
+        return tuple(sorted(np.asarray(best.support).tolist()))
+
+    def _pair(self, g: int, t: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
+        k, reported = self.plan.k, self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau
+        pair = _Pair(g, t, min(self.taus[t], self.data.q), np.zeros(k), np.full(k, np.inf))
+        folds = list(range(k))
+        if not reported:
+            folds = yield from self._on_all_rows(pair, at)
+        for fold in folds:
+            if not reported and pair.low.sum() >= self.goal * (1.0 + REACH):
+                break
+            yield from self._own_tree(pair, fold, at)
+        low, high = float(pair.low.sum()), float(pair.high.sum())
+        self.least = min(self.least, low)
+        if reported:
+            self.upper = high
+        low, high = self._per_row(low, high)
+        yield {"kind": "pair", "gamma": g, "tau": t, "parts": pair.parts, "lower": low,
+               "upper": high if np.isfinite(high) else None}  # fmt: skip
+
+    def _on_all_rows(self, pair: _Pair, at: _AtGamma) -> Generator[dict[str, Any], None, list[int]]:
+        """Yield the tree on all rows that says most of a pair; return the folds in the order in which they want one."""
+        first = self._best(-1, at.gamma, pair.size)
+        own, held = at.all_scores(first)
+        best = self._raised(pair, at, first, own)
+        if best is not None:
+            tree, low = best
+            line, number = self._tree(tree, -1, pair.g)
+            yield line
+            folds = {} if self.same.all() else {"folds": np.flatnonzero(self.same).tolist()}
+            pair.parts.append({"by": "loss", **folds, "tree": number, "supports": [list(first)]})
+            pair.low[self.same] = np.maximum(low[self.same], 0.0)
+        order: list[int] = np.argsort(pair.low - held, kind="stable").tolist()
+        return order
+
+    def _raised(
+        self, pair: _Pair, at: _AtGamma, first: Support, own: FloatArray
+    ) -> tuple[ProofTree, FloatArray] | None:
+        """Return the tree on all rows by which folds lose most, and what each of them loses; None where none does."""
+        count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * REACH)
+        if count == 0:
+            return None
+        b, worth = at.whole.fit(np.array(first, dtype=np.int64))
+        value = worth.loss + float(b @ b)
+        threshold, most, best = (goal + float(own[self.same].sum())) / count, 0.0, None
+        for _ in range(THRESHOLDS_TRIED):
+            limit = (FEW_LISTED, LIST_NODES) if threshold > value else (MOST_LISTED, MOST_NODES)
+            try:
+                tree = prove_logistic(at.whole, {pair.size: threshold}, limit, self.kept.at(-1, pair.g))[0]
+            except TooLarge:
+                break
+            low = self._losses(tree, at, threshold, own)
+            total = float(low[self.same].sum())
+            if total > most:
+                most, best = total, (tree, low)
+            if most >= goal or (low[self.same] < (threshold - own)[self.same] - TIED * value).all():
+                break
+            threshold += 1.5 * (goal - most) / count
+        return best
+
+    def _losses(self, tree: ProofTree, at: _AtGamma, threshold: float, own: FloatArray) -> FloatArray:
+        """Return what the statement `loss` gives in every fold, for a support whose objectives there are `own`."""
+        low = threshold - own
+        for support in (support for of_size in tree.listed.values() for support in of_size):
+            value, lost = at.all_scores(support)
+            low = np.where(value <= own * (1.0 + TIED), np.minimum(low, lost), low)
+        return np.asarray(low)
+
+    def _own_tree(self, pair: _Pair, fold: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
+        """Decide a fold by a tree on its own rows."""
+        best = self._best(fold, at.gamma, pair.size)
+        value, _ = at.score(fold, best)
+        tree = prove_logistic(at.rows(fold), {pair.size: value * (1.0 + KEEP_RTOL)}, kept=self.kept.at(fold, pair.g))[0]
+        line, number = self._tree(tree, fold, pair.g)
+        yield line
+        scores = [at.score(fold, support) for support in tree.listed[pair.size]]
+        least = min(own for own, _ in scores)
+        possible = [lost for own, lost in scores if own <= least * (1.0 + TIED)]
+        pair.low[fold], pair.high[fold] = max(pair.low[fold], min(possible)), max(possible)
+        pair.parts.append({"by": "own", "folds": [fold], "trees": [number]})

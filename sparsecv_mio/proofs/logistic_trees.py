@@ -1,0 +1,355 @@
+"""Trees that prove thresholds of logistic loss: leaves are closed by points of the perspective relaxation.
+
+A point b is worth `sum H(u_i) - sum_I c_j - (the tau - |I| largest c_j of F)`, u the slopes of the losses there with
+the intercept that balances them, `c_j = g_j^2 / (4 pi_j)` (docs/proof-format.md). Columns are over the roots of their
+penalties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit, xlogy
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.kernels.k_support import support_norm, top_sum
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.proofs.threshold_trees import NONE_KEPT, TOO_LARGE, ProofTree, Support, TooLarge, TreeKeeper
+
+BITS = (8, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
+BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
+LEAF_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
+STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
+SETTLED = 1e-9  # of an objective, what is left between the ends of a relaxation that will not close its node
+MOST_LISTED, MOST_NODES = 20_000, 60_000  # of one tree: each leaf has a point, which the checker evaluates in integers
+LISTED = -1  # leaf: its supports are listed
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledRows:
+    """Columns about their means over powers of two, as a proof has them.
+
+    Attributes
+    ----------
+    Z : (n, q) array
+    sign : (n,) array
+        -1 or 1.
+    scale : (q,) array
+        Squared scale of every column.
+    exponent : (q,) int array
+        Of the unit of an entry of a point, in units of the file.
+    free : bool
+        Whether there is an intercept.
+    """
+
+    Z: FloatArray
+    sign: FloatArray
+    scale: FloatArray
+    exponent: IntArray
+    free: bool
+
+    @classmethod
+    def of(cls, data: StandardData) -> ScaledRows:
+        """Take the columns that vary of data of two classes."""
+        source, free = data.dataset, data.intercept == "fold"
+        X = source.X[:, data.columns]
+        moved = X - X.mean(axis=0) if free else X
+        exponent = np.frexp(np.abs(moved).max(axis=0))[1].astype(np.int64)
+        scale = scales(X, str(data.scale)) ** 2 * np.ldexp(1.0, -2 * exponent)
+        sign = np.where(source.y > 0.0, 1.0, -1.0)
+        return cls(np.ldexp(moved, -exponent), sign, scale, -exponent, free)
+
+    def at(self, gamma: float, rows: IntArray | slice = slice(None)) -> LogisticRows:
+        """Return the problem of some rows at one gamma."""
+        root = np.sqrt(0.5 * gamma * self.scale)
+        return LogisticRows(np.ascontiguousarray(self.Z[rows] / root), self.sign[rows], root, self.free)
+
+
+@dataclass(frozen=True, eq=False)
+class Worth:
+    """What a point is worth: `base` and the costs (q,), which bound every support; its intercept, slopes and losses."""
+
+    base: float
+    costs: FloatArray
+    a: float
+    u: FloatArray
+    loss: float
+
+    def bound(self, inside: BoolArray, free: BoolArray, room: int) -> float:
+        """Return the bound of a node that takes `room` of its free columns."""
+        return float(self.base - self.costs[inside].sum() - top_sum(self.costs[free], room))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticRows:
+    """`min sum_i l(y_i (a + v_i'b)) + |b|^2`: columns over the roots of their penalties."""
+
+    V: FloatArray
+    sign: FloatArray
+    root: FloatArray
+    free: bool
+
+    @property
+    def q(self) -> int:
+        """Number of columns."""
+        return self.V.shape[1]
+
+    @cached_property
+    def margin(self) -> float:
+        """By how much a leaf clears its threshold, besides a share of it."""
+        return ROW_MARGIN * (len(self.sign) + 10)
+
+    def _intercept(self, offset: FloatArray) -> float:
+        """Return the intercept with the least loss for given offsets."""
+        if not self.free:
+            return 0.0
+        a = 0.0
+        low, high = -np.inf, np.inf
+        ones = float((self.sign > 0).sum())
+        for _ in range(100):
+            share = expit(a + offset)
+            slope, curve = float(share.sum()) - ones, float((share * (1.0 - share)).sum())
+            low, high = (a, high) if slope < 0.0 else (low, a)
+            if abs(slope) <= 1e-13 * ones:
+                break
+            step = a - slope / max(curve, 1e-300)
+            if not low < step < high:
+                step = 0.5 * (low + high) if np.isfinite(high - low) else a - np.sign(slope) * max(1.0, abs(a))
+            if step == a:
+                break
+            a = step
+        return a
+
+    def worth(self, b: FloatArray) -> Worth:
+        """Return what a point is worth."""
+        offset = self.V @ b
+        a = self._intercept(offset)
+        m = self.sign * (offset + a)
+        u = expit(-m)
+        loss = float(np.logaddexp(0.0, -m).sum())
+        if self.free:
+            ones = self.sign > 0
+            up, down = float(u[ones].sum()), float(u[~ones].sum())
+            u = np.where(ones == (up > down), u * (min(up, down) / max(up, down)), u)
+        costs = (self.V.T @ (self.sign * u)) ** 2 / 4.0
+        return Worth(-float((xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)).sum()), costs, a, u, loss)
+
+    def model(self, b: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return half the Hessian at a point, its intercept eliminated, and `G b - gradient / 2`."""
+        curve = u * (1.0 - u)
+        G = (self.V.T * curve) @ self.V
+        if self.free:
+            mixed = self.V.T @ curve
+            G -= np.outer(mixed, mixed) / max(float(curve.sum()), 1e-300)
+        G *= 0.5
+        return np.ascontiguousarray(G), G @ b + 0.5 * (self.V.T @ (self.sign * u))
+
+    def fit(self, columns: IntArray) -> tuple[FloatArray, Worth]:
+        """Return the fit of some columns, and what it is worth."""
+        b = np.zeros(self.q)
+        here = self.worth(b)
+        for _ in range(STEPS):
+            G, c = self.model(b, here.u)
+            target = np.zeros(self.q)
+            target[columns] = np.linalg.solve(G[np.ix_(columns, columns)] + np.eye(len(columns)), c[columns])
+            value, step = here.loss + float(b @ b), 1.0
+            for _ in range(HALVINGS):
+                moved = b + step * (target - b)
+                there = self.worth(moved)
+                if there.loss + float(moved @ moved) <= value:
+                    break
+                step *= 0.5
+            else:
+                break
+            b, here = moved, there
+            if value - here.loss - float(b @ b) <= 1e-14 * value:
+                break
+        return b, here
+
+
+@dataclass(eq=False)
+class _Point:
+    exponent: int
+    whole: FloatArray
+    worth: Worth
+    number: int = -1
+
+
+@dataclass(eq=False)
+class LogisticTree:
+    """The tree of one size.
+
+    Parameters
+    ----------
+    rows : LogisticRows
+    size : int
+    bar : float
+        What leaves must reach.
+    most : (int, int)
+        Supports that may be listed, and nodes.
+    """
+
+    rows: LogisticRows
+    size: int
+    bar: float
+    most: tuple[int, int] = (MOST_LISTED, MOST_NODES)
+    nodes: list[int] = field(default_factory=list)
+    points: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
+    listed: list[Support] = field(default_factory=list)
+
+    def solve(self) -> None:
+        """Make the tree.
+
+        Raises
+        ------
+        TooLarge
+            It would have too many nodes, or list too many supports.
+        """
+        q = self.rows.q
+        nobody: _Point | None = None
+        waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
+        while waiting:
+            if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
+                raise TooLarge(TOO_LARGE)
+            inside, free, start, point = waiting.pop()
+            room, count = self.size - int(inside.sum()), int(free.sum())
+            if point is not None and point.worth.bound(inside, free, room) >= self.bar:
+                self._close(point)
+            elif room in (0, count):
+                self._single(inside if room == 0 else inside | free)
+            else:
+                b, here = self._relax(inside, free, room, start)
+                made = self._fitting(b, inside, free, room) if here.bound(inside, free, room) >= self.bar else None
+                if made is not None:
+                    self._close(made)
+                    continue
+                j = _branch(b, here, free)
+                self.nodes.append(j)
+                rest, more = free.copy(), inside.copy()
+                rest[j], more[j] = False, True
+                without, point = b.copy(), self._rounded(b, BIT_OF_CHILDREN)
+                without[j] = 0.0
+                waiting += [(inside, rest, without, point), (more, rest, b, point)]
+
+    def _single(self, columns: BoolArray) -> None:
+        """Close a node of one support: by its fit, or by listing it."""
+        b, here = self.rows.fit(np.flatnonzero(columns))
+        nothing = np.zeros_like(columns)
+        made = self._fitting(b, columns, nothing, 0) if here.bound(columns, nothing, 0) >= self.bar else None
+        if made is not None:
+            self._close(made)
+            return
+        self.listed.append(tuple(np.flatnonzero(columns).tolist()))
+        self.nodes.append(LISTED)
+
+    def _relax(self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray) -> tuple[FloatArray, Worth]:
+        """Return the point of a node's best bound: Newton's method, its models relaxed by the kernel of squares."""
+        rows, members = self.rows, np.flatnonzero(free)
+        node = Node(np.flatnonzero(inside), int(inside.sum()), members, len(members), room)
+        b = np.where(inside | free, start, 0.0)
+        here = best = rows.worth(b)
+        point, value = b, _primal(here, b, inside, members, room)
+        for _ in range(STEPS):
+            least = best.bound(inside, free, room)
+            if least >= self.bar or value - least <= SETTLED * value or value < self.bar - 0.5 * (value - least):
+                break
+            target = self._model_point(node, b, here)
+            step = 1.0
+            for _ in range(HALVINGS):
+                moved = b + step * (target - b)
+                there = rows.worth(moved)
+                next_value = _primal(there, moved, inside, members, room)
+                if there.bound(inside, free, room) > best.bound(inside, free, room):
+                    point, best = moved, there
+                if next_value <= value:
+                    break
+                step *= 0.5
+            else:
+                break
+            settled, b, here, value = value - next_value <= 1e-13 * value, moved, there, next_value
+            if settled:
+                break
+        return point, best
+
+    def _model_point(self, node: Node, b: FloatArray, here: Worth) -> FloatArray:
+        G, c = self.rows.model(b, here.u)
+        yy = max(here.loss, float(c @ np.linalg.solve(G + np.eye(len(b)), c))) * 2.0
+        form = Form(G, np.ascontiguousarray(c), yy, float(np.trace(G)) + 1e-12)
+        moved, g, point, slopes = b.copy(), np.zeros(len(b)), np.zeros(len(b)), np.zeros(len(b))
+        relax(form, node, Accuracy(4.0 * yy, 1e-8, RELAX_STEPS), moved, g, point, slopes)
+        return point
+
+    def _rounded(self, b: FloatArray, bits: int) -> _Point:
+        scaled = b / self.rows.root
+        top = float(np.abs(scaled).max(initial=0.0))
+        exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
+        whole = np.rint(np.ldexp(scaled, -exponent))
+        return _Point(exponent, whole, self.rows.worth(np.ldexp(whole, exponent) * self.rows.root))
+
+    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> _Point | None:
+        """Round a point to as few bits as close the node; None where none do."""
+        for bits in BITS:
+            point = self._rounded(b, bits)
+            if point.worth.bound(inside, free, room) >= self.bar:
+                return point
+        return None
+
+    def _close(self, point: _Point) -> None:
+        if point.number < 0:
+            point.number = len(self.points)
+            used = np.flatnonzero(point.whole)
+            self.points.append((point.exponent, used.tolist(), [int(v) for v in point.whole[used]]))
+        self.nodes.append(-2 - point.number)
+
+
+def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room: int) -> float:
+    """Return the relaxation's value at a point."""
+    heap, those = np.empty(max(room, 1)), b[free]
+    return here.loss + float(b[inside] @ b[inside]) + float(support_norm(those, len(those), room, heap))
+
+
+def _branch(b: FloatArray, here: Worth, free: BoolArray) -> int:
+    """Return the free column whose relaxed indicator, `|b| / |g|`, is nearest to 3/4."""
+    columns = np.flatnonzero(free)
+    g = np.sqrt(here.costs[columns])
+    z = np.clip(np.abs(b[columns]) / np.maximum(g, 1e-300), 0.0, 1.0)
+    distance = np.minimum(z, 3.0 * (1.0 - z))
+    return int(columns[np.argmax(distance if distance.max() > 1e-6 else g)])
+
+
+def prove_logistic(
+    rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_LISTED, MOST_NODES),
+    kept: TreeKeeper = NONE_KEPT,
+) -> list[ProofTree]:  # fmt: skip
+    """Make a tree for every size that proves its threshold.
+
+    Parameters
+    ----------
+    rows : LogisticRows
+        One gamma.
+    above : mapping of size to threshold
+    most : (int, int)
+        Supports that a tree may list, and nodes that it may have.
+    kept : TreeKeeper, optional
+        Trees that were made before, and where new ones are kept.
+
+    Raises
+    ------
+    TooLarge
+        A tree would be larger.
+    """
+    trees = []
+    for size, threshold in sorted(above.items()):
+        tree = kept.find({size: threshold})
+        if tree is None:
+            made = LogisticTree(rows, size, threshold * (1.0 + LEAF_MARGIN) + rows.margin, most)
+            made.solve()
+            tree = kept.keep(ProofTree(made.nodes, {size: made.listed}, {size: threshold}, made.points))
+        trees.append(tree)
+    return trees
