@@ -226,6 +226,7 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
     """Return a lower bound of the sum of entropies of u, and upper bounds of `g_j^2 / (4 pi_j)` of some columns."""
     u = _balanced(rows, u)
     slopes, costs = rows.sign * u, list[int]()
+    need(u.min() >= 0 and u.max() <= ONE and not (rows.free and slopes.sum()), "slopes are not balanced")
     for j in columns:
         g, pi = int((slopes * rows.Z[:, j]).sum()), penalty[j]
         costs.append(-(-(g * g * pi.denominator) // (4 * pi.numerator << (WIDTH + 2 * int(rows.shift[j])))))
