@@ -7,7 +7,7 @@ bounds, objectives and coefficients of one answer can be compared by eye, whatev
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 WHOLE_BELOW = 1e12  # larger numbers have an exponent
 
@@ -45,6 +45,21 @@ def several(count: int, thing: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{count:,} {plural(count, thing)}"
+
+
+MOST_NAMED = 12  # names in a row, beyond which their number is said
+
+
+def first_named(names: Sequence[str]) -> str:
+    """Write names in a row, of many the first ones and how many more there are.
+
+    Examples
+    --------
+    >>> first_named(["a", "b"]), first_named(list("abcdefghijklmno"))
+    ('a, b', 'a, b, c, d, e, f, g, h, i, j, k, l and 3 more')
+    """
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def share(value: float) -> str:

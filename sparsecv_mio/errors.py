@@ -120,11 +120,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    by_small_letters = {other.lower().lstrip("-"): other for other in known}
-    given = word[:100].lower().lstrip("-")
-    ours = [_letters(name) for name, theirs in ELSEWHERE.items() if _letters(given) in theirs]
+    by_small_letters = {word_known.lower().lstrip("-"): word_known for word_known in known}
+    letters = word[:100].lower().lstrip("-")
+    ours = [_letters(name) for name, theirs in ELSEWHERE.items() if _letters(letters) in theirs]
     near = [name for name in by_small_letters if _letters(name) in ours]
-    near += get_close_matches(given, by_small_letters, n=1)
+    near += get_close_matches(letters, by_small_letters, n=1)
     return f" (did you mean {by_small_letters[near[0]]!r}?)" if near else ""
 
 

@@ -70,14 +70,14 @@ def run_folds(
     """
     with blas_on_one_thread():
         if threads <= 1:
-            for fold, given in source:
-                yield work(fold, given)
+            for fold, argument in source:
+                yield work(fold, argument)
             return
         with ThreadPoolExecutor(threads) as pool:
             flying: set[Future[Result]] = set()
             try:
-                for fold, given in source:
-                    flying.add(pool.submit(work, fold, given))
+                for fold, argument in source:
+                    flying.add(pool.submit(work, fold, argument))
                     if len(flying) >= 2 * threads:
                         done, flying = wait(flying, return_when=FIRST_COMPLETED)
                         for future in done:

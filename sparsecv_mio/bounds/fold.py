@@ -445,7 +445,7 @@ def reuse(
     if not len(rows):
         return None
     sizes, at = points.sizes[rows], np.arange(len(rows))
-    best, held = fold.best[sizes], fold.supports[sizes]
+    best, incumbents = fold.best[sizes], fold.supports[sizes]
     b = points.beta[rows] / form.scale
     Gb = b @ form.M - form.w * b
     d, quad = (form.c - Gb) ** 2 / form.w, np.einsum("ij,ij->i", b, Gb)
@@ -458,7 +458,7 @@ def reuse(
     room = np.where(usable, room, np.inf)[:, None]
     dropped = falling[at, sizes - 1, None] - d > room
     status = np.where(dropped, DROPPED, np.where(d - falling[at, sizes, None] > room, INSIDE, FREE)).astype(np.int8)
-    decided = usable & (status == np.where(held, INSIDE, DROPPED)).all(axis=1)
+    decided = usable & (status == np.where(incumbents, INSIDE, DROPPED)).all(axis=1)
     dual, numbers = np.maximum(value - slip, 0.0), np.full((len(rows), FIELDS), np.nan)
     for t in np.flatnonzero(decided if exact else []).tolist():
         alone = fold.of_one_support(status[t], int(sizes[t]), Rounding(form.rounding, prior[t], 0.0, form.scale))

@@ -183,16 +183,16 @@ def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
         return worn
     V, r = data.rows(slice(0, data.n))
     block, root = np.column_stack([V, r]), np.ones(data.n) if data.root is None else data.root
-    kept = np.ones((len(left_out), data.n))
+    trained = np.ones((len(left_out), data.n))
     for fold, rows in enumerate(left_out):
-        kept[fold, rows] = 0.0
-    total = (kept @ root**2)[:, None]
+        trained[fold, rows] = 0.0
+    total = (trained @ root**2)[:, None]
     with np.errstate(all="ignore"):
-        mean = kept @ (block * root[:, None]) / total
-        spread = np.maximum(kept @ block**2 - total * mean**2, 0.0)
+        mean = trained @ (block * root[:, None]) / total
+        spread = np.maximum(trained @ block**2 - total * mean**2, 0.0)
     for fold in np.flatnonzero((~(np.abs(mean) <= WORN * np.sqrt(spread / total))).any(axis=1)).tolist():
         places = worn_means(mean[fold], spread[fold], float(total[fold, 0]))
-        worn[fold] = len(places) > len(constant_in(data, np.flatnonzero(kept[fold]), places))
+        worn[fold] = len(places) > len(constant_in(data, np.flatnonzero(trained[fold]), places))
     return worn
 
 
@@ -211,25 +211,25 @@ def _refined_residuals(
     V: FloatArray, r: FloatArray, penalty: FloatArray, left_out: Sequence[IntArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Solve the normal equations of each fold, correct them by the residuals, and bound what is left."""
-    kept = np.ones((len(r), len(left_out)))
+    trained = np.ones((len(r), len(left_out)))
     for fold, rows in enumerate(left_out):
-        kept[rows, fold] = 0.0
+        trained[rows, fold] = 0.0
     gram = V.T @ V + np.diag(penalty)
     B = np.zeros((V.shape[1], len(left_out)))
-    residual, slip = r[:, None] - V @ B, np.zeros_like(kept)
+    residual, slip = r[:, None] - V @ B, np.zeros_like(trained)
     try:
         inverse = np.linalg.inv(np.stack([gram - V[rows].T @ V[rows] for rows in left_out]))
     except np.linalg.LinAlgError:
-        return residual, np.full_like(kept, np.inf)
+        return residual, np.full_like(trained, np.inf)
     lost = _worn_inverses(inverse, gram, len(r))
     with np.errstate(all="ignore"):
         for _ in range(1 + RESIDUAL_REFINEMENTS):
-            slope = V.T @ (residual * kept) - penalty[:, None] * B
+            slope = V.T @ (residual * trained) - penalty[:, None] * B
             change = np.einsum("kij,jk->ik", inverse, slope)
             B += change
             residual, slip = r[:, None] - V @ B, V @ change
         level = np.abs(r)[:, None] + np.abs(V) @ np.abs(B)
-        doubt = np.broadcast_to((CAUTION * np.abs(slip) + ROUNDING * level).max(axis=0), kept.shape)
+        doubt = np.broadcast_to((CAUTION * np.abs(slip) + ROUNDING * level).max(axis=0), trained.shape)
     wrong = ~np.isfinite(doubt) | ~np.isfinite(residual) | lost
     return np.where(wrong, 0.0, residual), np.where(wrong, np.inf, doubt)
 
@@ -321,8 +321,8 @@ def residual_distances(
     size = np.einsum("ij,ij->j", residual, residual)
     along = np.einsum("ij,ij->j", residual, target)
     tau = min(tau, len(scores))
-    rest = len(scores) - tau
-    top = np.partition(scores, rest, axis=0)[rest:].sum(axis=0) if tau else np.zeros_like(size)
+    unchosen = len(scores) - tau
+    top = np.partition(scores, unchosen, axis=0)[unchosen:].sum(axis=0) if tau else np.zeros_like(size)
     with np.errstate(invalid="ignore", divide="ignore"):
         best = np.where(size + top > 0.0, np.clip(along / (size + top), 0.0, 1.0), 0.0)
     distances = np.full(len(value), np.inf)

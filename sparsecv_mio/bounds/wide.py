@@ -116,8 +116,8 @@ def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: 
     best[tau] = supports.best[tau]
     out, each = np.zeros((1, 8)), np.empty((1, len(rows.u), 2))
     mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(rows.u) > 1 else 0)
-    asked = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.rounding)
-    if fold_bounds.run(fold, np.array([tau]), asked, Incumbents(best, masks), out, each):
+    task = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.rounding)
+    if fold_bounds.run(fold, np.array([tau]), task, Incumbents(best, masks), out, each):
         raise Contradiction("a certified lower bound exceeds the value of a known support")
     if best[tau] < supports.best[tau]:
         supports.take([survivors[masks[tau]]])
@@ -392,17 +392,17 @@ class WideTree:
     def _scan(self, node: _Open) -> None:
         """Evaluate every support of a node that has one column left to choose. O(q tau^2)."""
         inside, outside = node.inside, node.outside
-        held = np.array(inside, dtype=np.int64)
+        members = np.array(inside, dtype=np.int64)
         e, d, base = self.c.copy(), self.rows.square[self.left].copy(), self.rows.yy
-        columns = self.few[held]
-        if len(held):
-            M = self.products[np.ix_(held, columns)] + np.eye(len(held))
+        columns = self.few[members]
+        if len(members):
+            M = self.products[np.ix_(members, columns)] + np.eye(len(members))
             try:
                 half = np.linalg.cholesky(M)
             except np.linalg.LinAlgError:
                 self.stuck = min(self.stuck, node.lower)
                 return
-            V = solve_triangular(half, self.products[held], lower=True, check_finite=False)
+            V = solve_triangular(half, self.products[members], lower=True, check_finite=False)
             v = solve_triangular(half, self.c[columns], lower=True, check_finite=False)
             e -= v @ V
             d -= np.einsum("ij,ij->j", V, V)
@@ -471,8 +471,8 @@ class WideTree:
         elif k == 1:
             self._scan(node)
         else:
-            kept = ~np.isin(node.used, list(node.outside))
-            waiting.push(node.lower, replace(node, used=node.used[kept], point=node.point[kept]))
+            usable = ~np.isin(node.used, list(node.outside))
+            waiting.push(node.lower, replace(node, used=node.used[usable], point=node.point[usable]))
 
 
 def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:

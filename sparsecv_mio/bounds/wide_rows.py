@@ -213,9 +213,9 @@ def without_forced(
     forced, others = choice.forced, choice.others
     U, s, Wt = np.linalg.svd(X[:, forced], full_matrices=False)
     shrink, solve = 1.0 - 1.0 / np.sqrt(1.0 + s**2), X_test[:, forced] @ (Wt.T * (s / (1.0 + s**2)))
-    rest, along, target = X[:, others], U.T @ X[:, others], U.T @ y
-    residual, aim = rest - (U * shrink) @ along, y - (U * shrink) @ target
-    squares = [1.0 + np.einsum("ij,ij->j", each, each) for each in (rest, residual)]
+    free, along, target = X[:, others], U.T @ X[:, others], U.T @ y
+    residual, aim = free - (U * shrink) @ along, y - (U * shrink) @ target
+    squares = [1.0 + np.einsum("ij,ij->j", each, each) for each in (free, residual)]
     grown = float(np.max(squares[0] / squares[1], initial=1.0))
     yy = float(y @ y)
     if yy > 0.0:

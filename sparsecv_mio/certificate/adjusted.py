@@ -27,8 +27,8 @@ def adjusted_for(record: Any) -> Restrictions:
     record : record of any kind
     """
     holder = getattr(record, "request", None) or getattr(record, "side", None)
-    asked = getattr(holder, "restrictions", None) or NONE
-    return Restrictions(adjust=asked.adjust)
+    restrictions = getattr(holder, "restrictions", None) or NONE
+    return Restrictions(adjust=restrictions.adjust)
 
 
 def counted(record: Part) -> Part:

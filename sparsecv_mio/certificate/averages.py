@@ -47,12 +47,12 @@ def check_average(checks: Checks, record: Record, design: UnitColumns, plan: Fol
     level : EnumerationLevel
         How far supports are tried.
     """
-    average, asked = record.average, record.request.model == "average"
-    needed = asked and record.status == "proved" and NOT_AVERAGED not in record.warnings
+    average, requested = record.average, record.request.model == "average"
+    needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
         checks.that(not needed, "average", "is null though it was asked for")
         return
-    if not checks.that(asked, "average", "is given though it was not asked for"):
+    if not checks.that(requested, "average", "is given though it was not asked for"):
         return
     if not _check_pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
@@ -248,8 +248,8 @@ def _within_folds(
 ) -> None:  # fmt: skip
     """Make the average of every fold anew, refit the features of its model to that, and score the rows left out."""
     within, dataset, path = average.within_folds, design.dataset, "average.within_folds."
-    asked = checks.that(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
-    if within is None or not asked or not checks.that(len(within.folds) == plan.k, f"{path}folds", "are not all"):
+    requested = checks.that(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
+    if within is None or not requested or not checks.that(len(within.folds) == plan.k, f"{path}folds", "are not all"):
         return
     there = max(within.folds) < len(average.supports)
     if not checks.that(there, f"{path}folds", "name a support that is not there"):

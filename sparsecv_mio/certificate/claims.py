@@ -283,11 +283,11 @@ def _check_rule(checks: Checks, record: records.Record) -> None:
     one_se, least = record.one_se, record.least
     checks.that((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
     weighed = record.stability is not None and record.stability.chosen is not None
-    asked = record.request.one_se or (record.request.stability is not None and weighed)
-    checks.that(least is None or asked, "least", _null(least))
+    has_rule = record.request.one_se or (record.request.stability is not None and weighed)
+    checks.that(least is None or has_rule, "least", _null(least))
     checks.that((least is None) == (record.least_folds is None), "least_folds", _null(record.least_folds))
-    other = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
-    checks.that(other, "least", "is of the reported pair")
+    differs = least is None or (least.gamma, least.tau) != (record.gamma, record.tau)
+    checks.that(differs, "least", "is of the reported pair")
 
 
 def _check_statuses(checks: Checks, record: records.Record) -> None:
@@ -326,8 +326,8 @@ def _region(checks: Checks, record: records.Record, region: records.Region) -> N
     """Check that the best pair of the region is proved by the table's bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
     checks.that(top is None or top in request.taus, "region.up_to_tau", f"{top} was not asked for")
-    asked = from_gamma is None or from_gamma in request.gammas
-    checks.that(asked, "region.from_gamma", f"{from_gamma!r} was not asked for")
+    in_grid = from_gamma is None or from_gamma in request.gammas
+    checks.that(in_grid, "region.from_gamma", f"{from_gamma!r} was not asked for")
     inside = rows_in_region(region, record.table)
     checks.bounded("region.tau")
     checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
@@ -369,11 +369,11 @@ def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: 
     limit = best.cv_error + error
     within = row.upper <= limit * (1.0 + SAME) or best is record
     checks.that(within, "tau", f"the pair's upper bound exceeds the least CV error by more than one SE, {error!r}")
-    for other in record.table:
-        in_every_fold = other.folds_decided == other.folds or other.standard_error is not None
-        inside = in_every_fold and other.upper <= limit * (1.0 - SAME)
-        if _is_simpler(other, record) and (inside or (other.gamma, other.tau) == (best.gamma, best.tau)):
-            checks.that(False, "tau", f"gamma {other.gamma!r}, tau {other.tau} is simpler and within one SE")
+    for near in record.table:
+        in_every_fold = near.folds_decided == near.folds or near.standard_error is not None
+        inside = in_every_fold and near.upper <= limit * (1.0 - SAME)
+        if _is_simpler(near, record) and (inside or (near.gamma, near.tau) == (best.gamma, best.tau)):
+            checks.that(False, "tau", f"gamma {near.gamma!r}, tau {near.tau} is simpler and within one SE")
             break
     _sure_of_one_se(checks, record, one, limit)
 

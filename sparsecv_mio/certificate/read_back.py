@@ -67,8 +67,8 @@ def _unknown(stored: Any, known: Any, path: str) -> Iterator[str]:
             else:
                 yield f"{path}.{name}".lstrip(".")
     elif isinstance(stored, list) and isinstance(known, list):
-        for item, other in zip(stored, known, strict=False):
-            yield from _unknown(item, other, f"{path}[]")
+        for item, model in zip(stored, known, strict=False):
+            yield from _unknown(item, model, f"{path}[]")
 
 
 def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
@@ -108,12 +108,12 @@ def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[
     BadInput
         The message names the option that is wrong.
     """
-    asked = {name: value for name, value in (reading or {}).items() if value is not None}
-    if not asked:
+    changes = {name: value for name, value in (reading or {}).items() if value is not None}
+    if not changes:
         return applied
     how = STRICT if applied is None else applied.how
-    given = {declared_field.name: getattr(how, declared_field.name) for declared_field in fields(Reading)} | asked
-    way = Reading.of(**given)
+    words = {declared_field.name: getattr(how, declared_field.name) for declared_field in fields(Reading)} | changes
+    way = Reading.of(**words)
     return Applied(way, names) if applied is None else replace(applied, how=way)
 
 

@@ -154,16 +154,16 @@ def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArr
             X, tuple(columns) or data.names, "", parts.applied_reading(data.reading), None, (exposure,)
         )  # fmt: skip
         X = new.data
-    held = getattr(X, "row_exposure", None)
-    if held is None and isinstance(X, HasRows) and exposure in X.aux:
-        held = np.asarray(X.aux[exposure], dtype=np.float64)
-    if held is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
-        held = X[exposure].to_numpy(dtype=np.float64)
-    if held is None:
+    exposures = getattr(X, "row_exposure", None)
+    if exposures is None and isinstance(X, HasRows) and exposure in X.aux:
+        exposures = np.asarray(X.aux[exposure], dtype=np.float64)
+    if exposures is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
+        exposures = X[exposure].to_numpy(dtype=np.float64)
+    if exposures is None:
         raise BadInput(f"the model needs the column {exposure!r} of exposures: give a file or a frame that has it")
-    if not np.all((held > 0.0) & np.isfinite(held)):
+    if not np.all((exposures > 0.0) & np.isfinite(exposures)):
         raise BadInput(f"exposure: column {exposure!r} must hold numbers above 0 only")
-    return np.column_stack([columns_named(data, X, columns), held])
+    return np.column_stack([columns_named(data, X, columns), exposures])
 
 
 def _columns_chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
@@ -831,9 +831,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         if self.classes is not None:
             return class_words(self.classes, mark)
         if self.counts is not None:
-            known = "?" if self.r_squared is None else f"{mark}{share(self.r_squared)}"
+            explained = "?" if self.r_squared is None else f"{mark}{share(self.r_squared)}"
             null = shown(self.counts.null_error)
-            return f"share of the deviance explained {known}, half deviance of the mean rate {null}"
+            return f"share of the deviance explained {explained}, half deviance of the mean rate {null}"
         root = f"{mark}{shown(self.rmse)}" if math.isfinite(self.cv_error) else "?"
         middle = "" if self.mae is None else f"MAE {mark}{shown(self.mae)}, "
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")
@@ -1044,8 +1044,8 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
 
     def __repr__(self) -> str:
         pair, ends = f"tau={self.tau}, gamma={shown(self.gamma)}", ends_of(self.lower, self.upper)
-        given = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
-        return f"FitRecord({self.status}: {pair}, objective {shown(self.objective)} in {ends}{given})"
+        condition = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
+        return f"FitRecord({self.status}: {pair}, objective {shown(self.objective)} in {ends}{condition})"
 
 
 NEAR_SCHEMA = "sparsecv-near/1"

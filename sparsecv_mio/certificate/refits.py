@@ -139,9 +139,9 @@ def improvable_folds(
             new, old = set(better) - set(support), set(support) - set(better)
             yield fold, f"{names[new.pop()]} in place of {names[old.pop()]} has a smaller training objective"
             continue
-        other = least.get(fold)
-        if other is not None and other != support and exchanges.beats(train, other, support):
-            yield fold, f"{design.named(other)}: another support of the record, has a smaller training objective"
+        rival = least.get(fold)
+        if rival is not None and rival != support and exchanges.beats(train, rival, support):
+            yield fold, f"{design.named(rival)}: another support of the record, has a smaller training objective"
 
 
 def _least_others(
@@ -153,7 +153,7 @@ def _least_others(
     best: dict[int, tuple[int, ...]] = {}
     for fold in wanted:
         train = folds.train_rows(fold)
-        values = [design.refit(other, gamma, train).objective for other in others]
+        values = [design.refit(support, gamma, train).objective for support in others]
         best[fold] = others[int(np.argmin(values))]
     return best
 

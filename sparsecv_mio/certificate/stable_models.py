@@ -58,8 +58,8 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
     """Check what is said of the probabilities of rows of outer folds, each by the model without them."""
-    found, of_classes = nested.classes, record.classes is not None
-    if not checks.that((found is not None) == of_classes, "nested.classes", "is null or not") or found is None:
+    quality, of_classes = nested.classes, record.classes is not None
+    if not checks.that((quality is not None) == of_classes, "nested.classes", "is null or not") or quality is None:
         return
     dataset, outer = rows
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
@@ -69,8 +69,8 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
         model = _fit_of_classes(record, dataset, support, outer_fold.gamma, outer.train_rows(outer_fold.fold))
         chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
-    check_quality(checks, found, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
-    inside = found.lower <= nested.error * (1.0 + SAME) and nested.error <= found.upper * (1.0 + SAME)
+    check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
+    inside = quality.lower <= nested.error * (1.0 + SAME) and nested.error <= quality.upper * (1.0 + SAME)
     checks.that(inside, "nested.classes.lower", "the error lies outside of its interval")
     checks.bounded("nested.classes.lower", "nested.classes.upper")
 
@@ -142,16 +142,16 @@ def check_outer_model(
     train, test = outer.train_rows(one.fold), outer.scored_rows(one.fold)
     X, y = dataset.X[train], dataset.y[train]
     vary = objective.varying_columns(X).tolist()
-    index, what = {dataset.names[j]: j for j in vary}, "that vary on the training rows"
-    support = checked_support(checks, one.support, index, one.tau, f"{path}support", what=what)
+    index, kind = {dataset.names[j]: j for j in vary}, "that vary on the training rows"
+    support = checked_support(checks, one.support, index, one.tau, f"{path}support", what=kind)
     if support is None:
         return
     limits = request.restrictions
     if limits is not None:
         # a sign may hold the coefficient of a feature that is forced in at zero
         forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
-        kept = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
-        checks.that(kept, f"{path}support", "does not keep to the restrictions")
+        allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
+        checks.that(allowed, f"{path}support", "does not keep to the restrictions")
     if not record.descent and record.classes is None:  # of two classes the default ones depend on the number of rows
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
     checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
@@ -333,17 +333,17 @@ def check_stability(
     level : EnumerationLevel
         How far supports are tried.
     """
-    stable, asked = record.stability, record.request.stability is not None
+    stable, requested = record.stability, record.request.stability is not None
     if stable is None:
-        needed = asked and record.status == "proved"
+        needed = requested and record.status == "proved"
         checks.that(not needed, "stability", "is null though a weight was asked for")
         return
     row = row_of(record, record.table)
     if row is None:
         return
     chosen = stable.chosen is not None
-    checks.that(chosen <= asked, "stability.chosen", "is given though no weight was asked for")
-    needed = asked and record.status == "proved"
+    checks.that(chosen <= requested, "stability.chosen", "is given though no weight was asked for")
+    needed = requested and record.status == "proved"
     checks.that(chosen or not needed, "stability.chosen", "is null though a weight was asked for")
     inside = stable.instability_lower <= stable.instability <= stable.instability_upper
     checks.that(inside, "stability.instability", "lies outside of its own interval")
@@ -374,8 +374,8 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     if chosen is None or (chosen.outer is None and not chosen.tried):
         return
     path = "stability.chosen."
-    both = chosen.outer is not None and len(chosen.tried) > 0
-    if not checks.that(both, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
+    compared = chosen.outer is not None and len(chosen.tried) > 0
+    if not checks.that(compared, f"{path}outer", "outer folds and weights go together") or chosen.outer is None:
         return
     outer = outer_of(checks, chosen.outer, dataset, plan, f"{path}outer.")
     if outer is None:
@@ -402,8 +402,8 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice, level: EnumerationLevel) -> None:
     """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
-    asked = record.request.stability or ()
-    checks.that(weight in asked[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
+    weights = record.request.stability or ()
+    checks.that(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
     if not checks.that(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
         return
     lower = np.array(
@@ -434,7 +434,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
     checks.that(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
-    _models(checks, record, chosen, f"{path}models", asked)
+    _models(checks, record, chosen, f"{path}models", weights)
     if chosen.proved:
         checks.that(closed, f"{path}proved", "is true though upper - lower exceeds the gap")
         first = top <= float(upper.min()) * (1.0 + 2.0 * TIE_RTOL)
@@ -543,16 +543,16 @@ def _check_true_interval(
         if every[-1] is None:
             return False
         every.append(models.optima(plan.left_out(fold), plan.train_rows(fold), pair, start))
-    known = [optima for optima in every if optima is not None]
-    if len(known) < len(every):
+    solved = [optima for optima in every if optima is not None]
+    if len(solved) < len(every):
         return False
-    low, high = _instability_ends([tied for tied, _ in known], models.total)
-    slack = RTOL * high + models.noise(np.concatenate(known[0][0]), high)
+    low, high = _instability_ends([tied for tied, _ in solved], models.total)
+    slack = RTOL * high + models.noise(np.concatenate(solved[0][0]), high)
     checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
     checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
     if stable is not None and not stable.estimate:
-        loose_low, loose_high = _instability_ends([loose for _, loose in known], models.total)
-        largest = max(float(values.max(initial=0.0)) for _, loose in known for values in loose)
+        loose_low, loose_high = _instability_ends([loose for _, loose in solved], models.total)
+        largest = max(float(values.max(initial=0.0)) for _, loose in solved for values in loose)
         room = slack + models.room(pair, largest)
         near = loose_low - room <= ends[0] and ends[1] <= loose_high + room
         checks.that(near, path, f"of a pair whose optima are known the interval is [{loose_low!r}, {loose_high!r}]")
@@ -564,6 +564,6 @@ def _instability_ends(models: Sequence[list[FloatArray]], total: float) -> tuple
     full, *folds = models
     ends = []
     for model in full:
-        by_fold = [[objective.changes(model, other, total) for other in fold] for fold in folds]
+        by_fold = [[objective.changes(model, without, total) for without in fold] for fold in folds]
         ends.append((max(map(min, by_fold)), max(map(max, by_fold))))
     return min(low for low, _ in ends), max(high for _, high in ends)

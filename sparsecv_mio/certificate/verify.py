@@ -23,8 +23,8 @@ from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
+from sparsecv_mio.certificate.class_values import RefittedValues
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.glm_lists import ClassValues
 from sparsecv_mio.certificate.glm_records import (
     MOST_FITS,
     GlmDesign,
@@ -383,7 +383,7 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
             return False
         check_coefficients(checks, record, of_classes)
         checks.part("coefficients and intercept of the fit on all rows")
-        lists_and_fits.check_common(checks, record, lambda gamma: ClassValues(design, gamma, plan, of_classes))
+        lists_and_fits.check_common(checks, record, lambda gamma: RefittedValues(design, gamma, plan, of_classes))
         return True
     checks.that(record.by in ("cv", "objective"), "by", "must be cv or objective")
     dealt = record.by != "cv" or plan is not None
@@ -393,7 +393,7 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
     if record.classes is None:
         values = SupportValues(design, record.gamma, dealt_to)
     elif check_names(checks, record.classes, dataset, np.arange(dataset.n)):
-        values = ClassValues(design, record.gamma, dealt_to, GlmDesign(record, dataset))
+        values = RefittedValues(design, record.gamma, dealt_to, GlmDesign(record, dataset))
     else:
         return False
     lists_and_fits.check_near(checks, record, values)
@@ -436,10 +436,10 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.bounded("gamma", "support")
     checks.part("objective and intercept at the coefficients; bounds, gap and status agree with each other")
     side = record.side
-    kept = side is not None and lists_and_fits.check_side(checks, record, side, dataset)
+    satisfied = side is not None and lists_and_fits.check_side(checks, record, side, dataset)
     if record.assumed_box is not None:
         lists_and_fits.check_within_box(checks, record, record.assumed_box, dataset)
-    elif kept and side is not None:
+    elif satisfied and side is not None:
         lists_and_fits.check_least(checks, record, side, dataset)
     if "optimality not verified" in checks.caveat:
         checks.leaves("that no other is better is read", "support")

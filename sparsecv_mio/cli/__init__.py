@@ -22,12 +22,12 @@ from typer.core import TyperGroup
 from sparsecv_mio.cli.command_options import PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
+from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, missing_package
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
-TAKERS_NAMED = 4  # commands named that have an option which another one lacks
 LONGEST_START = 3.0  # seconds a process may have run before this package was loaded: more is a wrapper's doing
 
 
@@ -182,10 +182,10 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     0
     """
     Began.moment = time.monotonic() if began is None else began
-    given = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
     command = typer.main.get_command(app)
     try:
-        code = command.main(args=given or ["--help"], prog_name="sparsecv", standalone_mode=False)
+        code = command.main(args=words or ["--help"], prog_name="sparsecv", standalone_mode=False)
     except SparseCVError as error:
         return _say(str(error), error.exit_code)
     except UsageError as error:
@@ -229,8 +229,7 @@ def _elsewhere(option: str, error: Exception) -> str:
     group, here = context.find_root().command, context.info_name
     params = {name: group.get_command(context, name).params for name in COMMANDS}
     takers = [name for name in COMMANDS if any(option in parameter.opts for parameter in params[name])]
-    more = f" and {len(takers) - TAKERS_NAMED} more" if len(takers) > TAKERS_NAMED else ""
-    return f" of `{here}`: it belongs to {', '.join(takers[:TAKERS_NAMED])}{more}" if takers else ""
+    return f" of `{here}`: it belongs to {first_named(takers)}" if takers else ""
 
 
 def _too_many(message: str, error: Exception) -> str:

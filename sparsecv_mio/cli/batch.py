@@ -229,10 +229,10 @@ ANSWER = ("tau", "gamma", "cv_error", "lower", "upper", "gap")
 
 def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
     """Return what a task found, for other programs; null for what its estimator does not say."""
-    given = {name: outcome.numbers.get(name) for name in ANSWER}
+    answers = {name: outcome.numbers.get(name) for name in ANSWER}
     numbers = {
         name: number if isinstance(number, int | float) and math.isfinite(number) else None
-        for name, number in given.items()
+        for name, number in answers.items()
     }
     which = {"task": outcome.address, "data": outcome.task["data"], "estimator": outcome.task["settings"]["estimator"]}
     return {**which, "state": outcome.state, "task_seconds": outcome.seconds, **numbers}
@@ -308,8 +308,8 @@ def _print_status(folder: str | None) -> int:
     if folder is None or not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"status: {folder!r} is no folder of a batch" if folder else "status: name a folder of a batch")
     place = BatchFolder(folder)
-    outcomes, asked = list(place.outcomes()), place.asked()
-    total = None if asked is None else len(asked)
+    outcomes, tasks = list(place.outcomes()), place.asked()
+    total = None if tasks is None else len(tasks)
     return ending.deliver(_code(outcomes), lambda screen: _print_counts(screen, outcomes, total, place))
 
 

@@ -140,8 +140,8 @@ def stepwise(
         problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
         with oracles.counting_bar(quiet, "candidates") as progress:
-            asked = StepwiseOptions(direction, model.tol, not model.naive, ties, steps)  # type: ignore[arg-type]
-            selected = select(problem, V, v, asked, progress=progress, stop=stop)
+            options = StepwiseOptions(direction, model.tol, not model.naive, ties, steps)  # type: ignore[arg-type]
+            selected = select(problem, V, v, options, progress=progress, stop=stop)
         interrupted = stop.is_set()
     chosen = {
         **asdict(model), "direction": direction, "validation": validation, "holdout": holdout, "seed": seed or 0,
@@ -253,9 +253,9 @@ def _print_stepwise(screen: Console, found: dict[str, Any], quiet: bool) -> None
         return
     _print_model(screen, found, 9)
     for step in found["path"]:
-        what = "nothing better" if step["column"] is None else step["column"]
+        column = "nothing better" if step["column"] is None else step["column"]
         screen.print(
-            f"{what:<20} {step['errors']} errors  ({step['trainings']} trainings of {step['candidates']} candidates)"
+            f"{column:<20} {step['errors']} errors  ({step['trainings']} trainings of {step['candidates']} candidates)"
         )
     screen.print(f"selected   {len(found['selected'])} columns: {', '.join(found['selected'][:20])}"
                  + (", ..." if len(found["selected"]) > 20 else ""))  # fmt: skip

@@ -197,7 +197,7 @@ class View:
         room = max(self.console.size.height - OTHER_LINES, 3)
         rows = folded(taus, best)
         first = sorted(range(len(rows)), key=lambda at: (rows[at].one.tau != best, rows[at].one.lower))
-        kept = set(first[:room])
+        visible = set(first[:room])
         bars = self.console.width >= BESIDE_BAR + LEAST_BAR
         table = Table(box=None, pad_edge=False, header_style="bright_black")
         table.add_column("tau", justify="right", no_wrap=True)
@@ -206,14 +206,14 @@ class View:
         for name in ("cells", "CV error", "lower", "upper"):
             table.add_column(name, justify="right", no_wrap=True)
         for at, (name, row) in enumerate(rows):
-            if at in kept:
+            if at in visible:
                 style = "bold" if row.tau == best else "bright_black" if row.final + row.pruned >= row.total else ""
                 cells = f"{row.final}+{row.pruned}/{row.total}" if row.pruned else f"{row.final}/{row.total}"
                 drawn = [bar(row.final, row.pruned, row.total, self._bar())] if bars else []
                 error = marked(shown(row.cv_error), row.estimate) if math.isfinite(row.cv_error) else ""
                 table.add_row(name, *drawn, cells, error, shown(row.lower), shown(row.upper), style=style)
-        if len(kept) < len(rows):
-            table.add_row("", Text(f"{len(rows) - len(kept)} more rows", style="bright_black"))
+        if len(visible) < len(rows):
+            table.add_row("", Text(f"{len(rows) - len(visible)} more rows", style="bright_black"))
         return table
 
 

@@ -94,12 +94,12 @@ def proof_files(
         try:
             write_proof(record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, dataset)))
         except KeyboardInterrupt:
-            rest = (
+            advice = (
                 f"the same command goes on from {unfinished_file(path)}"
                 if unfinished_file(path).exists()
                 else "nothing is kept"
             )
-            raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {rest}") from None
+            raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {advice}") from None
         if not _is_read_alike(data, dataset):
             table = f"{path}{session.NUMBERS}"
             numbers = ([*row.tolist(), y] for row, y in zip(dataset.X, dataset.y.tolist(), strict=True))
@@ -185,8 +185,8 @@ def check(
 
     if mode not in MODES:
         raise BadInput(f"--mode: {mode!r} is neither fast nor exact")
-    for path, what in ((proof, "proof"), (data, "data")):
-        check_readable(path, what)
+    for path, kind in ((proof, "proof"), (data, "data")):
+        check_readable(path, kind)
     try:
         claim = check_file(proof, data, mode)
     except Unreadable as error:

@@ -62,7 +62,7 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
     target, features, drop = (reading.pop(name, None) for name in ("target", "features", "drop"))
     if features is not None and drop is not None:
         raise BadInput("--features and --drop exclude each other: give one of them")
-    kept, dropped = parse.names(features, "--features"), parse.names(drop, "--drop")
+    wanted, dropped = parse.names(features, "--features"), parse.names(drop, "--drop")
     if Path(path).suffix.lower() in READ_BY_ARROW:
         import pyarrow
 
@@ -70,7 +70,7 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
     from sparsecv_mio.data.readers import read_dataset, target_of
 
     goal = target_of(path, target, "--target")
-    return read_dataset(path, goal, features=kept, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
+    return read_dataset(path, goal, features=wanted, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
 
 
 def read_data_again(path: str, stored: StoredRecord, reading: Given | None = None) -> Dataset:

@@ -73,10 +73,10 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     from sparsecv_mio.fits.fit_options import SideOptions
 
     shape = parse.restrictions(**restrictions)
-    given = {field.name: getattr(shape, field.name) for field in fields(shape)}
-    given["at_most"] = tuple((group.count, group.features) for group in shape.at_most)
+    fields_of_shape = {field.name: getattr(shape, field.name) for field in fields(shape)}
+    fields_of_shape["at_most"] = tuple((group.count, group.features) for group in shape.at_most)
     return SideOptions(
-        **given,
+        **fields_of_shape,
         together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
         box=dict(_box_given(text) for text in box or ()),
     )
@@ -171,8 +171,8 @@ def fit(
             stopping, threads=workers if threads is None else threads, log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
-        other = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
-        refuse_early(proof, None, weights, other or loss_without_proof(how.loss, how.class_weight))
+        obstacle = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
+        refuse_early(proof, None, weights, obstacle or loss_without_proof(how.loss, how.class_weight))
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
@@ -217,11 +217,11 @@ def export(
 
     from sparsecv_mio.fits.one import about_export, export_one
 
-    asked = {**units, **losses, "side": side, "piecewise": piecewise}
-    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **asked)
-    what = LOSS_WORDS[loss].total
-    what += ", rows by their weights," if weights is not None else ""
-    meaning = f"{to}: {what} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
+    options = {**units, **losses, "side": side, "piecewise": piecewise}
+    offset, factor, missed = export_one(dataset, to, tau=tau, gamma=ridge, **options)
+    total = LOSS_WORDS[loss].total
+    total += ", rows by their weights," if weights is not None else ""
+    meaning = f"{to}: {total} + (gamma/2) ||b||^2 in the scaled columns = {offset!r} + {factor!r} * objective"
     lines = f"{meaning}\n{about_export(to, piecewise, missed, loss)}"
     return ending.deliver(0, lambda screen: screen.print(lines, markup=False, soft_wrap=True))
 

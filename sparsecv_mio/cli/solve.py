@@ -139,17 +139,17 @@ def solve(
     For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
     cross-validation error comes with certified bounds and is refitted on all rows.
     """
-    every, given = _gammas(gamma, nested)
-    asked = session.on_cores(units | search | used)
+    every, grid = _gammas(gamma, nested)
+    chosen = session.on_cores(units | search | used)
     if criterion == Criterion.COMMON:
-        common = {name: asked.pop(name) for name in (*units, *options.EFFORT, *options.LOSSES)}
+        common = {name: chosen.pop(name) for name in (*units, *options.EFFORT, *options.LOSSES)}
         forced = {name: restrictions.pop(name) for name in options.FORCING}
         refuse_with_common({
-            "gamma LO..HI": every, "nested": nested, **asked, **stored, "save_held_out": save_held_out, "proof": proof,
+            "gamma LO..HI": every, "nested": nested, **chosen, **stored, "save_held_out": save_held_out, "proof": proof,
             "progress_json": progress_json, **restrictions,
         })  # fmt: skip
         read = partial(session.read_dealt, data, table, rows, quiet, id)
-        return solve_common(data, given, tau, common, forced, read, json=json, quiet=quiet, full=full)
+        return solve_common(data, grid, tau, common, forced, read, json=json, quiet=quiet, full=full)
     checkpoint, resume, trace = stored.values()
     store = ("--checkpoint", checkpoint) if checkpoint is not None else ("--resume", resume)
     outputs = dict([("--json", json), store, ("--trace", trace), ("--save-held-out", save_held_out)])
@@ -159,7 +159,7 @@ def solve(
     with session.interruptible() as stop:
         from sparsecv_mio.search.options import Hooks, SearchOptions
 
-        how = SearchOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
+        how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         _check_together(how, every, nested, Hooks(**stored, scheduler=scheduler), quiet)
         refuse_early(proof, how.restrictions, rows["weights"], _without_proof(every, how))
 
@@ -184,7 +184,7 @@ def solve(
             keep = None if proof is None else snapshots.append
             hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler, keep)
             answer = cross_validate if nested is None else partial(nested_cross_validate, count=nested)
-            record = answer(dataset, plan, gammas=every or given, taus=tau, options=how, hooks=hooks)
+            record = answer(dataset, plan, gammas=every or grid, taus=tau, options=how, hooks=hooks)
 
     status = "interrupted" if stop.is_set() else record.status
     if steps is not None:
@@ -252,11 +252,11 @@ def _held_out_file(
 
     scored, predicted = predictions_by_fold(record, dataset, plan)
     means, times = mean_predictions(scored, predicted, dataset.n)
-    held, weights = times > 0, dataset.row_weights
+    scored_rows, weights = times > 0, dataset.row_weights
     said, kind = (plan.labels, "fold") if plan.is_partition else (times, "times scored")
     columns = {
         "target": dataset.y.tolist(),
-        kind: [number if scored else None for number, scored in zip(said.tolist(), held, strict=True)],
+        kind: [number if scored else None for number, scored in zip(said.tolist(), scored_rows, strict=True)],
         ("prediction" if record.average is None else "pair_prediction")
         if record.classes is None else "probability": means.tolist(),
     }  # fmt: skip
@@ -264,8 +264,12 @@ def _held_out_file(
         columns["weight"] = weights.tolist()
     lines = session.csv_of_rows(dataset.places.tolist(), {} if id is None else {id: dataset.aux[id].tolist()}, columns)
     if record.counts is not None:
-        exposure = None if dataset.row_exposure is None else dataset.row_exposure[held]
-        return count_quality(dataset.y[held], means[held], exposure), lambda: write_text(place, lines, "predictions")
+        exposure = None if dataset.row_exposure is None else dataset.row_exposure[scored_rows]
+        return count_quality(dataset.y[scored_rows], means[scored_rows], exposure), lambda: write_text(
+            place, lines, "predictions"
+        )
     quality = accuracy if record.classes is None else class_quality
-    held_out_quality = quality(dataset.y[held], means[held], None if weights is None else weights[held])
+    held_out_quality = quality(
+        dataset.y[scored_rows], means[scored_rows], None if weights is None else weights[scored_rows]
+    )
     return held_out_quality, lambda: write_text(place, lines, "predictions")

@@ -229,8 +229,8 @@ def best_subsets(
         )
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
-    given = (every.low, every.high) if isinstance(every, GammaInterval) else every
-    grid = Grid.asked(dataset, None, given, taus, restrictions, two_classes=options.loss is not Loss.SQUARED)
+    ends = (every.low, every.high) if isinstance(every, GammaInterval) else every
+    grid = Grid.asked(dataset, None, ends, taus, restrictions, two_classes=options.loss is not Loss.SQUARED)
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = uncounted(run_within_limit(search.solve, clock, search.record, search.prepare))
@@ -448,7 +448,7 @@ class PathSearch:
             self.nodes += result.nodes
             self.cells.update({(g, t): cell for t, cell in result.by_size.items()})
             left[g] = [] if result.finished else [t for t in left[g] if not self.cells[g, t].complete]
-            self._report(progress, self.pairs - sum(len(rest) for rest in left.values()))
+            self._report(progress, self.pairs - sum(len(taus) for taus in left.values()))
 
     def _report(self, progress: Report, done: int) -> None:
         if progress is not None:
@@ -500,8 +500,8 @@ def row_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, record
     data, loss = in_classes(record, data), row_loss(record.loss)
     y, v = of_dataset(loss, data, slice(0, data.n))
     place, signs = {name: j for j, name in enumerate(data.names)}, loss.signs(y)
-    known = record.classes or record.counts
-    null, made = 2.0 * (0.0 if known is None else known.null_error) * data.weight_of(slice(0, data.n)), []
+    accuracy = record.classes or record.counts
+    null, made = 2.0 * (0.0 if accuracy is None else accuracy.null_error) * data.weight_of(slice(0, data.n)), []
     for row in rows:
         columns = [place[name] for name in row.coefficients]
         predictors = data.X[:, columns] @ np.array(list(row.coefficients.values())) + row.intercept
@@ -569,5 +569,5 @@ def _residual_variance(X: FloatArray, y: FloatArray, weights: FloatArray, interc
     X, y = X * root[:, None], y * root
     length = np.linalg.norm(X, axis=0)
     beta, _, rank, _ = np.linalg.lstsq(X[:, length > 0.0] / length[length > 0.0], y, rcond=None)
-    rest = y - X[:, length > 0.0] / length[length > 0.0] @ beta
-    return float(rest @ rest) / (n - int(rank) - intercept)
+    residual = y - X[:, length > 0.0] / length[length > 0.0] @ beta
+    return float(residual @ residual) / (n - int(rank) - intercept)

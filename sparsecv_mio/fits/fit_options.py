@@ -95,7 +95,7 @@ class SideOptions:
         groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
         always = self.adjusted(names).adjust
         restrictions = replace(self._shape(names), force_in=inside, force_out=outside, adjust=always, at_most=groups)
-        ends = {name: [end if math.isfinite(end) else None for end in both] for name, both in self.box.items()}
+        ends = {name: [end if math.isfinite(end) else None for end in interval] for name, interval in self.box.items()}
         return Side(
             restrictions or None,
             tuple(tuple(group) for group in self.together if group) or None,
@@ -172,8 +172,8 @@ class FitOptions:
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
         """Make options of words as text."""
-        given: dict[str, Any] = dict(words)
-        return cls(**given)
+        options: dict[str, Any] = dict(words)
+        return cls(**options)
 
     def __post_init__(self) -> None:
         backend = backend_name(self.backend)
@@ -212,8 +212,8 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
     restrictions : Restrictions
     """
     loss = how.loss
-    for name, given in (("positive", how.positive), ("class-weight", how.class_weight)):
-        if given is not None and loss is not Loss.LOGISTIC:
+    for name, value in (("positive", how.positive), ("class-weight", how.class_weight)):
+        if value is not None and loss is not Loss.LOGISTIC:
             raise BadInput(f"{name}: goes with loss logistic, not {loss} (no other loss has classes)")
     if how.exposure is not None and loss is not Loss.POISSON:
         raise BadInput(f"exposure: goes with loss poisson, not {loss} (only counts have exposures)")

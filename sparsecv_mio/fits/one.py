@@ -130,8 +130,8 @@ def fit_one(
     if beyond <= box:
         return replace(record, assumed_box=box)
     # the answer itself is outside: nothing was proved of it
-    rest = replace(limits, seconds=max(limits.seconds - outcome.seconds, 0.0))
-    plain = replace(options, assume_box=None, start=record.support, limits=rest)
+    remaining = replace(limits, seconds=max(limits.seconds - outcome.seconds, 0.0))
+    plain = replace(options, assume_box=None, start=record.support, limits=remaining)
     again = fit_one(dataset, tau=tau, gamma=gamma, options=plain)
     word = f"assume_box {box:g} is set aside: the best support found has a coefficient of {beyond:.3g}"
     return replace(again, warnings=(*again.warnings, word))

@@ -114,8 +114,8 @@ def _best_move(
     enter = [int(j) for j in np.argsort(-reach)[:5] if reach[j] >= 0]
     best: Fit | None = None
     for i in fit.support:
-        kept = set(fit.support) - {i}
-        for new in [kept, *(kept | {j} for j in enter)]:
+        base = set(fit.support) - {i}
+        for new in [base, *(base | {j} for j in enter)]:
             if not allowed(new):
                 continue
             trial = refit_moments(problem, tuple(sorted(new)), constraints.boxes(problem.q))
@@ -167,16 +167,16 @@ def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
     problem = _eliminate(task.squares, choice) if out else None
     if problem is None:
         return Reduction.none(task)
-    kept = choice.others
+    columns = choice.others
     beta = np.array([b for j, b in zip(task.start.support, task.start.beta, strict=True) if j not in out])
     start = tuple(choice.inside(np.array(task.start.support)).tolist())
     return Reduction(
         model_task(
             problem,
-            min(task.tau - len(out), len(kept)),
-            _constraints(task.constraints, tuple(out), tuple(kept.tolist())),
+            min(task.tau - len(out), len(columns)),
+            _constraints(task.constraints, tuple(out), tuple(columns.tolist())),
             Fit(start, beta, task.start.objective, task.start.shortfall),
-            replace(advice, points=tuple(point[kept] for point in advice.points)),
+            replace(advice, points=tuple(point[columns] for point in advice.points)),
         ),
         choice,
     )
@@ -191,13 +191,13 @@ def proven_in(task: ModelTask) -> BoolArray:
 
 def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem | None:
     """Return the problem on the other columns; None where it would be too inaccurate. O(q^2 |F|)."""
-    out, rest = choice.forced, choice.others
+    out, free = choice.forced, choice.others
     unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))
     spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))
     if not spectrum[0] * WIDEST_A >= spectrum[-1]:
         return None
     reduced = eliminated(replace(problem, forced=out)).problem
-    if np.any(reduced.M.diagonal() < THINNEST * problem.M.diagonal()[rest]):
+    if np.any(reduced.M.diagonal() < THINNEST * problem.M.diagonal()[free]):
         return None
     return replace(reduced, yy=refit_moments(problem, tuple(out.tolist())).objective)
 

@@ -35,8 +35,8 @@ def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any])
     pairs = [(float(a), v) for a, v in zip(coefficients, variables, strict=True) if a != 0.0]
     if not pairs:
         return LinearExpression(constant=0.0, linear_coefs=[], linear_vars=[])
-    values, kept = zip(*pairs, strict=True)
-    return LinearExpression(constant=0.0, linear_coefs=list(values), linear_vars=list(kept))
+    values, held_variables = zip(*pairs, strict=True)
+    return LinearExpression(constant=0.0, linear_coefs=list(values), linear_vars=list(held_variables))
 
 
 class SparseModel(ABC):

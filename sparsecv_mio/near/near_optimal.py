@@ -116,8 +116,8 @@ class NearBest:
             ranked = sorted(size.found.values(), key=lambda one: one.value)
             last = ranked[self.most]  # the first that is too many says how far the list is complete
             size.cut = min(size.cut, last.value + last.error)
-            kept = {model.support.tobytes(): model for model in ranked if model.value - model.error <= size.cut}
-            size.found = kept
+            models = {model.support.tobytes(): model for model in ranked if model.value - model.error <= size.cut}
+            size.found = models
 
     @property
     def unknown(self) -> bool:

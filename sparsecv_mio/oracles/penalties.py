@@ -180,14 +180,14 @@ class Regularizer(Penalty):
         :mod:`.optimum_region` follows from that.
         """
         q = np.clip(c, -self.l1, self.l1)
-        rest = np.maximum(self.l1 * np.abs(w) - q * w, 0.0)
+        miss = np.maximum(self.l1 * np.abs(w) - q * w, 0.0)
         if self.ridge > 0.0:
-            rest = rest + 0.5 * self.ridge * np.square(w - (c - q) / self.ridge)
+            miss = miss + 0.5 * self.ridge * np.square(w - (c - q) / self.ridge)
         else:
-            rest = np.where(q == c, rest, np.inf)
+            miss = np.where(q == c, miss, np.inf)
         if self.intercept:
-            rest[..., -1] = 0.0
-        return rest
+            miss[..., -1] = 0.0
+        return miss
 
 
 def make_regularizer(name: str, lam: float, l1: float | None = None, intercept: bool = False) -> Regularizer:

@@ -67,9 +67,9 @@ class DoubleDouble:
             total, error = exact_sum(self.high, other)
             return self._with(total, error + self.low)
         total, error = exact_sum(self.high, other.high)
-        low, rest = exact_sum(self.low, other.low)
+        low, carry = exact_sum(self.low, other.low)
         first = self._with(total, error + low)
-        return self._with(first.high, first.low + rest)
+        return self._with(first.high, first.low + carry)
 
     def __sub__(self, other: Any) -> DoubleDouble:
         return self + (-other)
@@ -83,8 +83,8 @@ class DoubleDouble:
 
     def __truediv__(self, divisor: float) -> DoubleDouble:
         first = self.high / divisor
-        rest = self - DoubleDouble.of(first) * divisor
-        return self._with(first, (rest.high + rest.low) / divisor)
+        remainder = self - DoubleDouble.of(first) * divisor
+        return self._with(first, (remainder.high + remainder.low) / divisor)
 
     def __getitem__(self, index: Any) -> DoubleDouble:
         return DoubleDouble(np.asarray(self.high[index]), np.asarray(self.low[index]))

@@ -191,13 +191,13 @@ def _eliminated(problem: SparseProblem) -> Eliminated:
     inverse = scale[:, None] * cho_solve(factor, np.diag(scale))
     Q = problem.Q[np.ix_(others, others)] - cross.T @ share
     narrow = problem.only(others)
-    rest = problem.yy - float(problem.c[forced] @ centre)
+    explained_not = problem.yy - float(problem.c[forced] @ centre)
     least = np.finfo(float).eps * problem.yy  # a sum of squares that is rounding is no constant target
     reduced = replace(
         narrow,
         Q=0.5 * (Q + Q.T),
         c=problem.c[others] - share.T @ problem.c[forced],
-        yy=max(rest, least),
+        yy=max(explained_not, least),
         beside=problem.size,
         own_squares=np.diag(problem.Q)[others].copy(),
         stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,

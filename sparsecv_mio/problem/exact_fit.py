@@ -143,6 +143,6 @@ def _solved(system: list[Whole], right: Whole) -> list[Fraction] | None:
         last = rows[k][k]
     solution = [Fraction(0)] * size
     for i in reversed(range(size)):
-        rest = sum((rows[i][j] * solution[j] for j in range(i + 1, size)), Fraction(0))
-        solution[i] = (rows[i][size] - rest) / rows[i][i]
+        later = sum((rows[i][j] * solution[j] for j in range(i + 1, size)), Fraction(0))
+        solution[i] = (rows[i][size] - later) / rows[i][i]
     return solution

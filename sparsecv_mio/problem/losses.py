@@ -284,10 +284,10 @@ class Logistic(ConjugateLoss):
 
     def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         share = np.clip(y * alpha, 0.0, 1.0)
-        rest = np.maximum(1.0 - share, 1e-100)
+        complement = np.maximum(1.0 - share, 1e-100)
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = np.where(share > 0.0, share * (np.log(share) - np.log(rest)), 0.0)
-        return slope, share / rest
+            slope = np.where(share > 0.0, share * (np.log(share) - np.log(complement)), 0.0)
+        return slope, share / complement
 
     def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
         # A Bernoulli divergence between the shares y alpha and p = expit(-y t): computed without cancellation.

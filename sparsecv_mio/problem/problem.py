@@ -314,8 +314,8 @@ class SparseProblem:
             return self.copy_of
         allowed = COPIES_OFF * np.sqrt(self.penalty)
         if self.copy_length is not None:
-            held = np.sqrt(np.maximum(self.squares, 0.0) + self.penalty)
-            allowed = allowed * held / np.maximum(self.copy_length, held)
+            length = np.sqrt(np.maximum(self.squares, 0.0) + self.penalty)
+            allowed = allowed * length / np.maximum(self.copy_length, length)
         return np.where(self.copy_off <= allowed, self.copy_of, -1)
 
     def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:

@@ -268,8 +268,8 @@ def _long_rows(
     """`(V_S, r)` of some rows about a centre in long precision, from the numbers of the file; not scaled by weights."""
     columns = data.columns[support]
     X = part_of(data.dataset.X, rows, columns).astype(LONG)
-    divisor, rest = (factors[support].astype(LONG) for factors in (data.divisor, data.rest))
-    V: LongArray = (X - centre[0].astype(LONG)) / divisor - rest
+    divisor, offset = (factors[support].astype(LONG) for factors in (data.divisor, data.rest))
+    V: LongArray = (X - centre[0].astype(LONG)) / divisor - offset
     r: LongArray = (data.dataset.y[rows].astype(LONG) - LONG(centre[1])) / LONG(data.y_unit) - LONG(data.r_rest)
     return V, r
 
@@ -394,9 +394,9 @@ def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> 
         beta[loose] = np.clip(solution.x, lo[loose], hi[loose])
         free = loose[(beta[loose] > lo[loose]) & (beta[loose] < hi[loose])]
         if free.size:
-            held = np.setdiff1d(np.arange(len(c)), free)
+            fixed = np.setdiff1d(np.arange(len(c)), free)
             polished = beta.copy()
-            polished[free] = _moment_refit_solve(M[np.ix_(free, free)], c[free] - M[np.ix_(free, held)] @ beta[held])
+            polished[free] = _moment_refit_solve(M[np.ix_(free, free)], c[free] - M[np.ix_(free, fixed)] @ beta[fixed])
             polished = np.clip(polished, lo, hi)
             if polished @ (M @ polished - 2 * c) <= beta @ (M @ beta - 2 * c):
                 beta = polished

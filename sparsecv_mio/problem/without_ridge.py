@@ -13,7 +13,7 @@ largest penalty weight of such columns, and coefficients differ by at most `lam 
 *Proof.* f is f_0 and a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`, and
 `b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
-With `c >= LEAST_EIGENVALUE` and `w <= LARGEST_WEIGHT`, which are asked for, that is below 1e-180 of y'y: it changes no
+With `c >= LEAST_EIGENVALUE` and `w <= LARGEST_RIDGE`, which are asked for, that is below 1e-180 of y'y: it changes no
 digit of any float, and what is proved at `NO_RIDGE` is proved at gamma 0, to within what ends are moved outwards by.
 """
 
@@ -27,6 +27,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.digits import first_named, plural
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.words import Intercept
@@ -35,9 +36,8 @@ LEAST_EIGENVALUE = (
     1e-12  # of the Gram matrix of columns of length 1: below, floats cannot tell them from dependent ones
 )
 CLEAR = 1e-9  # at which rounding leaves no doubt
-LARGEST_WEIGHT = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
+LARGEST_RIDGE = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
 NAMED = 1e-6  # share in a combination, of the largest one, from which on a column is named
-MOST_NAMED = 6
 
 
 def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPlan | None = None) -> None:
@@ -77,7 +77,7 @@ def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPl
         _check(data.only(data.adjusting), "adjust", "leave one out", folds)
     if 0.0 not in gammas:
         return
-    short = np.flatnonzero(data.weight > LARGEST_WEIGHT)
+    short = np.flatnonzero(data.weight > LARGEST_RIDGE)
     if len(short):
         raise BadInput(
             f"gamma 0: column {data.names[short[0]]!r} is shorter than 1e-50: rescale it, or leave scale none"
@@ -89,9 +89,9 @@ def _check(data: StandardData, option: str, cure: str, folds: FoldPlan | None) -
     """Raise `BadInput` where columns are linearly dependent on all rows, or on the training rows of a fold."""
 
     def least_eigenvalue(moments: TrainingMoments, where: str) -> float:
-        least, columns, what = _least_eigenvalue(data, moments)
+        least, columns, kind = _least_eigenvalue(data, moments)
         if len(columns):
-            raise BadInput(f"{option}: on {where}, {_named(data, columns, what)}: {cure}")
+            raise BadInput(f"{option}: on {where}, {_named(data, columns, kind)}: {cure}")
         return least
 
     _check_rows(data, option, cure, data.n, "there are")
@@ -150,9 +150,8 @@ def _dependent(correlation: FloatArray) -> IntArray:
 
 def _named(data: StandardData, columns: IntArray, what: str) -> str:
     """Return what is said of some columns, with their names."""
-    names = [repr(data.names[j]) for j in columns[:MOST_NAMED].tolist()]
-    more = f" and {len(columns) - MOST_NAMED} more" if len(columns) > MOST_NAMED else ""
-    return f"column{'s' if len(columns) > 1 else ''} {', '.join(names)}{more} {what}"
+    names = [repr(data.names[j]) for j in columns.tolist()]
+    return f"{plural(len(names), 'column')} {first_named(names)} {what}"
 
 
 def _leverages(data: StandardData, whole: TrainingMoments) -> FloatArray:

@@ -101,11 +101,11 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
     box = record.assumed_box
-    given = "" if box is None else f", given that every coefficient is within {box:g} of zero"
-    console.print(Text.assemble((word + given, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
+    condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
+    console.print(Text.assemble((word + condition, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
     ends = f"{ends_of(record.lower, record.upper, digits)}, gap {shown(record.gap, 3)}"
-    what = "training errors" if record.loss is Loss.SQUARED else LOSS_WORDS[record.loss].losses
-    objective = f"objective {shown(record.objective, digits)} ({what} and penalty)"
+    parts = "training errors" if record.loss is Loss.SQUARED else LOSS_WORDS[record.loss].losses
+    objective = f"objective {shown(record.objective, digits)} ({parts} and penalty)"
     told = "certified" if box is None else "certified among such models"
     say(console, f"{objective}   {told}: the least is in {ends}")
     if record.side is not None and (words := record.side.words()):

@@ -129,7 +129,7 @@ def settings_counted(settings: Mapping[str, int]) -> str:
     'seed (2 values), method (3)'
     """
     first, *others = (f"{name} ({count}" for name, count in settings.items())
-    return ", ".join([f"{first} values)", *(f"{other})" for other in others)])
+    return ", ".join([f"{first} values)", *(f"{word})" for word in others)])
 
 
 def standard_errors(

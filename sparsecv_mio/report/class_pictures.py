@@ -31,7 +31,7 @@ FROM_PYTHON = ("labels", "splitter")  # folds that no text can rebuild
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
+class PredictedClasses:
     """Held-out rows as 0 and 1, their probabilities of 1, and how much each counts.
 
     Attributes
@@ -45,7 +45,7 @@ class HeldOut:
     weights: FloatArray
 
     @classmethod
-    def of(cls, record: Record, data: Dataset) -> HeldOut:
+    def of(cls, record: Record, data: Dataset) -> PredictedClasses:
         """Predict the rows of a record by the models of its folds.
 
         Parameters
@@ -84,7 +84,7 @@ class HeldOut:
 
         Examples
         --------
-        >>> rows = HeldOut(np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.2]), np.ones(3))
+        >>> rows = PredictedClasses(np.array([0.0, 1.0, 1.0]), np.array([0.2, 0.6, 0.2]), np.ones(3))
         >>> [rate.tolist() for rate in rows.roc()]
         [[0.0, 0.0, 1.0], [0.0, 0.5, 1.0]]
         """
@@ -117,12 +117,12 @@ class Reliability:
     high: FloatArray
 
     @classmethod
-    def of(cls, rows: HeldOut) -> Reliability:
+    def of(cls, rows: PredictedClasses) -> Reliability:
         """Sort held-out rows by their probabilities.
 
         Examples
         --------
-        >>> found = Reliability.of(HeldOut(np.array([0.0, 1.0, 1.0]), np.array([0.31, 0.39, 1.0]), np.ones(3)))
+        >>> found = Reliability.of(PredictedClasses(np.array([0.0, 1.0, 1.0]), np.array([0.31, 0.39, 1.0]), np.ones(3)))
         >>> found.counts.tolist(), found.predicted.round(2).tolist(), found.observed.tolist()
         ([2, 1], [0.35, 1.0], [0.5, 1.0])
         """
@@ -168,7 +168,7 @@ def plot_roc(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
     matplotlib Axes
         The dot is where the likelier class is predicted, at a probability of one half.
     """
-    return draw_roc(record, HeldOut.of(record, data), ax)
+    return draw_roc(record, PredictedClasses.of(record, data), ax)
 
 
 def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
@@ -188,10 +188,10 @@ def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> A
     matplotlib Axes
         Bars are Wilson's 95% intervals; on the dashed line probabilities would come true.
     """
-    return draw_calibration(record, HeldOut.of(record, data), ax)
+    return draw_calibration(record, PredictedClasses.of(record, data), ax)
 
 
-def draw_roc(record: Record, rows: HeldOut, ax: Axes | None = None) -> Axes:
+def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
     """Draw the ROC curve of rows that are predicted already."""
     ax = figures.axes_of(ax, (4.8, 4.6))
     false, true = rows.roc()
@@ -213,13 +213,13 @@ def draw_roc(record: Record, rows: HeldOut, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def shown_auc(rows: HeldOut) -> str:
+def shown_auc(rows: PredictedClasses) -> str:
     """Return the AUC as a text; unknown where all rows are of one class."""
     auc = rows.quality.auc
     return "unknown" if math.isnan(auc) else f"{auc:.4f}"
 
 
-def draw_calibration(record: Record, rows: HeldOut, ax: Axes | None = None) -> Axes:
+def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
     """Draw the reliability curve of rows that are predicted already."""
     ax, points = figures.axes_of(ax, (4.8, 4.6)), Reliability.of(rows)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")

@@ -169,8 +169,8 @@ def _print_stacked(
     for line, style in zip(lines, styles, strict=True):
         first, *others = (f"{head} {text}" for head, text in zip(heads, line, strict=True) if text.strip())
         console.print(Text(first, style=style))
-        for other in others:
-            console.print(Padding(Text(other, style=style, overflow="fold"), (0, 0, 0, 2)))
+        for further in others:
+            console.print(Padding(Text(further, style=style, overflow="fold"), (0, 0, 0, 2)))
     console.print()
 
 

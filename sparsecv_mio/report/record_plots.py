@@ -28,7 +28,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
-from sparsecv_mio.report.class_pictures import FROM_PYTHON, HeldOut, draw_calibration, draw_roc
+from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, draw_calibration, draw_roc
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.record_tables import best_by_tau, spreads
@@ -610,13 +610,13 @@ def _headline(record: AnyRecord) -> str:
 OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 
 
-def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, HeldOut]:
+def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, PredictedClasses]:
     """Return a record of two classes and its held-out rows; `BadInput` where they are not to be had."""
     if not isinstance(record, Record) or record.classes is None:
         raise BadInput(f"panel {panel}: only records of `solve --loss logistic` have it")
     if data is None:
         raise BadInput(f"panel {panel}: held-out rows are predicted again, give the data of the record with --data")
-    return record, HeldOut.of(record, data)
+    return record, PredictedClasses.of(record, data)
 
 
 def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
@@ -728,8 +728,8 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     return whole
 
 
-def _held_out_if_any(record: Record, data: Dataset | None) -> HeldOut | None:
+def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses | None:
     """Return the held-out rows of a record of two classes; None without its data, or where no text deals its folds."""
     if data is None or record.classes is None or record.folds.spec.startswith(FROM_PYTHON):
         return None
-    return HeldOut.of(record, data)
+    return PredictedClasses.of(record, data)

@@ -28,7 +28,7 @@ from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, shar
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
-from sparsecv_mio.report.class_pictures import FROM_PYTHON, HeldOut, Reliability, draw_calibration, draw_roc
+from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import listed, marked
 from sparsecv_mio.words import LOSS_WORDS, Loss, Model
@@ -64,8 +64,8 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         Section("How to verify it", _verify(record, name, file)),
         Section("Versions", (Facts(tuple({**record.versions, "this report": versions()["sparsecv_mio"]}.items())),)),
     )
-    what = {Loss.SQUARED: "ridge", Loss.LOGISTIC: "logistic", Loss.POISSON: "Poisson"}[record.loss]
-    title = f"Best-subset {what} regression of {record.data.target}"
+    kind = {Loss.SQUARED: "ridge", Loss.LOGISTIC: "logistic", Loss.POISSON: "Poisson"}[record.loss]
+    title = f"Best-subset {kind} regression of {record.data.target}"
     return Document(title, _answer(record), (*body, *tail))
 
 
@@ -365,8 +365,8 @@ def open_sentences(record: Record) -> list[str]:
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
     if not record_tables.settled(record):
         weighed = record.stability is not None and record.stability.chosen is not None
-        what = "instabilities" if weighed else "CV errors"
-        lines.append(f"The choice by {record.rule}: not all {what} that it compares are known well enough.")
+        numbers = "instabilities" if weighed else "CV errors"
+        lines.append(f"The choice by {record.rule}: not all {numbers} that it compares are known well enough.")
     if record.classes is not None:
         lines.append("Accuracy, AUC and Brier score, ROC curve and calibration: they are reported, no bound is known.")
     nested = "" if record.nested is None else (
@@ -379,7 +379,7 @@ def open_sentences(record: Record) -> list[str]:
     return lines
 
 
-def _pictures(record: Record, data: Dataset | None, rows: HeldOut | Sentences | None) -> tuple[Block, ...]:
+def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:
     every = "every tau at its best gamma"
     pictures = [
         Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
@@ -405,22 +405,22 @@ def _pictures(record: Record, data: Dataset | None, rows: HeldOut | Sentences | 
     return (*pictures, *_curves(record, rows), _coefficients(record, data))
 
 
-def _held_out(record: Record, data: Dataset | None) -> HeldOut | Sentences | None:
+def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Sentences | None:
     """Return the held-out rows of a record of two classes, or say what they take."""
     if record.classes is None:
         return None
     try:
         if data is None:
             raise BadInput("give --data to have them")
-        return HeldOut.of(record, data)
+        return PredictedClasses.of(record, data)
     except BadInput as error:
         return Sentences((f"ROC curve, calibration and odds ratios per standard deviation: {error}.",))
 
 
-def _curves(record: Record, rows: HeldOut | Sentences | None) -> tuple[Block, ...]:
+def _curves(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:
     """Return the ROC curve and the calibration of a record of two classes."""
-    if not isinstance(rows, HeldOut) or record.classes is None:
-        return () if rows is None or isinstance(rows, HeldOut) else (rows,)
+    if not isinstance(rows, PredictedClasses) or record.classes is None:
+        return () if rows is None or isinstance(rows, PredictedClasses) else (rows,)
     size = WIDTH, 4.6
     words = "ROC curve of held-out rows, each predicted by the model fitted without it; reported, not certified."
     curve = Picture("roc", words, size, lambda ax: draw_roc(record, rows, ax))
@@ -429,9 +429,9 @@ def _curves(record: Record, rows: HeldOut | Sentences | None) -> tuple[Block, ..
     return curve, Picture("calibration", words, size, lambda ax: draw_calibration(record, rows, ax))
 
 
-def _calibration(record: Record, rows: HeldOut | Sentences | None) -> tuple[ReportTable, ...]:
+def _calibration(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[ReportTable, ...]:
     """Return the numbers of the reliability curve."""
-    if not isinstance(rows, HeldOut) or record.classes is None:
+    if not isinstance(rows, PredictedClasses) or record.classes is None:
         return ()
     points = Reliability.of(rows)
     columns = points.predicted, points.observed, points.low, points.high

@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
+from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, several, share, shown
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import LOSS_WORDS, Loss
@@ -144,8 +144,8 @@ def _error_lines(record: records.Record) -> list[str]:
     certificate = record.certificate
     digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
     error = layout.marked(shown(record.cv_error, digits), record.estimate)
-    what = LOSS_WORDS[loss_of(record)].cv_error
-    lines = [f"CV error {error} ({what}); on held-out rows {record.accuracy_line()}"]
+    meaning = LOSS_WORDS[loss_of(record)].cv_error
+    lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
             f"certified is the log loss alone, the others are only reported; predicted is the probability of "
@@ -178,18 +178,18 @@ def _error_lines(record: records.Record) -> list[str]:
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
-    what, certificate = _searched_over(record), record.certificate
+    scope, certificate = _searched_over(record), record.certificate
     own, lines = own_line(record, digits), []
     if record.least is not None:
         error = layout.marked(shown(certificate.cv_error, digits), certificate.estimate)
         lines.append(f"least CV error: {error}, of {layout.pair(certificate.tau, certificate.gamma)}")
     if _says_nothing(record):
-        return [*lines, f"certified: nothing yet, no bound of the least CV error {what} is proved"]
+        return [*lines, f"certified: nothing yet, no bound of the least CV error {scope} is proved"]
     ends = ends_of(certificate.lower, certificate.upper, digits)
     loosest = record.loosest
     others = loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma)
     by = f", held open by {layout.pair(loosest.tau, loosest.gamma)}" if loosest is not None and others else ""
-    lines.append(f"certified: the least CV error {what} is in {ends}, gap {shown(certificate.gap, 3)}{by}")
+    lines.append(f"certified: the least CV error {scope} is in {ends}, gap {shown(certificate.gap, 3)}{by}")
     return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
 
 
@@ -228,8 +228,8 @@ def error_line(found: FitQuality | ClassQuality | records.CountQuality) -> str:
         right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
         return f"log loss {shown(found.log_loss)}, {right}"
     if isinstance(found, records.CountQuality):
-        known = "unknown" if math.isnan(found.explained) else share(found.explained)
-        return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, share of the deviance {known}"
+        of_null = "unknown" if math.isnan(found.explained) else share(found.explained)
+        return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, share of the deviance {of_null}"
     explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
@@ -281,17 +281,19 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
     averaged = sum(outer.average is not None for outer in nested.folds)
-    rest = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
-    what = f" and its averaged model{rest}" if averaged else ""
-    lines = [f"honest error of the whole procedure{what}: {shown(nested.error)}{spread}, by nested CV over {of}"]
+    missing = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
+    models = f" and its averaged model{missing}" if averaged else ""
+    lines = [f"honest error of the whole procedure{models}: {shown(nested.error)}{spread}, by nested CV over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
         lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
     if nested.classes is not None:
-        found = nested.classes
-        auc = "" if found.auc is None else f", AUC {found.auc:.3f}"
-        said = f"accuracy {100.0 * found.accuracy:.1f}%{auc}, Brier score {found.brier:.4f}"
-        lines.append(f"there: {said}; the log loss of these models is certified in {ends_of(found.lower, found.upper)}")
+        quality = nested.classes
+        auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
+        said = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
+        lines.append(
+            f"there: {said}; the log loss of these models is certified in {ends_of(quality.lower, quality.upper)}"
+        )
     return lines
 
 
@@ -641,13 +643,12 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
 def _fields_named(fields: str) -> str:
     """Return a list of fields, those of the request last and without its name."""
     names = fields.split(", ")
-    asked = [name.removeprefix("request.") for name in names if name.startswith("request.")]
+    options = [name.removeprefix("request.") for name in names if name.startswith("request.")]
     others = [name for name in names if not name.startswith("request.")]
-    return ", ".join([*others, *([f"what was asked ({', '.join(asked)})"] if asked else [])])
+    return ", ".join([*others, *([f"what was asked ({', '.join(options)})"] if options else [])])
 
 
 FEW_MODELS, FEW_REPLACEMENTS = 10, 5  # of a size, printed without --full
-MOST_NAMES = 30  # of features, in a line
 VALUE = {"cv": "CV error", "objective": "training objective"}
 
 
@@ -664,13 +665,13 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
         Every model, not the ten best of a size.
     """
     word, colour = MEANING[record.status]
-    what = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
+    objective = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
         word = word.replace("best answer so far, bounds valid", "no model yet")
     console.print(Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}"))
     print_restrictions(console, record)
-    layout.say(console, f"models within {100.0 * record.within:g}% of the least {what}")
+    layout.say(console, f"models within {100.0 * record.within:g}% of the least {objective}")
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
@@ -731,8 +732,7 @@ def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
 
 
 def _features_named(names: tuple[str, ...]) -> str:
-    more = len(names) - MOST_NAMES
-    return (layout.listed(names[:MOST_NAMES]) or "no feature") + (f" and {more} more" if more > 0 else "")
+    return first_named([layout.quoted_name(name) for name in names]) or "no feature"
 
 
 def best_common_by_tau(record: records.CommonRecord) -> list[records.CommonRow]:

@@ -8,7 +8,7 @@ from functools import partial
 
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, PathRecord, Record, Region, TableRow
-from sparsecv_mio.digits import ends_of, interval_digits, several, shown
+from sparsecv_mio.digits import ends_of, first_named, interval_digits, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked, quoted_name
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE
@@ -120,9 +120,6 @@ def _estimate(reported: float, best: float) -> str:
     return f"their best estimate is {shown}% worse" if worse >= 0.01 else "their best estimate is as good"
 
 
-MOST_NAMED = 12  # features that are not in every fold
-
-
 def stability_lines(record: Record) -> list[str]:
     """Return lines on the folds that chose each feature, and on the largest change that a fold makes."""
     return [*_chosen_in(record), *([] if record.stability is None else [_change(record, record.stability)])]
@@ -132,29 +129,24 @@ def _chosen_in(record: Record) -> list[str]:
     """Say which features of the model every fold chose, how many folds the others, and what folds chose besides."""
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
-    kept = sum(name in model for name in everywhere)
+    common = sum(name in model for name in everywhere)
     fitted = f"the {k} models, each fitted without one fold,"
     many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
     head = f"stability so far, ~ with {many:,} of {k:,} folds open" if many else "stability"
     if not counts:
         return []
-    if kept == len(model) and len(counts) == len(model):
+    if common == len(model) and len(counts) == len(model):
         return [f"{head}: {fitted} all have the features of this model"]
     some = [f"{quoted_name(name)} in {count}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted_name(name)} in {count}" for name, count in counts.items() if name not in model]
-    if kept:
-        parts = [f"{fitted} all have {kept} of the {len(model)} features of this model"]
-        parts += [f"of the others {_listed(some)}"] if some else []
+    if common:
+        parts = [f"{fitted} all have {common} of the {len(model)} features of this model"]
+        parts += [f"of the others {first_named(some)}"] if some else []
     else:
         none = f"no feature of this model is in all of {fitted.removesuffix(',')}"
-        parts = [f"{none}: {_listed(some)}" if some else none]
-    parts += [f"not in this model: {_listed(besides)}"] if besides else []
+        parts = [f"{none}: {first_named(some)}" if some else none]
+    parts += [f"not in this model: {first_named(besides)}"] if besides else []
     return [f"{head}: {'; '.join(parts)}"]
-
-
-def _listed(words: list[str]) -> str:
-    more = len(words) - MOST_NAMED
-    return ", ".join(words[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _change(record: Record, stable: Stability) -> str:
@@ -182,16 +174,16 @@ def average_lines(record: Record) -> list[str]:
     open_pairs = sum(pair.estimate for pair in used)
     whole = sum(pair.tau > max(record.request.taus) for pair in used)
     ridge = f", {whole} of them ridge fits of all features" if whole else ""
-    what, of = f"the average of {len(used)} near-best pairs{ridge},", "the average"
+    source, of = f"the average of {len(used)} near-best pairs{ridge},", "the average"
     if len(used) == 1:
-        what, of = "no other pair is near the best one, whose model is", "that of the pair"
+        source, of = "no other pair is near the best one, whose model is", "that of the pair"
     size = several(len(model.support), "feature")
-    lines = [f"averaged model, which predicts: {what} put on {size}"]
+    lines = [f"averaged model, which predicts: {source} put on {size}"]
     missed = average.missed / record.cv_error if record.cv_error > 0.0 else 0.0
     proof = "the best subset for it, proved" if model.proved else "the best subset for it that was found"
     fewer = average.fewer is None or average.fewer > average.allowed * total
-    asked = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"
-    lines.append(f"it misses {of} by {100.0 * missed:.2g}% of the CV error ({asked}) and is {proof}")
+    rule = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"
+    lines.append(f"it misses {of} by {100.0 * missed:.2g}% of the CV error ({rule}) and is {proof}")
     if open_pairs:
         lines.append(f"{open_pairs} of these pairs are averaged as estimates: not all of their fits are proved")
     within = average.within_folds
@@ -212,8 +204,8 @@ def choice_lines(record: Record) -> list[str]:
     digits = interval_digits([(chosen.lower, chosen.upper)])
     certified = ends_of(chosen.lower, chosen.upper, digits)
     proof = "proved" if chosen.proved else "not proved"
-    what = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
-    return [f"stable pair: {what}, {proof}: the least sum is in {certified}", *_weights_tried(chosen)]
+    criterion = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
+    return [f"stable pair: {criterion}, {proof}: the least sum is in {certified}", *_weights_tried(chosen)]
 
 
 def _weights_tried(chosen: StableChoice) -> list[str]:
@@ -341,8 +333,8 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
         words, low, high = "smallest", least / 10, least * 100
     else:
         return ""
-    rest = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
-    return f"{_edge(record, 'gamma')} is the {words} given: try {written('gamma', f'{low:.4g}{rest}')}"
+    upper_end = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
+    return f"{_edge(record, 'gamma')} is the {words} given: try {written('gamma', f'{low:.4g}{upper_end}')}"
 
 
 def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
@@ -362,8 +354,8 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     best = record.certificate.tau
     below = max(size for size in taus if size < most)
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
-        what = "is the ridge fit of all features" if best == most else f"has the most features but for all {most}"
-        return f"{_edge(record, 'model')} {what}: {tau(f'{below + 1}:{most - 1}')} holds sizes that were not tried"
+        reason = "is the ridge fit of all features" if best == most else f"has the most features but for all {most}"
+        return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} holds sizes that were not tried"
     if best == most < natural:
         wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
         return f"{_edge(record, 'tau')} is the largest given: try {tau(wider)}"

@@ -168,10 +168,10 @@ class Accounts:
             self._book_gain()
             busy = {name: account for name, account in self._accounts.items() if name != BoundSource.OTHER}
             idle = [busy.pop(name) for name, account in list(busy.items()) if account.idle]
-            other = replace(self._account(BoundSource.OTHER))
-            other.seconds += sum(account.seconds for account in idle)
-            other.cpu_seconds += sum(account.cpu_seconds for account in idle)
-            busy[BoundSource.OTHER] = other
+            unnamed = replace(self._account(BoundSource.OTHER))
+            unnamed.seconds += sum(account.seconds for account in idle)
+            unnamed.cpu_seconds += sum(account.cpu_seconds for account in idle)
+            busy[BoundSource.OTHER] = unnamed
             return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
 
     def course(self) -> tuple[GapStep, ...]:

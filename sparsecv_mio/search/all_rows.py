@@ -109,8 +109,8 @@ def solve_by_rows(
         branched, nodes = whole.branch(tau, most=effort)
         seen = replace(branched, lower=max(branched.lower, seen.lower))
     support = whole.incumbent(tau)
-    held = support if support is not None else np.zeros(0, dtype=np.int64)
-    cell = BestSubset.unproved(tau, held, lower=seen.lower)
+    start = support if support is not None else np.zeros(0, dtype=np.int64)
+    cell = BestSubset.unproved(tau, start, lower=seen.lower)
     if len(seen.columns) > PART_COLUMNS or expired():
         return BestSubsets({tau: cell}, nodes, False)
     small = data.only(seen.columns)

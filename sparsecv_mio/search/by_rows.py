@@ -198,8 +198,8 @@ class ByRows(GridMethod):
         lam = lam_of(gamma)
         rows = np.arange(data.n) if fold is None else folds.train_rows(fold)
         test = rows[:0] if fold is None else folds.scored_rows(fold)
-        known = self._largest.get(key)
-        largest = None if known is None else known / lam * (1.0 + 1e-12)
+        eigenvalue = self._largest.get(key)
+        largest = None if eigenvalue is None else eigenvalue / lam * (1.0 + 1e-12)
         self.run.counts.add(0, problems=1)
         made = WideFold(WideRows.of(data, rows, test, gamma, largest), self.context.deadline.expired)
         self._largest.setdefault(key, made.rows.largest * lam)
@@ -209,8 +209,8 @@ class ByRows(GridMethod):
         """Refit and score a support of every size: the best one known, of forward selection where there is none."""
         cells, taus = self.run.cells, self.context.grid.taus.tolist()
         made = self._rows_of(fold, g)
-        known = {int(number) for number in cells.support[:, :, fold].ravel()} - {0}
-        made.try_supports([cells.pool.supports[number] for number in known])
+        numbers = {int(number) for number in cells.support[:, :, fold].ravel()} - {0}
+        made.try_supports([cells.pool.supports[number] for number in numbers])
         if any(made.incumbent(tau) is None for tau in taus):
             made.search(taus)
         for t, tau in enumerate(taus):
@@ -225,8 +225,8 @@ class ByRows(GridMethod):
         g, _, fold = where
         data, folds, cells = self.context.data, self.context.folds, self.run.cells
         fit = refit_squares(data, folds.train_rows(fold), support, float(self.context.grid.gammas[g]))
-        held, _ = fit.held_out(data, folds.scored_rows(fold))
-        cells.offer(where, cells.pool.number(support), held, fit.objective)
+        held_out, _ = fit.held_out(data, folds.scored_rows(fold))
+        cells.offer(where, cells.pool.number(support), held_out, fit.objective)
         self.loss.note(where, fit)
 
     def _visit(self, fold: int, g: int, which: list[int]) -> None:
@@ -254,9 +254,9 @@ class ByRows(GridMethod):
         if stuck and not fresh:  # bounds without branching take long: once nothing else helps
             if self._branches:
                 self._branch(fold, g, stuck)
-            left = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
-            if left:
-                self._bracket(fold, g, left)
+            unbounded = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
+            if unbounded:
+                self._bracket(fold, g, unbounded)
 
     def _branch(self, fold: int, g: int, which: list[int]) -> None:
         """Grow a tree on the rows for cells of too many columns, and decide those whose tree comes to its end."""
@@ -279,11 +279,11 @@ class ByRows(GridMethod):
 
     def _exact(self, where: Where) -> bool:
         """Whether few enough columns are left for the cell to be solved exactly."""
-        left, tau = len(self._left[where]), int(self.context.grid.taus[where[1]])
+        columns, tau = len(self._left[where]), int(self.context.grid.taus[where[1]])
         most = EXACT_COLUMNS
         if self.mio.native:
             most = max(most, int(np.sqrt(PRODUCT_BYTES / (8.0 * TREE_MATRICES * self.context.threads))))
-        return left <= most and (self.method is not Method.BOUNDS or left <= tau)
+        return columns <= most and (self.method is not Method.BOUNDS or columns <= tau)
 
     def _bracket(self, fold: int, g: int, which: list[int]) -> None:
         """Bound the held-out error without branching; for cells whose trees have ended nothing more can be done."""
@@ -318,10 +318,10 @@ class ByRows(GridMethod):
 
     def _solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
         if not self.mio.native and problem.q > tau:
-            part = eliminated(problem)
-            size, supports = part.choice.size(tau), stripped(part.choice, starts)
-            return self._vendor.solve(part.problem, size, supports).with_forced(
-                part.choice.size, part.choice.whole, [tau]
+            reduced = eliminated(problem)
+            size, supports = reduced.choice.size(tau), stripped(reduced.choice, starts)
+            return self._vendor.solve(reduced.problem, size, supports).with_forced(
+                reduced.choice.size, reduced.choice.whole, [tau]
             )
         return solve_path(problem, [tau], starts=starts, effort=self.effort, expired=self.context.deadline.expired)
 
@@ -356,15 +356,15 @@ class ByRows(GridMethod):
 
 def _supports_of(whole: WideFold, taus: list[int]) -> dict[int, BestSubset]:
     """Supports of all rows, of which nothing is proved."""
-    found: dict[int, BestSubset] = {}
+    best: dict[int, BestSubset] = {}
     none = np.zeros(0, dtype=np.int64)
     rows, support = whole.rows, whole.known.support
     by_gain = np.argsort(-(rows.c**2 / rows.square), kind="stable")  # best single columns first
     for tau, top in zip(taus, rows.choice.sizes(taus), strict=True):
-        known = [size for size in support if size <= top]
-        largest = support[max(known)] if known and top else none
-        found[tau] = BestSubset.unproved(tau, rows.choice.whole(filled_up(largest, min(top, rows.q), by_gain)))
-    return found
+        sizes = [size for size in support if size <= top]
+        largest = support[max(sizes)] if sizes and top else none
+        best[tau] = BestSubset.unproved(tau, rows.choice.whole(filled_up(largest, min(top, rows.q), by_gain)))
+    return best
 
 
 def threads_for(data: StandardData, threads: int) -> int:

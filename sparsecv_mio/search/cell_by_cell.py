@@ -146,10 +146,10 @@ class VendorListing:
         if relaxation is not None:
             starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
         whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
-        known = [(_value(problem, s), tuple(s.tolist())) for s in whole if s is not None]
-        value, best = min(known) if known else (np.inf, ())
+        incumbents = [(_value(problem, s), tuple(s.tolist())) for s in whole if s is not None]
+        value, best = min(incumbents) if incumbents else (np.inf, ())
         fixed = self.fixed(problem, relaxation, value)
-        start = Start(best, "incumbent") if known else None
+        start = Start(best, "incumbent") if incumbents else None
         listed = self._exclude(problem, useful, size, fixed, start)
         if not listed.supports:
             unproved = Listed([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
@@ -163,23 +163,23 @@ class VendorListing:
         """Solve again and again, each time without the supports found before."""
         outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
         fixed = Fixed(fixed.inside, outside, fixed.advice)
-        found: list[IntArray] = []
+        supports: list[IntArray] = []
         nodes, lower, complete = 0, 0.0, False
-        while len(found) <= MOST_EXCLUDED and not self.deadline.expired() and not complete:
-            outcome = self._ask(problem, size, fixed, found, start)
+        while len(supports) <= MOST_EXCLUDED and not self.deadline.expired() and not complete:
+            outcome = self._ask(problem, size, fixed, supports, start)
             start, fixed = None, Fixed(fixed.inside, fixed.outside, KnownBounds(points=fixed.advice.points))
             nodes += outcome.nodes
-            lower = lower if found else max(outcome.lower, 0.0)
-            if found and _out_of_reach(problem, outcome.lower, found):
-                return Listed(found, lower, True, nodes)
+            lower = lower if supports else max(outcome.lower, 0.0)
+            if supports and _out_of_reach(problem, outcome.lower, supports):
+                return Listed(supports, lower, True, nodes)
             if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
                 break
-            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, found)
+            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, supports)
             if support is None:
                 break
-            found.append(support)
+            supports.append(support)
             complete = size in (0, len(useful))
-        return Listed(found, lower, complete, nodes)
+        return Listed(supports, lower, complete, nodes)
 
     def _ask(
         self, problem: SparseProblem, size: int, fixed: Fixed, found: list[IntArray], start: Start | None
@@ -247,30 +247,30 @@ def _out_of_reach(problem: SparseProblem, lower: float, found: list[IntArray]) -
 
 def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
     """Return a support of exactly `size` useful columns that holds `support` and is new; more columns never raise f."""
-    rest = np.setdiff1d(useful, support)
-    known = {tuple(s.tolist()) for s in found}
-    for shift in range(max(len(rest), 1) if len(support) < size else 1):
-        whole = filled_up(support, size, np.roll(rest, -shift))
-        if tuple(whole.tolist()) not in known:
+    others = np.setdiff1d(useful, support)
+    seen = {tuple(s.tolist()) for s in found}
+    for shift in range(max(len(others), 1) if len(support) < size else 1):
+        whole = filled_up(support, size, np.roll(others, -shift))
+        if tuple(whole.tolist()) not in seen:
             return whole
     return None
 
 
 def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> BestSubset:
     """Put what was listed into the form the native engine answers in."""
-    found = listed.supports
-    values = [_value(problem, s) for s in found]
+    supports = listed.supports
+    values = [_value(problem, s) for s in supports]
     best = int(np.argmin(values))
     complete = listed.complete and bool(np.isfinite(values).all())
     margin = fold_fits.near_tie_margin(problem, values[best])
-    kept = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
+    ties = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
     return BestSubset(
         tau=tau,
-        support=found[best],
+        support=supports[best],
         lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
         upper=values[best],
-        candidates=tuple(found[i] for i in kept),
-        values=tuple(values[i] for i in kept),
+        candidates=tuple(supports[i] for i in ties),
+        values=tuple(values[i] for i in ties),
         margin=margin,
         complete=complete,
         branched=True,
@@ -287,7 +287,7 @@ def check_available(backend: str) -> None:
         raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
 
 
-class Listing(Protocol):
+class CellListing(Protocol):
     """Lists the near-optimal supports of cells by a vendor's solver."""
 
     def solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
@@ -304,7 +304,7 @@ class CellSolver:
     ----------
     fold_solver : FoldSolver
         Solves by our own trees; its table is the one written.
-    vendor : Listing, optional
+    vendor : CellListing, optional
         Solves in place of our own trees.
 
     Attributes
@@ -313,7 +313,7 @@ class CellSolver:
         Folds at gamma 1.
     """
 
-    def __init__(self, fold_solver: FoldSolver, vendor: Listing | None = None) -> None:
+    def __init__(self, fold_solver: FoldSolver, vendor: CellListing | None = None) -> None:
         self.fold_solver, self.vendor, self.intervals = fold_solver, vendor, fold_solver.intervals
         self.context, self.cells = fold_solver.context, fold_solver.cells
         data, source = self.context.data, fold_solver.accelerators.training_moments
@@ -377,8 +377,8 @@ class CellSolver:
         numbers = np.array([self.cells.pool.number(support) for support in supports], dtype=np.int32)
         self.cells.offer((g, which, fold), numbers, fits.held_out, fits.value)
         for i in np.flatnonzero(only & np.isfinite(fits.value_error)).tolist():
-            one = slice(i, i + 1)
-            self.intervals.decide(here, (g, int(which[i]), fold), supports[one], fits.at(one), branched=False)
+            place = slice(i, i + 1)
+            self.intervals.decide(here, (g, int(which[i]), fold), supports[place], fits.at(place), branched=False)
 
     def _outcome(self, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]) -> BestSubsets:
         """Solve one cell by our own trees, or by the vendor's solver."""
@@ -387,7 +387,7 @@ class CellSolver:
         return self.fold_solver.branch_and_bound(here, where[0], np.array([where[1]]), starts, UNLIMITED)
 
     def _by_vendor(
-        self, vendor: Listing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
+        self, vendor: CellListing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
     ) -> BestSubsets:
         """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
         g, t, fold = where
@@ -406,10 +406,10 @@ class CellSolver:
         if cell.complete or not result.finished:
             return result
         own = self.fold_solver.branch_and_bound(here, g, np.array([t]), [cell.support, *starts], MOST_NODES)
-        found = own.by_size[tau]
-        if not found.complete:
-            found = replace(found, lower=min(max(found.lower, cell.lower), found.upper))
-        return BestSubsets({tau: found}, result.nodes + own.nodes, own.finished)
+        own_cell = own.by_size[tau]
+        if not own_cell.complete:
+            own_cell = replace(own_cell, lower=min(max(own_cell.lower, cell.lower), own_cell.upper))
+        return BestSubsets({tau: own_cell}, result.nodes + own.nodes, own.finished)
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
@@ -546,8 +546,8 @@ class CellMethod(GridMethod):
     def archive(self) -> Archive:
         """Return where it stands; cells that the end of the time cut short are open again."""
         over = self.context.deadline.expired()
-        asked = self.submitted & self.run.cells.final if over else self.submitted
-        return super().archive() | {"asked": asked}
+        submitted = self.submitted & self.run.cells.final if over else self.submitted
+        return super().archive() | {"asked": submitted}
 
 
 def bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
@@ -572,20 +572,20 @@ def _bracket(method: CellMethod, gammas: IntArray, taus: IntArray) -> None:
     run.counts.add(0, problems=len(gammas) * context.folds.k)
     run.signals.doing("relaxations of every fold")
     supports = [cell.support for result in run.all_rows.best for cell in result.by_size.values()]
-    part = np.ix_(gammas, taus, np.arange(context.folds.k))
-    wanted = ~cells.final[part]
-    found: dict[tuple[int, int], list[IntArray | None]] = {}
+    block = np.ix_(gammas, taus, np.arange(context.folds.k))
+    wanted = ~cells.final[block]
+    incumbents: dict[tuple[int, int], list[IntArray | None]] = {}
     grid, threads = context.grid, min(context.threads, os.cpu_count() or 1)
     table = compute_bounds(
         context.data, context.folds, grid.gammas[gammas].tolist(), grid.taus[taus].tolist(), threads=threads,
         known=KnownBefore(supports, wanted, run.accelerators.training_moments(), run.accelerators.reuses),
         hooks=BoundsHooks(
             expired=context.deadline.expired, reused=run.accelerators.note_bounds,
-            found=lambda g, fold, best: found.update({(g, fold): best}),
+            found=lambda g, fold, best: incumbents.update({(g, fold): best}),
         ),
     )  # fmt: skip
-    cells.narrow(part, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))
-    for (g, fold), best in found.items():
+    cells.narrow(block, np.where(wanted, table.lower, 0.0), np.where(wanted, table.upper, np.inf))
+    for (g, fold), best in incumbents.items():
         here = [t for t in np.flatnonzero(wanted[g, :, fold]).tolist() if best[t] is not None]
-        known = [support for t in here if (support := best[t]) is not None]
-        solver.try_supports(int(gammas[g]), taus[here], fold, known, table.left[g, here, fold] == 0)
+        supports_here = [support for t in here if (support := best[t]) is not None]
+        solver.try_supports(int(gammas[g]), taus[here], fold, supports_here, table.left[g, here, fold] == 0)

@@ -234,12 +234,12 @@ class CellTable:
             Training objectives are wanted of every cell, however many there are.
         """
         shape = (gammas, taus, folds)
-        kept = values or gammas * taus * folds <= MANY_CELLS
+        stored = values or gammas * taus * folds <= MANY_CELLS
         return cls(
             lower=np.zeros(shape),
             upper=np.full(shape, np.inf),
             nominal=np.full(shape, np.inf),
-            value=np.full(shape, np.inf) if kept else np.broadcast_to(np.inf, shape),
+            value=np.full(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
             ties={},
             decided=np.zeros(shape, dtype=bool),
             final=np.zeros(shape, dtype=bool),
@@ -259,9 +259,9 @@ class CellTable:
         """Forget the intervals of a fold, which arithmetic of another kind has refused: the one thing that widens."""
         with self.lock:
             self.lower[:, :, fold], self.upper[:, :, fold], self.decided[:, :, fold] = 0.0, np.inf, False
-            for kept in (self.ties, self.others):
-                for where in [where for where in kept if where[2] == fold]:
-                    del kept[where]
+            for notes in (self.ties, self.others):
+                for where in [where for where in notes if where[2] == fold]:
+                    del notes[where]
 
     # -- writers ----------------------------------------------------------------------------------------------------
 
@@ -346,15 +346,15 @@ class CellTable:
         """
         with self.lock:
             sure = sure & ~self.decided[part]
-            held, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
+            errors, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
             below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
-            self._agree(part, low, held, sure)
-            self._agree(part, held, high, sure)
-            self._agree(part, below, held + slip, sure)
-            self._agree(part, held - slip, above, sure)
-            self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), held))
-            self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), held))
-            self._write(self.nominal, part, sure, held)
+            self._agree(part, low, errors, sure)
+            self._agree(part, errors, high, sure)
+            self._agree(part, below, errors + slip, sure)
+            self._agree(part, errors - slip, above, sure)
+            self._write(self.lower, part, sure, np.minimum(np.maximum(below, low), errors))
+            self._write(self.upper, part, sure, np.maximum(np.minimum(above, high), errors))
+            self._write(self.nominal, part, sure, errors)
             if self._keeps_values:
                 self._write(self.value, part, sure, value[sure])
             self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
@@ -556,8 +556,8 @@ class CellTable:
             raise CorruptStore("its array lower is not below upper")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
             raise CorruptStore("its arrays nominal and value hold NaN")
-        held = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
-        if not held[state["decided"]].all():
+        inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
+        if not inside[state["decided"]].all():
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
 
 

@@ -248,7 +248,7 @@ def _unproved(result: BestSubsets) -> BestSubsets:
 
 
 @dataclass
-class Counts:
+class WorkCounts:
     """Work done so far.
 
     Attributes
@@ -290,7 +290,7 @@ class SearchState:
         The interval of every (gamma, tau, fold).
     all_rows : AllRows
         Moments, normal forms and best supports of all rows.
-    counts : Counts
+    counts : WorkCounts
     changes : dict
         Instabilities of pairs that were computed (:mod:`sparsecv_mio.search.instability`), for who asks again.
     """
@@ -298,14 +298,14 @@ class SearchState:
     context: Context
     cells: CellTable
     all_rows: AllRows
-    counts: Counts
+    counts: WorkCounts
     changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
 
     @classmethod
     def new(cls, context: Context) -> SearchState:
         """Return the state in which nothing is known."""
         cells = CellTable.empty(*context.shape, values=bool(context.stability))
-        return cls(context, cells, AllRows(context.data, context.grid), Counts())
+        return cls(context, cells, AllRows(context.data, context.grid), WorkCounts())
 
     def bounds(self) -> PairBounds:
         """Sum the cells over folds. O(G T K)."""

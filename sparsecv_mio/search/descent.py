@@ -136,16 +136,16 @@ class GammaCurve:
         inner = ends[0] + (ends[1] - ends[0]) * (np.arange(STARTS) + 1.0) / (STARTS + 1.0)
         starts = np.unique(np.clip(np.concatenate([ends, inner, [np.log(max(gamma, least))]]), *ends))
         slopes = [self.at(float(np.exp(t)))[1] for t in starts]
-        found = [float(starts[0])] if slopes[0] >= 0.0 else []
+        roots = [float(starts[0])] if slopes[0] >= 0.0 else []
         for (a, down), (b, up) in zip(
             zip(starts, slopes, strict=True), zip(starts[1:], slopes[1:], strict=False), strict=False
         ):
             if down < 0.0 <= up:
-                found.append(self._root(float(a), float(b)))
+                roots.append(self._root(float(a), float(b)))
         if slopes[-1] < 0.0:
-            found.append(float(starts[-1]))
+            roots.append(float(starts[-1]))
         exact = {float(ends[0]): least, float(ends[1]): most}  # exp(log(x)) is not x
-        gammas = [exact.get(t) or float(np.clip(np.exp(t), least, most)) for t in found]
+        gammas = [exact.get(t) or float(np.clip(np.exp(t), least, most)) for t in roots]
         points = [GammaPoint(gamma, self.at(gamma)[0]) for gamma in gammas]
         return sorted(points, key=lambda point: (point.total, point.gamma))
 
@@ -381,7 +381,7 @@ class Descent(Watched):
         """Return a line of a trace."""
         row, journal, unit = self._shown, self.journal, self.context.per_row
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
-        rows = [one.run.bounds() for one in (self.here, row) if one is not None]
+        rows = [method.run.bounds() for method in (self.here, row) if method is not None]
         best = min(rows, key=lambda bounds: bounds.ceiling)
         return trace_line_of(row.run, row.mios()) | {
             "nodes": journal.nodes + (trial.run.counts.nodes if trial is not None else 0),

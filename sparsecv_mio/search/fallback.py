@@ -289,9 +289,9 @@ def _fit_all_columns(made: FallbackSupports, fits: _Folds, first: int, until: fl
 
     def fit(rows: IntArray, ridge: RidgeFits, scored: IntArray) -> _Fit:
         beta = ridge.beta[0]
-        train, held = (data.about(some, ridge.v_mean, ridge.r_mean) for some in (rows, scored))
-        rest, miss = train[1] - train[0] @ beta, held[1] - held[0] @ beta
-        return _Fit(every, float(rest @ rest + fits.penalty @ beta**2), float(miss @ miss))
+        train, scored_rows = (data.about(some, ridge.v_mean, ridge.r_mean) for some in (rows, scored))
+        residual, miss = train[1] - train[0] @ beta, scored_rows[1] - scored_rows[0] @ beta
+        return _Fit(every, float(residual @ residual + fits.penalty @ beta**2), float(miss @ miss))
 
     for fold, ridge in fits_without_folds(data, folds, gammas):
         if time.monotonic() > until:
@@ -383,9 +383,9 @@ class _Folds:
 
     def at(self, gamma: float) -> _Folds:
         """Return the same sums at another gamma."""
-        other = copy.copy(self)
-        other.penalty, other.promising = penalty_of(lam_of(gamma), self.data.weight), {}
-        return other
+        copied = copy.copy(self)
+        copied.penalty, copied.promising = penalty_of(lam_of(gamma), self.data.weight), {}
+        return copied
 
     def _left_out(self, fold: int) -> IntArray:
         return self.folds.left_out(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
@@ -415,9 +415,9 @@ class _Folds:
         beta = (np.linalg.pinv(M, hermitian=True) @ c[:, :, None])[:, :, 0]
         value = np.maximum(second[:, f, f] - np.sum(c * beta, axis=1), 0.0)
         scored, scoring = folds.order[: folds.scored], np.repeat(np.arange(k), folds.sizes)
-        held = rows[scored] - root[scored, None] * mean[scoring]
-        rest = held[:, f] - np.sum(held[:, :f] * beta[scoring], axis=1)
-        return np.asarray(np.bincount(scoring, rest**2, k), dtype=float), value
+        scored_rows = rows[scored] - root[scored, None] * mean[scoring]
+        residual = scored_rows[:, f] - np.sum(scored_rows[:, :f] * beta[scoring], axis=1)
+        return np.asarray(np.bincount(scoring, residual**2, k), dtype=float), value
 
     def first(self, fold: int) -> list[_Fit]:
         """Fit the empty support and the best single column. O(q) beside the rows left out."""
@@ -436,10 +436,10 @@ class _Folds:
         j = int(self.promising[fold][0])
         scored = np.isin(left_out, self._scored(fold))
         root = None if root is None else root[scored]
-        centred, rest = about_means(V[scored][:, [j]], r[scored], root, mean[[j]], level)
-        none = _Fit(np.zeros(0, dtype=np.int64), yy, float(rest @ rest))
-        rest = rest - centred[:, 0] * (c[j] / M[j])
-        return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(rest @ rest))]
+        centred, residual = about_means(V[scored][:, [j]], r[scored], root, mean[[j]], level)
+        none = _Fit(np.zeros(0, dtype=np.int64), yy, float(residual @ residual))
+        residual = residual - centred[:, 0] * (c[j] / M[j])
+        return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(residual @ residual))]
 
     def forward(self, fold: int, taus: Sequence[int]) -> list[_Fit]:
         """Run forward selection among the promising columns; fits of some sizes, from the least support allowed on."""
@@ -465,8 +465,8 @@ class _Folds:
                 if fits:
                     break
                 beta = np.linalg.lstsq(M[np.ix_(some, some)], c[some], rcond=None)[0]
-            rest = u - H[:, some] @ beta
-            fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(rest @ rest)))
+            residual = u - H[:, some] @ beta
+            fits.append(_Fit(np.sort(among[some]), max(yy - float(c[some] @ beta), 0.0), float(residual @ residual)))
         return fits
 
 
@@ -483,8 +483,8 @@ def _within_restrictions(data: StandardData, folds: FoldPlan, grid: Grid, until:
             break
         order = fits.order(parts[0])
         for t, (family, _) in enumerate(families):
-            other = fits.fit(family.greedily(order), *parts)
-            fits_by_fold[fold][t] = min(fits_by_fold[fold][t], other, key=lambda one: one.value)
+            greedy = fits.fit(family.greedily(order), *parts)
+            fits_by_fold[fold][t] = min(fits_by_fold[fold][t], greedy, key=lambda one: one.value)
     for fold, mine in fits_by_fold.items():
         for t, fit in enumerate(mine):
             _put(made, fold, t, fit)
@@ -534,10 +534,10 @@ class _Fits:
             if not wrong.any():
                 break
             columns = columns[~wrong]
-        rest = rows.r - rows.V @ b
+        residual = rows.r - rows.V @ b
         H, u = few.about(test, rows.v_mean, rows.r_mean)
         miss = u - H @ b
-        return _Fit(columns, float(rest @ rest + self.penalty[columns] @ b**2), float(miss @ miss))
+        return _Fit(columns, float(residual @ residual + self.penalty[columns] @ b**2), float(miss @ miss))
 
 
 def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:

@@ -313,8 +313,8 @@ def pooled(searches: Sequence[FoldSearch], q: int, most: int = SUPPORTS_TRIED) -
                 seeds.append(np.column_stack([np.full(len(common), g), columns[common, size]]))
     if not seeds:
         return np.empty((0, searches[0].top), dtype=np.int64), np.empty(0, dtype=np.int64)
-    both = np.concatenate(seeds)
-    return np.ascontiguousarray(both[:, 1:]), np.ascontiguousarray(both[:, 0])
+    table = np.concatenate(seeds)
+    return np.ascontiguousarray(table[:, 1:]), np.ascontiguousarray(table[:, 0])
 
 
 def largest_searched(taus: IntArray, data: StandardData) -> int:
@@ -477,8 +477,8 @@ class WorkingSets:
         wanted = {int(j) for support in seeds for j in support}
 
         def work(fold: int, job: tuple[IntArray, IntArray]) -> FoldPaths:
-            among, given = job
-            return searches.begin(search_on(searches, fold, among), given)
+            among, start = job
+            return searches.begin(search_on(searches, fold, among), start)
 
         for batch in fold_batches(folds, data.q):
             squares = self.rows.squares(batch)
@@ -692,9 +692,9 @@ def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Ite
 def _quick(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
     """First paths of every fold; they are made even where the time is over."""
     data, folds = searches.data, searches.folds
-    given = seeds_of([np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top)
+    starts = seeds_of([np.setdiff1d(seed, data.forced) for seed in seeds] if len(data.forced) else seeds, searches.top)
 
     def work(fold: int, moments: TrainingMoments) -> FoldPaths:
-        return searches.begin(FoldSearch(fold, moments.problem(data, 1.0), searches.lams, searches.top), given)
+        return searches.begin(FoldSearch(fold, moments.problem(data, 1.0), searches.lams, searches.top), starts)
 
     yield from run_folds(training_moments(data, folds), work, min(searches.threads, folds.k))

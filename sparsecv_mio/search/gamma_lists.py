@@ -135,10 +135,10 @@ class Lister:
         if self.expired():
             return None
         lists = _Found.of(starts, self.sets.k)
-        rest = np.arange(self.sets.k)
+        unlisted = np.arange(self.sets.k)
         if self._whole is not None:
-            rest = self._shared(lam, starts, bars, lists)
-        for fold in rest.tolist():
+            unlisted = self._shared(lam, starts, bars, lists)
+        for fold in unlisted.tolist():
             if self.expired():
                 return None
             problem = self.sets.problems[fold].with_gamma(2.0 * lam)
@@ -449,15 +449,15 @@ class EndLists:
 
     def _wanted(self, low: float, high: float, size: int) -> tuple[tuple[FloatArray, FloatArray] | None, Both]:
         """Bars that the lists at both ends need, None where theirs will do; and what these hold."""
-        both = self._both(low, high, size)
-        envelope = gamma_fits.Envelope.of((low, high), both[0], *both[2:])
+        listed = self._both(low, high, size)
+        envelope = gamma_fits.Envelope.of((low, high), listed[0], *listed[2:])
         bars = [self._listed[lam, size].bar for lam in (low, high)]
         wanted, share = envelope.excess + 4.0 * envelope.error, envelope.share
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
         if np.all(enough):
-            return None, both
+            return None, listed
         room = np.where(enough, -np.inf, wanted * (1.0 + WIDTH_ROOM) + TINY)
-        return (envelope.left + room, envelope.right + room), both
+        return (envelope.left + room, envelope.right + room), listed
 
 
 def _distinct(lists: Sequence[BarList]) -> tuple[IntArray, IntArray]:

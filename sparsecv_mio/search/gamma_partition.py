@@ -58,18 +58,18 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     BadInput
         The message names the option.
     """
-    what = f"gamma {gammas}"
-    given = [name for name in OF_GRIDS if getattr(options, name)]
-    given += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
-    given += ["model"] if options.model is Model.AVERAGE else []
-    given += ["loss"] if options.loss is not Loss.SQUARED else []
-    given += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
-    given += ["backend"] if options.backend != NATIVE else []
-    given += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
-    for name in given[:1]:
-        raise BadInput(f"{what}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
+    named = f"gamma {gammas}"
+    refused = [name for name in OF_GRIDS if getattr(options, name)]
+    refused += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
+    refused += ["model"] if options.model is Model.AVERAGE else []
+    refused += ["loss"] if options.loss is not Loss.SQUARED else []
+    refused += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
+    refused += ["backend"] if options.backend != NATIVE else []
+    refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
+    for name in refused[:1]:
+        raise BadInput(f"{named}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
     if not options.gap > 0.0:
-        raise BadInput(f"{what}: gap must be positive, an interval has no last digit to prove")
+        raise BadInput(f"{named}: gap must be positive, an interval has no last digit to prove")
 
 
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
@@ -272,9 +272,11 @@ class GammaPartition:
     def _widen(self, lam: float, piece: Piece) -> None:
         """Lengthen the lists at one lam for all open pieces there at once."""
         pieces = [
-            other for other in (*self._touching(lam), piece) if self.lists.solved(other.low, other.high, other.size)
+            neighbour
+            for neighbour in (*self._touching(lam), piece)
+            if self.lists.solved(neighbour.low, neighbour.high, neighbour.size)
         ]
-        self.lists.widen(lam, [(other.low, other.high, other.size) for other in pieces])
+        self.lists.widen(lam, [(neighbour.low, neighbour.high, neighbour.size) for neighbour in pieces])
         self._widened.add(lam)
 
     def _divide(self, piece: Piece) -> Iterable[Piece]:
@@ -500,18 +502,18 @@ def _pieces(
 def _errors_at_ends(pieces: Sequence[Piece]) -> FloatArray:
     """(N, 2, 4): what `held_out_of_many` returns at both ends of N pieces; inf without fits."""
     place: dict[int, int] = {}  # of values, which neighbours share
-    given: list[tuple[IntArray, FitsAtLam]] = []
+    fits: list[tuple[IntArray, FitsAtLam]] = []
     places = []
     for piece in pieces:
         sides = piece.sides
         for side in sides:
             if piece.fits is not None and id(side) not in place:
-                place[id(side)] = len(given)
-                given.append((piece.fits.fold, side))
+                place[id(side)] = len(fits)
+                fits.append((piece.fits.fold, side))
         places.append([place[id(side)] for side in sides] or [-1, -1])
-    cuts = np.cumsum([len(fold) for fold, _ in given]) // BLOCK_NUMBERS
-    blocks = np.split(np.arange(len(given)), np.flatnonzero(np.diff(cuts)) + 1)
-    table = [held_out_of_many([given[i] for i in block]) for block in blocks]
+    cuts = np.cumsum([len(fold) for fold, _ in fits]) // BLOCK_NUMBERS
+    blocks = np.split(np.arange(len(fits)), np.flatnonzero(np.diff(cuts)) + 1)
+    table = [held_out_of_many([fits[i] for i in block]) for block in blocks]
     return np.concatenate((*table, np.full((1, 4), np.inf)))[np.array(places)]
 
 

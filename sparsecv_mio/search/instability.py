@@ -198,8 +198,8 @@ class Instabilities:
                 continue
             for number in others:
                 gamma, rows = float(self.context.grid.gammas[g]), [self.left_out[fold]]
-                other = self._without(self.cells.pool.supports[number], gamma, rows)
-                change, rounding = (float(value[0]) for value in _changed(other, full))
+                rival = self._without(self.cells.pool.supports[number], gamma, rows)
+                change, rounding = (float(value[0]) for value in _changed(rival, full))
                 low[fold] = min(low[fold], max(change - rounding, 0.0))
                 high[fold] = max(high[fold], change + rounding)
         open_folds = np.flatnonzero(~decided)
@@ -217,11 +217,11 @@ class Instabilities:
         cells, folds = self.cells, self.context.folds
         losses = full.losses
         training = np.array([losses.sum() - losses[self.left_out[fold]].sum() for fold in which])
-        held = np.array([losses[folds.scored_rows(fold)].sum() for fold in which])
+        held_out = np.array([losses[folds.scored_rows(fold)].sum() for fold in which])
         value = self._values(g, t)[which]
         distances = self._distances(g, t, full, which, value) if isinstance(full, Residuals) else np.inf * value
         return OpenFolds(
-            training, held, value, cells.lower[g, t, which], cells.upper[g, t, which], folds.sizes[which] == 1,
+            training, held_out, value, cells.lower[g, t, which], cells.upper[g, t, which], folds.sizes[which] == 1,
             folds.scores_all_left_out[which], distances,
         )  # fmt: skip
 
@@ -235,12 +235,12 @@ class Instabilities:
         if float(data.n) * data.q * len(which) > QUICK_WORK or len(data.adjusting):
             return np.full(len(which), np.inf)
         V, r = data.rows(slice(0, data.n))
-        kept = np.ones((data.n, len(which)))
+        trained = np.ones((data.n, len(which)))
         for place, fold in enumerate(which.tolist()):
-            kept[self.left_out[fold], place] = 0.0
-        residual, target = full.values * kept, r[:, None] * kept
+            trained[self.left_out[fold], place] = 0.0
+        residual, target = full.values * trained, r[:, None] * trained
         if data.intercept is Intercept.FOLD:
-            constant = kept if data.root is None else kept * data.root[:, None]
+            constant = trained if data.root is None else trained * data.root[:, None]
             along = np.einsum("ij,ij->j", constant, constant)
             # the mean part is not of the ball: residuals of a fit with an intercept have none
             mean = np.einsum("ij,ij->j", constant, residual) / along

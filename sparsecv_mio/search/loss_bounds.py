@@ -137,8 +137,8 @@ class LossBounds(StoredPart):
 
     def archive(self) -> Archive:
         """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
-        lower, known = np.zeros(self.values.shape[:2]), self.run.all_rows.of_pairs(lambda cell: cell.lower)
-        lower[: len(known)] = known
+        lower, values = np.zeros(self.values.shape[:2]), self.run.all_rows.of_pairs(lambda cell: cell.lower)
+        lower[: len(values)] = values
         return super().archive() | {"loss_lower": lower}
 
     def check(self, stored: Archive) -> None:

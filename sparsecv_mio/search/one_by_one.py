@@ -77,8 +77,8 @@ def widest_of_least(method: cell_by_cell.CellMethod) -> list[Where]:
 
 def next_in_grid(method: cell_by_cell.CellMethod) -> list[Where]:
     """Return the next cells of one pair, in the order of (gamma, tau, fold)."""
-    left = np.flatnonzero(~method.submitted)[: method.context.threads]
-    ahead = [tuple(int(i) for i in np.unravel_index(cell, method.submitted.shape)) for cell in left]
+    unsolved = np.flatnonzero(~method.submitted)[: method.context.threads]
+    ahead = [tuple(int(i) for i in np.unravel_index(cell, method.submitted.shape)) for cell in unsolved]
     return [(g, t, fold) for g, t, fold in ahead if (g, t) == ahead[0][:2]]
 
 
@@ -126,9 +126,9 @@ class WinnerFirst(StoredPart):
 
     def bound_every_cell(self) -> None:
         """Bound every cell by the fits on all rows: in closed form where there is one, else fold by fold."""
-        left = bounded_in_closed_form(self.run, self.method.trees)
-        if left:
-            self.method.bound_every_cell(left)
+        refitted = bounded_in_closed_form(self.run, self.method.trees)
+        if refitted:
+            self.method.bound_every_cell(refitted)
 
     def aim(self) -> Aim | None:
         """Return the pair that is next, as `aim_at` says."""
@@ -165,8 +165,8 @@ class WinnerFirst(StoredPart):
     def _solve_all_rows(self, pair: Pair) -> None:
         """Solve all rows at a pair, and bound its folds by what that proves."""
         all_rows, mio, tau = self.run.all_rows, self.method.mio, int(self.run.context.grid.taus[pair[1]])
-        part = all_rows.eliminated(pair[0])
-        problem, size = part.problem, part.choice.size(tau)
+        reduced = all_rows.eliminated(pair[0])
+        problem, size = reduced.problem, reduced.choice.size(tau)
         with self.run.accounts.of(BoundSource.ALL_ROWS if mio.native else mios_of(mio.backend)):
             outcome = mio.solve(problem, min(size, problem.q), self.run.context.deadline)
             self.run.counts.add(outcome.nodes, problems=1)
@@ -266,8 +266,10 @@ class RestrictedListing:
         self, problem: SparseProblem, tau: int, starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
     ) -> BestSubsets:
         """Solve one tau by our own trees, with some columns in every support beside those that are forced in."""
-        asked = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
-        return solve_restricted(problem, [tau], asked, starts=starts, effort=effort, expired=self.deadline.expired)
+        constraints = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
+        return solve_restricted(
+            problem, [tau], constraints, starts=starts, effort=effort, expired=self.deadline.expired
+        )
 
     def solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
         """Ask a vendor's solver again and again, each time without the supports that hold those found.
@@ -280,9 +282,9 @@ class RestrictedListing:
             return BestSubsets({tau: first}, 1, True)
         cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
         while len(cells) <= cell_by_cell.MOST_EXCLUDED and not self.deadline.expired():
-            asked = replace(self.constraints, at_most=tuple(excluded))
+            constraints = replace(self.constraints, at_most=tuple(excluded))
             start = self._start(problem, tau, cells)
-            outcome = self.mio.solve(problem, min(tau, problem.q), self.deadline, start=start, constraints=asked)
+            outcome = self.mio.solve(problem, min(tau, problem.q), self.deadline, start=start, constraints=constraints)
             nodes += outcome.nodes
             lower = max(lower, outcome.lower) if len(cells) == 1 else lower
             best = min(cells, key=lambda cell: cell.upper)
@@ -319,14 +321,14 @@ class RestrictedListing:
 def _joined(cells: list[BestSubset]) -> BestSubset:
     """Return one complete cell of lists that together hold every support within their margin."""
     best = min(cells, key=lambda cell: cell.upper)
-    kept = {
+    ties = {
         tuple(support.tolist()): (support, value)
         for cell in cells
         for support, value in zip(cell.candidates, cell.values, strict=True)
         if value <= best.upper + best.margin
     }
     return replace(
-        best, candidates=tuple(support for support, _ in kept.values()), values=tuple(f for _, f in kept.values()),
+        best, candidates=tuple(support for support, _ in ties.values()), values=tuple(f for _, f in ties.values()),
         lower=max(best.upper - best.margin, 0.0), complete=True, branched=True,
     )  # fmt: skip
 
@@ -358,24 +360,24 @@ class Restricted(cell_by_cell.CellMethod):
         self.end_first_steps()
 
     def _fit_all_rows(self) -> None:
-        found: dict[int, BestSubsets] = {}
+        best: dict[int, BestSubsets] = {}
         starts: list[IntArray] = []
         gammas = len(self.context.grid.gammas)
         with self.run.accounts.of(BoundSource.ALL_ROWS):
             for g in range(gammas):
-                if found and self.context.deadline.expired():
+                if best and self.context.deadline.expired():
                     break
                 self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
-                found[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, FIRST_EFFORT)
-                starts = [cell.support for cell in found[g].by_size.values()]
-            self.run.all_rows.keep(found)
+                best[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, FIRST_EFFORT)
+                starts = [cell.support for cell in best[g].by_size.values()]
+            self.run.all_rows.keep(best)
 
     def _on_all_rows(self, g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
         """Find the best supports of all rows at a gamma, by so many nodes a tau."""
         context, problem = self.context, self.run.all_rows.problem(g)
-        found = solve_any(context.data, problem, taus, starts, effort, context.deadline.expired)
-        self.run.counts.add(found.nodes, problems=1)
-        return found
+        best = solve_any(context.data, problem, taus, starts, effort, context.deadline.expired)
+        self.run.counts.add(best.nodes, problems=1)
+        return best
 
     def recompute(self) -> None:
         """Find supports on all rows again."""

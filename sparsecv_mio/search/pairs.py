@@ -414,9 +414,9 @@ def proved_part(now: PairBounds, gap: float, gammas: FloatArray, taus: IntArray)
         if most and inside is None:
             continue
         for count in range(len(gammas), 0, -1):
-            both = proved(small | (rows >= len(gammas) - count))
-            if both is not None:
-                return ProvedPart(most, count, both)
+            interval = proved(small | (rows >= len(gammas) - count))
+            if interval is not None:
+                return ProvedPart(most, count, interval)
         if inside is not None:
             return ProvedPart(most, 0, inside)
     return None

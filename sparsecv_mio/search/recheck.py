@@ -111,8 +111,8 @@ class _Recheck:
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
             return f"{named}: the search has a held-out error in {ends_of(low, high, 9)}, a refit {shown(error, 9)}"
-        other = self._better(g, train, folds.left_out(fold), columns)
-        return f"{named}: the features {other} fit better than those said to be the best" if other else ""
+        rival = self._better(g, train, folds.left_out(fold), columns)
+        return f"{named}: the features {rival} fit better than those said to be the best" if rival else ""
 
     def _of_support(self, columns: IntArray) -> UnitColumns:
         """Return the columns of a support; folds mostly share theirs."""
@@ -145,5 +145,5 @@ class _Recheck:
         exchanges = self._exchanges.get(g)
         if exchanges is None:
             exchanges = self._exchanges[g] = Exchanges(self.design, float(self.context.grid.gammas[g]))
-        other = exchanges.best(left_out, support)
-        return self.design.named(other) if other is not None and exchanges.beats(train, other, support) else ""
+        rival = exchanges.best(left_out, support)
+        return self.design.named(rival) if rival is not None and exchanges.beats(train, rival, support) else ""

@@ -197,12 +197,12 @@ class Outward(StoredPart):
         5. Otherwise: sweep over the tau that is due.
         """
         winner, tried = self.sweeps.leader(len(self.sweeps.tries) - 1), self.sweeps.tries.any()
-        known = bool(self.run.cells.final[winner].all())
-        if not (known or self.winner_tried):
+        decided = bool(self.run.cells.final[winner].all())
+        if not (decided or self.winner_tried):
             with self.run.accounts.of(BoundSource.FOLD_TREES):
                 self.folds.grow(mask_of(self.run.context.shape, winner), FIRST_EFFORT)
             self.winner_tried = 1
-        elif known and not tried and self.searched[winner[1]]:
+        elif decided and not tried and self.searched[winner[1]]:
             self._sweep(range(winner[1] + 1))
         elif tried and not self.looked:
             self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, SLICE_SHARE)

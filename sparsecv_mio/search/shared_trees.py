@@ -67,11 +67,11 @@ def enumerate_below_thresholds(
         for t in wanted:
             cutoffs[sizes[t]] = max(cutoffs[sizes[t]], cover[t])
         solved = root.V, root.beta, root.value
-        found, spent = supports_below(form, solved, cutoffs, budget, SCORED_AT_MOST, leave_out.expired)
+        listed, spent = supports_below(form, solved, cutoffs, budget, SCORED_AT_MOST, leave_out.expired)
         nodes += spent
-        if found is not None:
+        if listed is not None:
             del limit
-            return nodes, _decide(root, _candidates(root, found, sizes), cover)
+            return nodes, _decide(root, _candidates(root, listed, sizes), cover)
         if leave_out.expired():
             break
     return nodes, 0
@@ -116,11 +116,11 @@ def _candidates(
 ) -> leave_fold_out.ScoredTogether:
     """Return the incumbents, then what else the tree found."""
     supports, tau_index = [], []
-    known = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
+    incumbents = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
     for t, size in sizes.items():
         for mask in found.get(size, []):
             support = root.whole(mask)
-            if (t, np.sort(support).tobytes()) not in known:
+            if (t, np.sort(support).tobytes()) not in incumbents:
                 supports.append(support)
                 tau_index.append(t)
     return leave_fold_out.ScoredTogether(root, supports, tau_index)
@@ -141,8 +141,8 @@ def _decide(root: leave_fold_out.RootNode, candidates: leave_fold_out.ScoredToge
         scores = candidates.scores(lo, hi, limit, leverage, incumbents)
         sure = leave_fold_out.clear_of_ties_refitted(scores.value, scores.second, value_error)
         sure &= (limit <= cover[:, None]) & (leverage < leave_fold_out.WIDEST_LEVERAGE)
-        part = root.g, slice(lo, hi)
-        decided.append(leave_out.decide(part, scores, candidates.numbers, sure, root.inner[:, None]))
+        place = root.g, slice(lo, hi)
+        decided.append(leave_out.decide(place, scores, candidates.numbers, sure, root.inner[:, None]))
 
     leave_out.over_chunks(decide)
     return sum(decided)
@@ -200,11 +200,11 @@ def _grow(
 ) -> tuple[int, alive_folds.AliveState | None]:
     """One tree for a group of folds: its nodes, and what it found if it came to its end."""
     leave_out, form = root.leave_out, root.form
-    part = leave_out.all_rows.eliminated(root.g)
-    V, r = part.about(rows.V[group], rows.r[group])
+    reduced = leave_out.all_rows.eliminated(root.g)
+    V, r = reduced.about(rows.V[group], rows.r[group])
     X = V[:, form.columns] * form.scale
     W = root.V @ X.T
-    leverage = part.leverage(rows.V[group]) + leave_out.intercept_leverage * rows.root[group] ** 2
+    leverage = reduced.leverage(rows.V[group]) + leave_out.intercept_leverage * rows.root[group] ** 2
     state, finished = alive_folds.grow(
         (root.V, root.beta, root.value),
         (W, r - X @ root.beta, np.einsum("ij,ji->i", X, W) + leverage),
@@ -238,8 +238,8 @@ class _Winners:
         if size in (0, m):
             self.which[t, group] = self._number(t, np.full(m, size > 0))
             return
-        found, index = np.unique(state.answers.which[t], return_inverse=True)
-        ours = np.array([self._number(t, state.kept_mask[n]) if n >= 0 else -1 for n in found])
+        numbers, index = np.unique(state.answers.which[t], return_inverse=True)
+        ours = np.array([self._number(t, state.kept_mask[n]) if n >= 0 else -1 for n in numbers])
         self.which[t, group] = ours[index.reshape(-1)]
         self.best[t, group], self.second[t, group] = state.answers.best[t], state.answers.second[t]
 

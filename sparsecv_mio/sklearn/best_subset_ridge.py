@@ -348,8 +348,8 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
 
     @cached_property
     def _fold_models(self) -> FoldModels:
-        kept = self._search
-        return FoldModels.of(self.record_, kept.dataset, kept.folds)
+        search = self._search
+        return FoldModels.of(self.record_, search.dataset, search.folds)
 
     @cached_property
     def mse_path_(self) -> FloatArray:

@@ -259,11 +259,11 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take what `__getstate__` returned, or what version 0.2.0 did: there record and search are objects."""
         state = dict(state)
-        text, kept = state.get("record_"), state.get("_kept")
+        text, search = state.get("record_"), state.get("_kept")
         if isinstance(text, str):
             state["record_"] = (PathRecord if schema_of(text) == PathRecord.schema_name else Record).from_json(text)
-        if isinstance(kept, dict):
-            state["_kept"] = KeptSearch.of_plain(kept)
+        if isinstance(search, dict):
+            state["_kept"] = KeptSearch.of_plain(search)
         super().__setstate__(state)
 
     def _rows(self, X: Any) -> Any:
@@ -296,8 +296,8 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
 
     @property
     def _restrictions(self) -> Restrictions:
-        given = {name: getattr(self, name) for name in RESTRICTIONS if getattr(self, name, None) is not None}
-        return Restrictions(**given)
+        values = {name: getattr(self, name) for name in RESTRICTIONS if getattr(self, name, None) is not None}
+        return Restrictions(**values)
 
     def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
         """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
@@ -313,10 +313,10 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         response = self._numbers_of(response)
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         rows = dense(rows)
-        given = target if isinstance(target, str) else "y"
-        while given in (names or ()):
-            given += "_"
-        return Dataset.from_arrays(rows, response, names, given, {} if groups is None else {"groups": groups})
+        goal = target if isinstance(target, str) else "y"
+        while goal in (names or ()):
+            goal += "_"
+        return Dataset.from_arrays(rows, response, names, goal, {} if groups is None else {"groups": groups})
 
     _y_is_numeric = True  # what scikit-learn is to check of y
 
@@ -479,8 +479,8 @@ class ChosenByCV:
     def cv_results_(self: Any) -> dict[str, Any]:
         """All pairs, a dict of arrays."""
         check_is_fitted(self)
-        kept = self._kept
-        return cv_results(self.record_, *(() if kept is None else (kept.mse_path(), 1.0 / kept.factor)))
+        search = self._kept
+        return cv_results(self.record_, *(() if search is None else (search.mse_path(), 1.0 / search.factor)))
 
     @cached_property
     def _path(self) -> tuple[FloatArray, FloatArray]:

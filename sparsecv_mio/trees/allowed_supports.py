@@ -200,7 +200,7 @@ class Family:
         """Return limits on groups that do not overlap, the smaller groups first: those that a relaxation holds."""
         groups: list[tuple[int, int]] = []
         for k, columns in sorted(self.caps, key=lambda cap: (cap[1] & ~self.forced).bit_count()):
-            if not any(columns & other for _, other in groups):
+            if not any(columns & mask for _, mask in groups):
                 groups.append((k, columns))
         return groups
 

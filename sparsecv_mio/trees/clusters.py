@@ -201,9 +201,9 @@ class ClusterTree:
         chosen = cluster_relaxation.best_choice(
             np.ascontiguousarray(value), self.relaxation.choice(active, cluster, asked)
         ).first
-        rest = np.setdiff1d(np.argsort(-value, kind="stable")[: self.size], chosen, assume_unique=True)
-        rest = rest[np.argsort(-value[rest], kind="stable")][: self.size - asked]
-        support = active[np.concatenate([chosen, rest])]
+        fillers = np.setdiff1d(np.argsort(-value, kind="stable")[: self.size], chosen, assume_unique=True)
+        fillers = fillers[np.argsort(-value[fillers], kind="stable")][: self.size - asked]
+        support = active[np.concatenate([chosen, fillers])]
         if len(support) < self.size:
             return
         k = self.size

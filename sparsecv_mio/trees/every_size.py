@@ -191,8 +191,8 @@ class _PathSolver:
         """
         if enough:
             for size in self.sizes:
-                asked = [enough.get(tau, np.inf) for tau in self.taus if min(tau, self.form.m) == size]
-                self.enough[size] = max(asked, default=np.inf) + self.margin(size)
+                levels = [enough.get(tau, np.inf) for tau in self.taus if min(tau, self.form.m) == size]
+                self.enough[size] = max(levels, default=np.inf) + self.margin(size)
         open_sizes = [s for s in self.sizes if s not in self.done]
         while open_sizes:
             if self.form.trusted:
@@ -322,9 +322,9 @@ class _PathSolver:
             return sizes
         states, self._paths = self._paths, []
         for state in states if states is not None else [self._path_state(sizes)]:
-            asked = np.flatnonzero(state.bar > -np.inf).tolist()
-            mine = self._left(asked)
-            for size in asked:
+            open_sizes = np.flatnonzero(state.bar > -np.inf).tolist()
+            mine = self._left(open_sizes)
+            for size in open_sizes:
                 if size not in mine:
                     state.set_bars(size, -np.inf, -np.inf)
                 elif self.best[size] < state.best[size]:
@@ -353,13 +353,13 @@ class _PathSolver:
     def _take_incumbents(self, state: path_tree.PathState) -> dict[int, Candidates]:
         """Take over the best supports a path tree found; returns by size what it kept within the bar."""
         count = int(state.ctrl[path_tree.KEPT])
-        kept: dict[int, Candidates] = {}
+        by_size: dict[int, Candidates] = {}
         for mask, size, value in zip(*(array[:count] for array in state.kept), strict=True):
             if value <= state.bar[size]:
-                kept.setdefault(int(size), []).append((mask.copy(), float(value)))
+                by_size.setdefault(int(size), []).append((mask.copy(), float(value)))
                 if value < self.best[size]:
                     self.best[size], self.support[size] = value, mask
-        return kept
+        return by_size
 
     def _collect_path(self, state: path_tree.PathState, finished: bool) -> None:
         """Take over what a path tree proved, and that it was worked on."""
@@ -368,13 +368,13 @@ class _PathSolver:
         overflow = bool(state.ctrl[path_tree.OVERFLOW])
         if not finished or overflow:
             path_tree.open_bounds(state, bounds)
-        kept = self._take_incumbents(state)
+        by_size = self._take_incumbents(state)
         mine = [size for size in np.flatnonzero(state.bar > -np.inf).tolist() if size not in self.done]
         for size in mine:
             if state.ctrl[path_tree.NODES]:
                 self.branched.add(size)
             if finished and not overflow and self.best[size] <= self.enough[size]:
-                self._close(size, kept.get(size, []))
+                self._close(size, by_size.get(size, []))
             else:  # nothing is known beyond what would do: the tree leaves out what lies there
                 self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size], self.enough[size]))
         if overflow and len(mine) == 1:
@@ -470,15 +470,15 @@ class _PathSolver:
         size = min(tau, form.m)
         upper = float(self.best[size])
         margin = self.margin(size)
-        kept, complete, _ = self._candidates(tau)
+        candidates, complete, _ = self._candidates(tau)
         lower = upper if complete else float(self.lower[size])
         return BestSubset(
             tau=tau,
             support=form.columns[self.support[size]],
             lower=max(lower - margin, 0.0) if form.trusted else 0.0,
             upper=upper,
-            candidates=tuple(form.columns[mask] for mask, _ in kept),
-            values=tuple(value for _, value in kept),
+            candidates=tuple(form.columns[mask] for mask, _ in candidates),
+            values=tuple(value for _, value in candidates),
             margin=margin,
             complete=complete,
             branched=size in self.branched,
@@ -496,15 +496,15 @@ class _PathSolver:
         """
         size = min(tau, self.form.m)
         bar = float(self.best[size]) + self.margin(size)
-        kept, complete = list(self.kept.get(size, [])), self.done.get(size, False)
+        supports, complete = list(self.kept.get(size, [])), self.done.get(size, False)
         if not complete or not self.form.yy > 0.0:
-            return kept, complete, None
+            return supports, complete, None
         for smaller in range(size - 1, self._least_size(tau) - 1, -1):
             if not self.done.get(smaller, False):
                 sure = self.lower[smaller] > bar
-                return kept, bool(sure), None if sure else smaller
+                return supports, bool(sure), None if sure else smaller
             near = [item for item in self.kept[smaller] if item[1] <= bar]
             if not near:
                 break
-            kept += near
-        return kept, True, None
+            supports += near
+        return supports, True, None

@@ -123,10 +123,10 @@ class PathListing:
             return ends
         state.ctrl[path_tree.KEPT] = 0
         self.finished = bool(path_tree.run(state, self._form.copies, self._form.w, NO_MARGIN, min(nodes, PATH_SLICE)))
-        kept = slice(0, int(state.ctrl[path_tree.KEPT]))
+        places = slice(0, int(state.ctrl[path_tree.KEPT]))
         return MetSupports(
-            np.concatenate((ends.masks, state.kept.mask[kept])), np.concatenate((ends.sizes, state.kept.row[kept])),
-            np.concatenate((ends.values, state.kept.value[kept])),
+            np.concatenate((ends.masks, state.kept.mask[places])), np.concatenate((ends.sizes, state.kept.row[places])),
+            np.concatenate((ends.values, state.kept.value[places])),
         )  # fmt: skip
 
     def open_bounds(self) -> FloatArray:
@@ -301,9 +301,9 @@ class PerspectiveTree:
 
     def candidates(self) -> Candidates:
         """Every support kept within the bar, with its value."""
-        kept = int(self.pool.ctrl[node_pool.KEPT])
+        count = int(self.pool.ctrl[node_pool.KEPT])
         mask, _, value = self.pool.kept
-        rows = [r for r in range(kept) if value[r] <= self.pool.best[1]]
+        rows = [r for r in range(count) if value[r] <= self.pool.best[1]]
         return [(self._mask(mask[r]), float(value[r])) for r in rows]
 
 
@@ -451,10 +451,12 @@ class SupportsBelow:
             return MetSupports(np.zeros((0, m), dtype=np.bool_), np.zeros(0, dtype=np.int64), np.zeros(0))
         tree.pool.ctrl[node_pool.KEPT] = 0
         tree.advance(DELIVERY_NODES, self.expired)
-        kept = slice(0, int(tree.pool.ctrl[node_pool.KEPT]))
-        masks = np.zeros((kept.stop, m), dtype=np.bool_)
-        masks[:, tree.columns] = tree.pool.kept.mask[kept]
-        supports = MetSupports(masks, np.full(kept.stop, tree.size, dtype=np.int64), tree.pool.kept.value[kept].copy())
+        places = slice(0, int(tree.pool.ctrl[node_pool.KEPT]))
+        masks = np.zeros((places.stop, m), dtype=np.bool_)
+        masks[:, tree.columns] = tree.pool.kept.mask[places]
+        supports = MetSupports(
+            masks, np.full(places.stop, tree.size, dtype=np.int64), tree.pool.kept.value[places].copy()
+        )
         if tree.overflow:  # more than a slice can hold: the path tree hands out one a node
             self._spent, self._tree = self._spent + tree.nodes, None
             self._path_nodes = -1

@@ -297,11 +297,11 @@ class ClusterRelaxation:
 
     def _first_part(self, active: IntArray, cluster: IntArray, found: NodeAnswer) -> IntArray:
         least, beside = PART
-        held = (found.b[active] != 0.0) | (cluster[active] >= 0)
-        most = max(least, int(beside * np.count_nonzero(held)), 2 * self.size)
+        active_now = (found.b[active] != 0.0) | (cluster[active] >= 0)
+        most = max(least, int(beside * np.count_nonzero(active_now)), 2 * self.size)
         if most >= 0.7 * len(active):
             return active
-        order = np.argsort(-np.where(held, np.inf, found.h[active]), kind="stable")
+        order = np.argsort(-np.where(active_now, np.inf, found.h[active]), kind="stable")
         return np.sort(active[order[:most]])
 
     def _missing(self, active: IntArray, part: IntArray, cluster: IntArray, asked: int, value: NodeAnswer) -> IntArray:

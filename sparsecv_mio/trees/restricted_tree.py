@@ -308,7 +308,7 @@ class RestrictedTree:
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.least <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))
-        kept = sorted((value, support) for support, value in self.kept.items() if value <= self.bar) if complete else []
+        ties = sorted((value, support) for support, value in self.kept.items() if value <= self.bar) if complete else []
         unvalued = bool(self.kept) and not np.isfinite(self.upper)
         low = min([0.0 if unvalued else self.upper, *(node.bound for node in self.open)])
         return BestSubset(
@@ -316,8 +316,8 @@ class RestrictedTree:
             support=self.support,
             lower=max(low - margin, 0.0) if np.isfinite(low) else (np.inf if low > 0.0 else 0.0),
             upper=self.upper,
-            candidates=tuple(np.array(support, dtype=np.int64) for _, support in kept),
-            values=tuple(value for value, _ in kept),
+            candidates=tuple(np.array(support, dtype=np.int64) for _, support in ties),
+            values=tuple(value for value, _ in ties),
             margin=margin,
             complete=complete,
             branched=self.nodes > 1,

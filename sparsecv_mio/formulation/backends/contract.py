@@ -230,8 +230,8 @@ class Backend(ABC):
             why = "no support meets the side constraints"
             return Outcome(Stop.INFEASIBLE, None, math.inf, math.inf, formulation=form, raw_status=why)
         if start is not None and constraints.allows(start.support, tau):
-            given = refitted(problem, start.support, constraints)
-            first = min(first, given, key=lambda fit: fit.objective)
+            start_fit = refitted(problem, start.support, constraints)
+            first = min(first, start_fit, key=lambda fit: fit.objective)
         task = self._task(problem, tau, constraints, first, advice)
         passes = self._passes(task, form, limits, advice)
         outcome = self._judge(task, passes, limits, advice)

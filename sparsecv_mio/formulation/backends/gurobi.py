@@ -306,9 +306,9 @@ def _translate(error: Any, task: ModelTask, formulation: str, limits: Limits) ->
     from gurobipy import GRB
 
     if error.errno == GRB.Error.SIZE_LIMIT_EXCEEDED:
-        other = "; --formulation benders is linear with p + 1 variables" if formulation == "perspective" else ""
+        advice = "; --formulation benders is linear with p + 1 variables" if formulation == "perspective" else ""
         return BackendUnavailable(
-            f"backend gurobi: {formulation} with {task.q} columns is past the size limit of this licence{other}"
+            f"backend gurobi: {formulation} with {task.q} columns is past the size limit of this licence{advice}"
         )
     if error.errno in (GRB.Error.NO_LICENSE, GRB.Error.JOB_REJECTED, GRB.Error.NETWORK):
         with contextlib.suppress(AttributeError):

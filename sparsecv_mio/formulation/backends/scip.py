@@ -94,13 +94,13 @@ class ScipBackend(contract.Backend):
 @contextmanager
 def _silent() -> Iterator[None]:
     """Keep what SCIP writes to standard error about a value that it refuses away from there."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(stderr, 2)
+        os.close(stderr)
         os.close(nowhere)
 
 

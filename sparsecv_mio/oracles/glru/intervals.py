@@ -160,11 +160,11 @@ def _box(low: FloatArray, high: FloatArray) -> Linear:
         mid, reach = V @ middle, np.abs(V) @ half
         least, most = mid - reach, mid + reach
         if open_.size:
-            rest = V[:, open_]
-            below = np.where(rest > 0.0, low[open_], high[open_])
-            above = np.where(rest > 0.0, high[open_], low[open_])
-            least = least + np.multiply(rest, below, where=rest != 0.0, out=np.zeros_like(rest)).sum(axis=1)
-            most = most + np.multiply(rest, above, where=rest != 0.0, out=np.zeros_like(rest)).sum(axis=1)
+            columns = V[:, open_]
+            below = np.where(columns > 0.0, low[open_], high[open_])
+            above = np.where(columns > 0.0, high[open_], low[open_])
+            least = least + np.multiply(columns, below, where=columns != 0.0, out=np.zeros_like(columns)).sum(axis=1)
+            most = most + np.multiply(columns, above, where=columns != 0.0, out=np.zeros_like(columns)).sum(axis=1)
         return least, most
 
     return ends

@@ -137,13 +137,13 @@ def _all_l2(fit: DualFit) -> Bracket:
 def _all_net(fit: DualFit) -> Bracket:
     problem, rows, regularizer = fit.problem, fit.problem.rows, fit.problem.regularizer
     n, ridge = problem.n, regularizer.ridge
-    total, rest = fit.score * n, _left_residual(fit) / (n - 1)
+    total, residual = fit.score * n, _left_residual(fit) / (n - 1)
     middle, slack = np.empty(rows.size), np.empty(rows.size)
     for chunk in row_chunks(rows.size, 4 * problem.design.d):
         X = problem.design.rows(rows[chunk])
         score = (total - fit.alpha[rows[chunk], None] * X) / (n - 1)
         v = regularizer.minimizer(score)
-        gap = rest[chunk] + regularizer.residual(fit.w, score).sum(axis=1)
+        gap = residual[chunk] + regularizer.residual(fit.w, score).sum(axis=1)
         tilt = fit.w - v
         slack[chunk] = gap - 0.25 * ridge * np.einsum("ij,ij->i", tilt, tilt) * (1.0 - 8.0 * EPS)
         middle[chunk] = 0.5 * (fit.t[rows[chunk]] + np.einsum("ij,ij->i", X, v))
@@ -189,19 +189,19 @@ class NewtonOracle:
         n, d = problem.n, regularizer.penalised(problem.design.d)
         if n < 2:
             raise BadInput("leaving one row out needs at least two rows")
-        kept = np.arange(problem.design.d)
+        active = np.arange(problem.design.d)
         if regularizer.l1 > 0.0:  # the intercept, after the penalised columns, is free
-            kept = kept[(fit.w != 0.0) | (kept >= d)]
-        self.fit, self.columns = fit, kept
+            active = active[(fit.w != 0.0) | (active >= d)]
+        self.fit, self.columns = fit, active
         w, penalised = fit.w[self.columns], self.columns < d
         h = problem.keep_rows(problem.loss.curvature(fit.t, problem.y))
-        X = problem.design.X if kept.size == problem.design.d else problem.design.X[:, self.columns]
+        X = problem.design.X if active.size == problem.design.d else problem.design.X[:, self.columns]
         rows = problem.keep_rows(problem.loss.derivative(fit.t, problem.y))
         pull = np.where(penalised, regularizer.ridge * w + regularizer.l1 * np.sign(w), 0.0)
         self._gradient = np.asarray(X.T @ rows) + (n - 1) * pull
         self._second = h / (n - 1)
         H = weighted_gram(X, h) / (n - 1)
-        H[np.diag_indices(kept.size)] += np.where(penalised, regularizer.ridge, 0.0)
+        H[np.diag_indices(active.size)] += np.where(penalised, regularizer.ridge, 0.0)
         self._solve = _inverse(H)
         self._common = self._solve(self._gradient)
 

@@ -225,11 +225,11 @@ class RowChange(OptimumRegion):
 
     @cached_property
     def common_point(self) -> CommonPoint:
-        fit, kept = self.fit, self._kept
+        fit, remaining = self.fit, self._kept
         z = fit.common_point
         far = np.square(self.X_new[:, :-1] - z).sum(axis=1) * (1.0 + 8.0 * risk.EPS)
-        distance = np.sqrt(np.concatenate([fit.distance_sq[kept], far]))
-        t, y = np.concatenate([fit.t[kept], self.t_new]), np.concatenate([fit.problem.y[kept], self.y_new])
+        distance = np.sqrt(np.concatenate([fit.distance_sq[remaining], far]))
+        t, y = np.concatenate([fit.t[remaining], self.t_new]), np.concatenate([fit.problem.y[remaining], self.y_new])
         return CommonPoint(z, t, y, distance)
 
     @cached_property
@@ -397,15 +397,15 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     X_new = _new_columns(fit, add)
     columns = np.delete(np.arange(problem.design.d), gone)
     penalised = regularizer.penalised(columns.size)
-    kept, tail = columns[:penalised], columns[penalised:]
+    head, tail = columns[:penalised], columns[penalised:]
     if penalised + X_new.shape[1] == 0:
         raise BadInput("no penalised column is left after the removal: keep at least one")
     score_new = fit.alpha @ X_new / problem.n
     w_new = Regularizer(regularizer.ridge, regularizer.l1).minimizer(score_new)
     X_gone = problem.design.columns(gone)
     t = fit.t - X_gone @ fit.w[gone] + X_new @ w_new
-    w = np.concatenate([fit.w[kept], w_new, fit.w[tail]])
-    score = np.concatenate([fit.score[kept], score_new, fit.score[tail]])
+    w = np.concatenate([fit.w[head], w_new, fit.w[tail]])
+    score = np.concatenate([fit.score[head], score_new, fit.score[tail]])
     if regularizer.intercept:
         # any primal point is valid; this intercept makes up for the mean change of the predictions
         lift = float(fit.steepness @ (fit.t - t)) / float(fit.steepness.sum())
@@ -420,7 +420,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     gap = float(residual.sum()) / problem.n + float(regularizer.residual(w, score).sum()) + 16.0 * risk.EPS * rounding
     return ColumnChange(
         fit, problem.n, w, score, gap if np.isfinite(fit.gap) else np.inf, primal, w_distance**2, float(tilt.sum()),
-        factor, kept=kept, tail=tail, X_gone=X_gone, gone=gone, X_new=X_new, t=t,
+        factor, kept=head, tail=tail, X_gone=X_gone, gone=gone, X_new=X_new, t=t,
     )  # fmt: skip
 
 
@@ -505,8 +505,8 @@ def _new_rows(fit: risk.DualFit, add: tuple[Any, Any] | None) -> tuple[FloatArra
     regularizer, size = fit.problem.regularizer, fit.problem.design.d
     if add is None:
         return np.zeros((0, size)), np.zeros(0)
-    given = add[0].toarray() if hasattr(add[0], "toarray") else add[0]
-    X, y = np.atleast_2d(np.asarray(given, dtype=np.float64)), np.asarray(add[1], dtype=np.float64).ravel()
+    matrix = add[0].toarray() if hasattr(add[0], "toarray") else add[0]
+    X, y = np.atleast_2d(np.asarray(matrix, dtype=np.float64)), np.asarray(add[1], dtype=np.float64).ravel()
     if X.shape != (y.size, regularizer.penalised(size)):
         raise BadInput(
             f"new rows of shape {X.shape} must have {regularizer.penalised(size)} columns, one response each"

@@ -180,18 +180,18 @@ def stepwise(
     ([0], 0)
     """
     begin = time.perf_counter()
-    asked = options or StepwiseOptions()
-    adding = asked.direction == "forward"
+    settings = options or StepwiseOptions()
+    adding = settings.direction == "forward"
     validation, y = _check_validation(problem, X_validation, y_validation)
     d = problem.regularizer.penalised(problem.design.d)
     everything = np.arange(d, dtype=np.int64)
     selected = everything[:0] if adding else everything
-    search = ColumnSearch(problem, validation, y, asked, progress, stop)
+    search = ColumnSearch(problem, validation, y, settings, progress, stop)
     view = ColumnView.of(problem, selected)
-    fit = train(view.problem, tol=asked.tol)
+    fit = train(view.problem, tol=settings.tol)
     errors = start_errors = search.errors(view, fit)
     steps: list[Step] = []
-    while asked.max_steps is None or len(steps) < asked.max_steps:
+    while settings.max_steps is None or len(steps) < settings.max_steps:
         candidates = np.setdiff1d(everything, selected) if adding else selected
         if candidates.size == 0:
             break
@@ -204,7 +204,7 @@ def stepwise(
         errors, chosen = step.errors, np.array([step.column])
         selected = np.union1d(selected, chosen) if adding else np.setdiff1d(selected, chosen)
         old, view = view.widen(fit.w, problem.design.d), ColumnView.of(problem, selected)
-        fit = train(view.problem, tol=asked.tol, start=view.narrow(old))
+        fit = train(view.problem, tol=settings.tol, start=view.narrow(old))
     w = view.widen(fit.w, problem.design.d)
     return StepwiseResult(selected, errors, start_errors, tuple(steps), w, time.perf_counter() - begin)
 

@@ -211,8 +211,8 @@ def fold_indicator(labels: IntArray, k: int) -> csr_array:
     """Return the (k, m) sparse matrix with a one where fit j leaves out row i; `indicator @ M` sums rows by fold."""
     from scipy.sparse import csr_array
 
-    held = np.flatnonzero(labels >= 0)
-    return csr_array((np.ones(held.size), (labels[held], held)), shape=(k, labels.size))
+    rows = np.flatnonzero(labels >= 0)
+    return csr_array((np.ones(rows.size), (labels[rows], rows)), shape=(k, labels.size))
 
 
 def make_erm(
@@ -372,12 +372,12 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)
         if erm.labels is None:
-            held = Expansion(erm.loss, erm.X[lo:hi], erm.y[lo:hi], theta).row_hessians()
+            hessians = Expansion(erm.loss, erm.X[lo:hi], erm.y[lo:hi], theta).row_hessians()
         else:
             cuts = np.searchsorted(labels, np.arange(lo, hi + 1))
             groups = [order[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
-            held = np.stack([Expansion(erm.loss, erm.X[rows], erm.y[rows], theta).hessian() for rows in groups])
-        out[lo:hi] = _solve_each(H - held, right[lo:hi, :, None])[:, :, 0]
+            hessians = np.stack([Expansion(erm.loss, erm.X[rows], erm.y[rows], theta).hessian() for rows in groups])
+        out[lo:hi] = _solve_each(H - hessians, right[lo:hi, :, None])[:, :, 0]
     return out
 
 

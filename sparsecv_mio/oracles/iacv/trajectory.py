@@ -489,9 +489,9 @@ class IacvReport:
             "seconds": float(self.seconds[-1]),
             "seconds_exact": None if self.seconds_exact is None else float(self.seconds_exact[-1]),
         }
-        for name, other in self.traces.items():
+        for name, trace_of in self.traces.items():
             if name != "iacv":
-                numbers = (other.cv, other.err_approx, other.rel_err_cv)
+                numbers = (trace_of.cv, trace_of.err_approx, trace_of.rel_err_cv)
                 out[name] = dict(zip(("cv", "err_approx", "rel_err_cv"), map(pick, numbers), strict=True))
         return out
 
@@ -601,11 +601,11 @@ def run(
     True
     """
     names = _check_run(erm, solver, iterations, methods, early_stop)
-    kept = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
-    kept.add(iterations)
+    recorded = set(range(1, iterations + 1) if early_stop else record if record is not None else log_spaced(iterations))
+    recorded.add(iterations)
     recorder = _Recorder(erm, solver, names)
     state = start(erm)
-    held, best, stopped = state, (np.inf, 0), False
+    best_state, best, stopped = state, (np.inf, 0), False
     Theta = np.tile(state.theta, (erm.k, 1)) if EXACT in methods else None
     clock = [0.0, 0.0]
     for t in range(iterations):
@@ -618,17 +618,17 @@ def run(
                 Theta = exact_step(erm, solver, t, Theta)
                 clock[1] += perf_counter() - middle
         ended = stop is not None and stop.is_set()
-        if ended or t + 1 in kept:
+        if ended or t + 1 in recorded:
             cv = _finite(recorder.add(state, Theta, (clock[0], clock[1])), t + 1)
             floor = best[0] - (early_stop.tolerance * abs(best[0]) if early_stop and best[1] else 0.0)
             if cv < floor:
-                best, held = (cv, t + 1), state
+                best, best_state = (cv, t + 1), state
             stopped = early_stop is not None and t + 1 - best[1] >= early_stop.patience
         if progress is not None:
             progress(t + 1, iterations)
         if stopped or ended:
             break
-    return recorder.report(held if stopped else state, best[1], stopped)
+    return recorder.report(best_state if stopped else state, best[1], stopped)
 
 
 def _finite(cv: float, t: int) -> float:

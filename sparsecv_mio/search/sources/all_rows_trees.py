@@ -50,8 +50,8 @@ class AllRowsTrees:
         """
         cells = self.run.cells
         best = np.unravel_index(int(cells.upper.sum(axis=2).argmin()), cells.upper.shape[:2])
-        known = cells.final[best].all() and np.isfinite(cells.upper[best]).all()
-        return np.asarray(known & (self.enough() <= self.run.all_rows.of_pairs(lambda cell: cell.upper)))
+        decided = cells.final[best].all() and np.isfinite(cells.upper[best]).all()
+        return np.asarray(decided & (self.enough() <= self.run.all_rows.of_pairs(lambda cell: cell.upper)))
 
     def solve(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
         """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.

@@ -73,5 +73,5 @@ class TauSweeps(StoredPart):
     def leader(self, top: int, least: int = 0) -> Pair:
         """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""
         now, places = self.run.bounds(), np.arange(len(self.tries))
-        part = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
-        return likely_winner(now.within(part, self.run.context.grid.gammas, self.run.context.grid.taus))
+        pairs = np.broadcast_to((least <= places) & (places <= top), now.lower.shape)
+        return likely_winner(now.within(pairs, self.run.context.grid.gammas, self.run.context.grid.taus))

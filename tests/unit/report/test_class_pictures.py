@@ -17,7 +17,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.report.class_pictures import HeldOut, Reliability, plot_calibration, plot_roc
+from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, plot_calibration, plot_roc
 from sparsecv_mio.report.record_plots import figure_of, panel_of
 from sparsecv_mio.report.record_report import report_text
 from sparsecv_mio.report.record_tables import odds_columns
@@ -39,7 +39,7 @@ WEIGHED = solve(DATA, weights="w", class_weight="balanced", positive="0", **HOW)
 
 @pytest.mark.parametrize("record", [RECORD, WEIGHED], ids=["plain", "weighed"])
 def test_the_curves_are_those_of_scikit_learn(record: Record) -> None:
-    rows = HeldOut.of(record, DATA)
+    rows = PredictedClasses.of(record, DATA)
     assert record.classes is not None and record.classes.auc is not None
     assert rows.quality.auc == pytest.approx(record.classes.auc, abs=1e-9)
     assert rows.quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)
@@ -73,9 +73,9 @@ def test_what_has_no_curves() -> None:
         panel_of(solve(DATA, folds=3, gammas=[1.0], taus=[1]), "calibration", DATA)
     with pytest.raises(BadInput, match="came from Python"):
         labels = np.arange(DATA.n) % 3
-        HeldOut.of(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
+        PredictedClasses.of(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="not the data of the record"):
-        HeldOut.of(RECORD, replace(DATA, X=DATA.X + 1.0))
+        PredictedClasses.of(RECORD, replace(DATA, X=DATA.X + 1.0))
 
 
 def test_odds_ratios() -> None:
@@ -98,4 +98,4 @@ def test_folds_of_all_rows_where_some_weigh_nothing(spec: str, tmp_path: Path) -
     assert record.folds.spec == f"{how} weighted" and rows.n < DATA.n
     found = verify(record, DATA)
     assert found.ok, found.failures
-    assert HeldOut.of(record, DATA).quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)
+    assert PredictedClasses.of(record, DATA).quality.log_loss == pytest.approx(record.cv_error, rel=1e-9)

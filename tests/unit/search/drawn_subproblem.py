@@ -14,7 +14,7 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import AllRows, Context, Counts, SearchState
+from sparsecv_mio.search.context import AllRows, Context, SearchState, WorkCounts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
@@ -45,7 +45,7 @@ def all_rows_of(context: Context) -> AllRows:
 def solver_of(context: Context, cells: CellTable) -> FoldSolver:
     """Without accelerators."""
     all_rows = all_rows_of(context)
-    return FoldSolver(SearchState(context, cells, all_rows, Counts()), Accelerators(context, all_rows, ()))
+    return FoldSolver(SearchState(context, cells, all_rows, WorkCounts()), Accelerators(context, all_rows, ()))
 
 
 def cells_of(context: Context) -> CellTable:
@@ -91,4 +91,4 @@ def assert_true(context: Context, cells: CellTable) -> None:
 
 def state_of(context: Context, cells: CellTable) -> SearchState:
     """A state of these cells, with the best supports of all rows."""
-    return SearchState(context, cells, all_rows_of(context), Counts())
+    return SearchState(context, cells, all_rows_of(context), WorkCounts())

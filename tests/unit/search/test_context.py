@@ -6,7 +6,7 @@ import numpy as np
 from drawn_search import drawn_run
 
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import AllRows, Counts, Snapshot
+from sparsecv_mio.search.context import AllRows, Snapshot, WorkCounts
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
@@ -40,10 +40,10 @@ def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
 
 
 def test_counts_add_up() -> None:
-    counts = Counts()
+    counts = WorkCounts()
     counts.add(5, {"shared": 2})
     counts.add(1, {"shared": 1, "enumerate": 4})
-    assert counts == Counts(6, {"shared": 3, "enumerate": 4})
+    assert counts == WorkCounts(6, {"shared": 3, "enumerate": 4})
 
 
 def test_pairs_out_of_the_race_are_not_worth_work() -> None:

@@ -10,7 +10,7 @@ from runs import new_run
 
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.search import shared_trees as module
-from sparsecv_mio.search.context import Counts
+from sparsecv_mio.search.context import WorkCounts
 from sparsecv_mio.search.leave_fold_out import RootNode
 from sparsecv_mio.search.shared_trees import (
     EVERY_FOLD,
@@ -135,7 +135,7 @@ def test_where_one_tree_for_all_folds_is_no_use(monkeypatch: pytest.MonkeyPatch)
         only("per-fold", patch)
         assert SharedTrees(case.state).root(0) is None
         SharedTrees(case.state).decide_gamma(0)
-        assert case.state.counts == Counts()
+        assert case.state.counts == WorkCounts()
     monkeypatch.setattr(module, "PATH_TREE_COLUMNS", 3)
     assert SharedTrees(case.state).root(0) is None
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sparsecv_mio import Dataset, near_optimal, verify
-from sparsecv_mio.certificate import glm_lists
+from sparsecv_mio.certificate import class_values
 from sparsecv_mio.certificate.records import NearRecord
 from sparsecv_mio.near.common_subset import best_common_subset
 
@@ -61,6 +61,6 @@ def test_altered_common_subsets_are_refused(data: Dataset) -> None:
 
 
 def test_what_takes_long_is_said(data: Dataset, record: NearRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glm_lists, "MOST_FITS", 3)
+    monkeypatch.setattr(class_values, "MOST_FITS", 3)
     report = verify(record, data)
     assert report.ok and "more than 3 fits" in report.caveat

@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.records import NearRecord, NearSize
 from sparsecv_mio.data.fold_plan import FoldPlan
 
 
-class ClassValues(SupportValues):
+class RefittedValues(SupportValues):
     """The value of any support at one gamma: its training objective, or its mean log loss of held-out rows.
 
     Parameters
