@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.records import accuracy
+from sparsecv_mio.certificate.accuracy import accuracy
 from sparsecv_mio.search.api import held_out_predictions
 
 home = next(place / "instances" for place in (Path.cwd(), *Path.cwd().parents) if (place / "instances").is_dir())

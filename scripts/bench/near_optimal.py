@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from _common import INSTANCES, TARGETS, deliver, environment, table
 
-from sparsecv_mio.certificate.records import NearRecord
+from sparsecv_mio.certificate.fit_records import NearRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset

@@ -31,7 +31,8 @@ from _common import FloatArray, deliver, environment, table
 from sklearn.linear_model import LogisticRegression
 
 from sparsecv_mio.batch.sources import toeplitz_rows
-from sparsecv_mio.certificate.records import Record, by_column
+from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes, log_loss

@@ -27,7 +27,8 @@ from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel,
 from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.parts import versions
-from sparsecv_mio.certificate.records import PathRow, Record, by_column
+from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds

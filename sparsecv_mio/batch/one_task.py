@@ -17,8 +17,9 @@ from sparsecv_mio.batch.oracle_tasks import ORACLES, check_rows, score_setting
 from sparsecv_mio.batch.peers import Fitted, RawModel
 from sparsecv_mio.batch.plan import COMMON, OURS, SEEDS, Task, check_share, options_of, with_keys
 from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
+from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.read_back import RECORD_BYTES
-from sparsecv_mio.certificate.records import class_quality, probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds

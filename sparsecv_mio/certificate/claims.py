@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate import records  # fmt: skip
+from sparsecv_mio.certificate import fit_records, records  # fmt: skip
 from sparsecv_mio.certificate.checked_fields import SAME, Checks
 from sparsecv_mio.certificate.parts import ChosenFolds, Request, SearchRequest, relative_gap
 from sparsecv_mio.data.dataset import Dataset
@@ -63,7 +63,7 @@ def check_as_tabled(
         checks.that(same(said, tabled), f"{path}{name}", f"is {said!r}, the table says {tabled!r} of the pair")
 
 
-def check_gap(checks: Checks, claim: records.Record | records.Least | records.FitRecord, path: str = "") -> None:
+def check_gap(checks: Checks, claim: records.Record | records.Least | fit_records.FitRecord, path: str = "") -> None:
     """Check the relative gap of two bounds.
 
     Parameters

@@ -10,10 +10,10 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns
+from sparsecv_mio.certificate.fit_records import NearRecord, NearSize
 from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, TooManyFits
 from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
 from sparsecv_mio.certificate.optimality import H_RTOL
-from sparsecv_mio.certificate.records import NearRecord, NearSize
 from sparsecv_mio.data.fold_plan import FoldPlan
 
 

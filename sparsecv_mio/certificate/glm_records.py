@@ -15,23 +15,13 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import optimality
+from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
+from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.optimality import H_RTOL
-from sparsecv_mio.certificate.records import (
-    Classes,
-    CommonRecord,
-    FitRecord,
-    NearRecord,
-    NestedClasses,
-    PathRecord,
-    PathRow,
-    Record,
-    Refit,
-    TableRow,
-    class_quality,
-    probabilities,
-)
+from sparsecv_mio.certificate.predicting import probabilities
+from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored

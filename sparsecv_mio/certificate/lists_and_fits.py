@@ -13,9 +13,9 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import enumeration
 from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import Side
-from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.refits import check_allowed, checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

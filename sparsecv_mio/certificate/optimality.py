@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate import enumeration, records
+from sparsecv_mio.certificate import enumeration, fit_records, records
 from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_in_region
 from sparsecv_mio.certificate.parts import ChosenFolds
@@ -342,8 +342,10 @@ def check_partition(checks: Checks, record: records.Record) -> None:
     checks.part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
 
-def _check_cover(checks: Checks, found: records.Continuous | records.Surface, taus: Sequence[int], name: str) -> None:
-    by_tau: dict[int, list[records.GammaPiece | records.SurfacePiece]] = {}
+def _check_cover(
+    checks: Checks, found: records.Continuous | fit_records.Surface, taus: Sequence[int], name: str
+) -> None:
+    by_tau: dict[int, list[records.GammaPiece | fit_records.SurfacePiece]] = {}
     for piece in found.pieces:
         by_tau.setdefault(piece.tau, []).append(piece)
     section = name.partition(".")[0]
@@ -356,7 +358,7 @@ def _check_cover(checks: Checks, found: records.Continuous | records.Surface, ta
 
 
 def check_surface(
-    checks: Checks, record: records.PathRecord, design: enumeration.UnitColumns, enumerated: bool
+    checks: Checks, record: fit_records.PathRecord, design: enumeration.UnitColumns, enumerated: bool
 ) -> None:
     """Check the best subsets of every size as a function of gamma, where there are any.
 
@@ -392,7 +394,7 @@ def check_surface(
 def _check_best(
     checks: Checks,
     design: enumeration.UnitColumns,
-    piece: records.SurfacePiece,
+    piece: fit_records.SurfacePiece,
     supports: Sequence[Sequence[str]],
     place: str,
 ) -> None:

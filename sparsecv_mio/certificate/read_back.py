@@ -9,8 +9,9 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, schema_of
-from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan

@@ -18,7 +18,8 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective
-from sparsecv_mio.certificate.records import CommonRecord, PathRow, Record, Refit
+from sparsecv_mio.certificate.fit_records import CommonRecord
+from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.problem.objective import RidgeFit

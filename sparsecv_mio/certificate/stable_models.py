@@ -14,7 +14,8 @@ from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
-from sparsecv_mio.certificate.records import Nested, NestedFold, Record, probabilities
+from sparsecv_mio.certificate.predicting import probabilities
+from sparsecv_mio.certificate.records import Nested, NestedFold, Record
 from sparsecv_mio.certificate.refits import checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -25,6 +25,7 @@ from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, Ve
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.class_values import RefittedValues
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
+from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_records import (
     MOST_FITS,
     GlmDesign,
@@ -43,7 +44,7 @@ from sparsecv_mio.certificate.read_back import (
     weighted_again,
     weighted_and_dealt,
 )
-from sparsecv_mio.certificate.records import CommonRecord, FitRecord, NearRecord, PathRecord, Record, TableRow
+from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.certificate.stable_models import (
     LogLossesOfModels,
     LossesOfModels,

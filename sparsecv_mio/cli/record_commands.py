@@ -23,8 +23,9 @@ from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray
+    from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord
     from sparsecv_mio.certificate.read_back import StoredRecord
-    from sparsecv_mio.certificate.records import Classes, CommonRecord, FitRecord, PathRecord, Record
+    from sparsecv_mio.certificate.records import Classes, Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import Restrictions
@@ -293,9 +294,9 @@ def predict(
     """
     import numpy as np
 
+    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.certificate.parts import applied_reading
     from sparsecv_mio.certificate.read_back import in_classes, in_format
-    from sparsecv_mio.certificate.records import accuracy, class_quality, count_quality
     from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.readers import read_rows
     from sparsecv_mio.report.record_tables import coverage_lines, error_lines
@@ -349,7 +350,7 @@ def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
 
 def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonRecord:
     """Return a record that holds one model; `BadInput` for another."""
-    from sparsecv_mio.certificate.records import NearRecord, PathRecord
+    from sparsecv_mio.certificate.fit_records import NearRecord, PathRecord
 
     if isinstance(stored, PathRecord | NearRecord):
         models = "a model for every size" if isinstance(stored, PathRecord) else "many models"

@@ -15,7 +15,8 @@ from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.records import ClassQuality, CountQuality, FitQuality, Record
+    from sparsecv_mio.certificate.accuracy import ClassQuality, CountQuality, FitQuality
+    from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.model_space import GammaInterval
@@ -246,7 +247,7 @@ def _held_out_file(
     record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
 ) -> tuple[FitQuality | ClassQuality | CountQuality, Callable[[], None]]:  # fmt: skip
     """Return how good the held-out predictions are, and what writes them."""
-    from sparsecv_mio.certificate.records import accuracy, class_quality, count_quality
+    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.files import write_text
     from sparsecv_mio.search.fold_models import mean_predictions, predictions_by_fold
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
+from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
-from sparsecv_mio.certificate.records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import check_whole

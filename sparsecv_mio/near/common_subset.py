@@ -16,8 +16,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
+from sparsecv_mio.certificate.fit_records import COMMON_SCHEMA, CommonRecord, CommonRow
 from sparsecv_mio.certificate.parts import Work, relative_gap, versions
-from sparsecv_mio.certificate.records import COMMON_SCHEMA, CommonRecord, CommonRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of

@@ -13,8 +13,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
+from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
-from sparsecv_mio.certificate.records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
@@ -48,7 +48,7 @@ class Valued:
 
 @dataclass(frozen=True, eq=False)
 class NearList:
-    """What is certain of one size, in standard units; the fields of `certificate.records.NearSize`."""
+    """What is certain of one size, in standard units; the fields of `certificate.fit_records.NearSize`."""
 
     tau: int
     best: float

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.read_back import in_classes
-from sparsecv_mio.certificate.records import FitRecord, PathRecord, PathRow, Record
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.cure import quoted
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.adjusted import adjusted_for
-from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import write_text

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality
 from sparsecv_mio.certificate.read_back import has_weights, in_classes, weighted_and_dealt
-from sparsecv_mio.certificate.records import ClassQuality, Record, class_quality
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
 from sparsecv_mio.data.folds import make_folds

@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.certificate.adjusted import adjusted_for
-from sparsecv_mio.certificate.records import PathRecord, PathRow, Surface
+from sparsecv_mio.certificate.fit_records import PathRecord, Surface
+from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.digits import aligned, interval_digits, shown
 from sparsecv_mio.fits.best_subsets import ClassCriteria, Criteria, criteria
 from sparsecv_mio.report.layout import print_table, say, say_of_counts

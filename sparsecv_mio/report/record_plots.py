@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, PathRecord, Surface
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.read_back import AnyRecord, in_classes, weighted_again
-from sparsecv_mio.certificate.records import (
-    CommonRecord,
-    Continuous,
-    FitRecord,
-    PathRecord,
-    PathRow,
-    Record,
-    Surface,
-    TableRow,
-)
+from sparsecv_mio.certificate.records import Continuous, PathRow, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput

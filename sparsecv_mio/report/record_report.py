@@ -11,18 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from sparsecv_mio.certificate.adjusted import adjusted_for
+from sparsecv_mio.certificate.fit_records import CommonRecord, CommonRow, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, ReadingInfo, versions
 from sparsecv_mio.certificate.read_back import AnyRecord
-from sparsecv_mio.certificate.records import (
-    NO_AVERAGE,
-    Classes,
-    CommonRecord,
-    CommonRow,
-    FitRecord,
-    PathRecord,
-    Record,
-    TableRow,
-)
+from sparsecv_mio.certificate.records import NO_AVERAGE, Classes, Record, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
 from sparsecv_mio.errors import BadInput

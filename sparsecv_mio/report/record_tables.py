@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate import records
+from sparsecv_mio.certificate import accuracy, fit_records, records
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, several, share, shown
@@ -21,8 +21,9 @@ from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
+    from sparsecv_mio.certificate.accuracy import ClassQuality, FitQuality
     from sparsecv_mio.certificate.checked_fields import VerifyReport
-    from sparsecv_mio.certificate.records import ClassQuality, FitQuality, FitRecord
+    from sparsecv_mio.certificate.fit_records import FitRecord
     from sparsecv_mio.data.dataset import Dataset
 
 
@@ -49,7 +50,7 @@ def print_answer(
     console: Console,
     record: records.Record,
     brief: bool = False,
-    held_out: FitQuality | ClassQuality | records.CountQuality | None = None,
+    held_out: FitQuality | ClassQuality | accuracy.CountQuality | None = None,
     full: bool = False,
     units: Mapping[str, float] | None = None,
 ) -> None:
@@ -99,7 +100,7 @@ def print_answer(
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def meaning(record: records.Record | records.PathRecord) -> tuple[str, str]:
+def meaning(record: records.Record | fit_records.PathRecord) -> tuple[str, str]:
     """Return the status of a record in words, and a colour for it."""
     word, colour = MEANING[record.status]
     return word.replace("limit reached", "ended without a proof") if record_words.ended_by_itself(
@@ -126,14 +127,17 @@ def interval_lines(record: records.Record) -> list[str]:
 
 
 def print_restrictions(
-    console: Console, record: records.Record | records.PathRecord | records.CommonRecord | records.NearRecord
+    console: Console,
+    record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> None:
     """Say which models were compared, where not all."""
     if words := compared(record):
         layout.say(console, f"models compared: {words}")
 
 
-def compared(record: records.Record | records.PathRecord | records.CommonRecord | records.NearRecord) -> str:
+def compared(
+    record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
+) -> str:
     """Return which models were compared, nothing where all were."""
     limits = record.request.restrictions
     return limits.words(record.data.p) if limits else ""
@@ -221,13 +225,13 @@ def own_line(record: records.Record, digits: int) -> str:
     return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
 
 
-def error_line(found: FitQuality | ClassQuality | records.CountQuality) -> str:
+def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
     """Return what is known of the errors of predictions."""
-    if isinstance(found, records.ClassQuality):
+    if isinstance(found, accuracy.ClassQuality):
         auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
         right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
         return f"log loss {shown(found.log_loss)}, {right}"
-    if isinstance(found, records.CountQuality):
+    if isinstance(found, accuracy.CountQuality):
         of_null = "unknown" if math.isnan(found.explained) else share(found.explained)
         return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, share of the deviance {of_null}"
     explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
@@ -235,7 +239,8 @@ def error_line(found: FitQuality | ClassQuality | records.CountQuality) -> str:
 
 
 def error_lines(
-    record: records.Record | records.CommonRecord | FitRecord, found: FitQuality | ClassQuality | records.CountQuality
+    record: records.Record | fit_records.CommonRecord | FitRecord,
+    found: FitQuality | ClassQuality | accuracy.CountQuality,
 ) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
     lines = [f"errors: {error_line(found)}"]
@@ -249,7 +254,7 @@ def error_lines(
         root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
         of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
         lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
-    elif isinstance(record, records.CommonRecord):
+    elif isinstance(record, fit_records.CommonRecord):
         root = f"RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}"
         of_classes = f"log loss {shown(record.cv_error)}"
         lines.append(f"in cross-validation: {root if record.classes is None else of_classes}")
@@ -591,7 +596,7 @@ def _engine(engine: str) -> str:
     return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
 
 
-def subsets_of_piece(surface: records.Surface, piece: records.SurfacePiece) -> str:
+def subsets_of_piece(surface: fit_records.Surface, piece: fit_records.SurfacePiece) -> str:
     """Return the best subsets of a piece as a text: several where they are tied or cross."""
     return " or ".join(layout.listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
@@ -652,7 +657,7 @@ FEW_MODELS, FEW_REPLACEMENTS = 10, 5  # of a size, printed without --full
 VALUE = {"cv": "CV error", "objective": "training objective"}
 
 
-def print_near(console: Console, record: records.NearRecord, brief: bool = False, full: bool = False) -> None:
+def print_near(console: Console, record: fit_records.NearRecord, brief: bool = False, full: bool = False) -> None:
     """Print a near-optimal list: for every size the models, and which features all or none of them have.
 
     Parameters
@@ -683,7 +688,11 @@ def print_near(console: Console, record: records.NearRecord, brief: bool = False
 
 
 def _print_size(
-    console: Console, record: records.NearRecord, size: records.NearSize, models: list[records.NearModel], full: bool
+    console: Console,
+    record: fit_records.NearRecord,
+    size: fit_records.NearSize,
+    models: list[fit_records.NearModel],
+    full: bool,
 ) -> None:
     count = several(size.models, "model")
     layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
@@ -705,7 +714,9 @@ def _print_size(
         layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
 
 
-def _print_near_models(console: Console, value: str, best: float, models: list[records.NearModel], full: bool) -> None:
+def _print_near_models(
+    console: Console, value: str, best: float, models: list[fit_records.NearModel], full: bool
+) -> None:
     """Print the models of a size, each by what it has beside the features that all of them have."""
     digits = interval_digits([(models[0].value, models[-1].value)])
     shared = set(models[0].support).intersection(*(model.support for model in models))
@@ -718,7 +729,7 @@ def _print_near_models(console: Console, value: str, best: float, models: list[r
     layout.print_table(console, (value, "above the best", name), rows, text=(name,))
 
 
-def _how_complete(record: records.NearRecord, size: records.NearSize) -> str:
+def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) -> str:
     """Say up to which value no model is missing, and why there is an end to it."""
     value = VALUE[record.by]
     if size.complete:
@@ -735,7 +746,7 @@ def _features_named(names: tuple[str, ...]) -> str:
     return first_named([layout.quoted_name(name) for name in names]) or "no feature"
 
 
-def best_common_by_tau(record: records.CommonRecord) -> list[records.CommonRow]:
+def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.CommonRow]:
     """Return for every tau the row with the least CV error of a subset that all folds share.
 
     Parameters
@@ -746,7 +757,7 @@ def best_common_by_tau(record: records.CommonRecord) -> list[records.CommonRow]:
     return [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]
 
 
-def print_common(console: Console, record: records.CommonRecord, brief: bool = False, full: bool = False) -> None:
+def print_common(console: Console, record: fit_records.CommonRecord, brief: bool = False, full: bool = False) -> None:
     """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
 
     Parameters

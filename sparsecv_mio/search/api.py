@@ -27,17 +27,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
-from sparsecv_mio.certificate.records import (
-    Nested,
-    NestedClasses,
-    NestedFold,
-    OuterAverage,
-    PathRow,
-    Record,
-    class_quality,
-)
+from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, OuterAverage, PathRow, Record
 from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan

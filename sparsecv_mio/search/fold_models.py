@@ -15,9 +15,11 @@ from typing import Any, cast
 import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
+from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
+from sparsecv_mio.certificate.predicting import columns_named, probabilities
 from sparsecv_mio.certificate.read_back import in_classes
-from sparsecv_mio.certificate.records import Classes, Record, class_quality, columns_named, probabilities
+from sparsecv_mio.certificate.records import Classes, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of

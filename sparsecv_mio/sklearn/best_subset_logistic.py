@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.records import probabilities
+from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows, with_class_weight
 from sparsecv_mio.errors import BadInput

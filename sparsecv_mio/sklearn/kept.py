@@ -10,7 +10,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.adjusted import counted
-from sparsecv_mio.certificate.records import Record, by_column
+from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import standardize

@@ -23,8 +23,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import COMPILING, schema_of
-from sparsecv_mio.certificate.records import PathRecord, Record, by_column
+from sparsecv_mio.certificate.predicting import by_column
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.cure import frame_numbers
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from two_class_cases import TwoClassCase, two_class_case
 
-from sparsecv_mio.certificate.records import CommonRecord, NearRecord
+from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.near.common_subset import best_common_subset

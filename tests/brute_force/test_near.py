@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from zoo import RandomProblem, forced_problem, random_problem
 
-from sparsecv_mio.certificate.records import CommonRecord, NearRecord
+from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

@@ -26,7 +26,7 @@ from judge import LOST
 from truth import Optima, Truth
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
 
-from sparsecv_mio.certificate.records import PathRecord
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets

@@ -16,8 +16,8 @@ from small import Small, shrunk
 
 from sparsecv_mio.certificate import enumeration, stable_models
 from sparsecv_mio.certificate.enumeration import UnitColumns
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.read_back import AnyRecord
-from sparsecv_mio.certificate.records import FitRecord, PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from altered_numbers import altered, multiplied, numbers
 
-from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.certificate.fit_records import PathRecord
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.two_classes import as_two_classes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from zoo import random_problem
 
-from sparsecv_mio.certificate.records import PathRecord
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.fits.best_subsets import best_subsets
 

@@ -13,7 +13,7 @@ import pytest
 from repository import ROOT
 
 from sparsecv_mio.bounds.cv_error import SCHEMA as BOUNDS
-from sparsecv_mio.certificate import records
+from sparsecv_mio.certificate import fit_records, records
 from sparsecv_mio.check.proof_file import FORMAT
 from sparsecv_mio.search.observers import CHECKPOINT_SCHEMA, TRACE_SCHEMA
 
@@ -54,7 +54,12 @@ def test_recipes_for_contributors_are_those_of_the_architecture() -> None:
 
 def test_formats_of_the_page_are_those_of_the_code() -> None:
     page = text("docs/stability.md")
-    kinds = (records.PATH_SCHEMA, records.FIT_SCHEMA, records.NEAR_SCHEMA, records.COMMON_SCHEMA)
+    kinds = (
+        fit_records.PATH_SCHEMA,
+        fit_records.FIT_SCHEMA,
+        fit_records.NEAR_SCHEMA,
+        fit_records.COMMON_SCHEMA,
+    )
     for name in (records.SCHEMA, records.FIRST_SCHEMA, *kinds, FORMAT, CHECKPOINT_SCHEMA, TRACE_SCHEMA, BOUNDS):
         assert f"`{name}`" in page, name
 

@@ -15,7 +15,8 @@ from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
 from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.batch.results import collect, read_table, write_table
-from sparsecv_mio.certificate.records import Record, class_quality
+from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput
 
 PLAN = {

@@ -9,7 +9,7 @@ import pytest
 
 from sparsecv_mio import Dataset, near_optimal, verify
 from sparsecv_mio.certificate import class_values
-from sparsecv_mio.certificate.records import NearRecord
+from sparsecv_mio.certificate.fit_records import NearRecord
 from sparsecv_mio.near.common_subset import best_common_subset
 
 

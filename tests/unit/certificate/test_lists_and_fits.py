@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.parts import CoefficientBox, Side
-from sparsecv_mio.certificate.records import FitRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput

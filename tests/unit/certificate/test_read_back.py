@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, PATH_SCHEMA, FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import applied_reading, reading_info, versions
 from sparsecv_mio.certificate.read_back import AnyRecord, read_again, read_record
-from sparsecv_mio.certificate.records import FIT_SCHEMA, PATH_SCHEMA, FitRecord, PathRecord, PathRow, Record
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.readers import read_dataset

@@ -18,8 +18,9 @@ from repository import INSTANCES
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.accuracy import accuracy
 from sparsecv_mio.certificate.parts import relative_gap
-from sparsecv_mio.certificate.records import Record, accuracy
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.fits.one import fit_one
 

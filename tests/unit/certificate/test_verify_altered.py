@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from every_support import brute_force_cell
 
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.parts import ChosenFolds, relative_gap
-from sparsecv_mio.certificate.records import DescentStep, FitRecord, PathRecord, Record, Refined
+from sparsecv_mio.certificate.records import DescentStep, Record, Refined
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds

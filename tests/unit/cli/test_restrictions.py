@@ -10,7 +10,8 @@ import pytest
 from repository import INSTANCES
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.certificate.fit_records import PathRecord
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import fit

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from repository import INSTANCES
 
-from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.single_mio import in_own_thread, one_gamma, side_options
 from sparsecv_mio.errors import BadInput, CorruptStore

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from interval_problem import interval_problem
 
-from sparsecv_mio.certificate.records import PathRecord
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.certificate.fit_records import PathRecord
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.search.api import cross_validate

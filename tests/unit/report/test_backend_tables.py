@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sparsecv_mio.batch.mio_comparison import CompareRow
-from sparsecv_mio.certificate.records import FitRecord
+from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.backends import BACKENDS
 from sparsecv_mio.report.backend_tables import (

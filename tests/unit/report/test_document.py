@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from browser import browser, executable
 
-from sparsecv_mio.certificate.records import FitRecord, PathRecord, Record
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.report.document import (
     Commands,

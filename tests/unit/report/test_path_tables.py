@@ -8,7 +8,7 @@ import pytest
 from repository import INSTANCES
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.records import PathRecord
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.cli import run
 from sparsecv_mio.fits.best_subsets import Criteria
 from sparsecv_mio.report.path_tables import best_sizes, print_path

@@ -13,8 +13,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PatchCollection, QuadMesh
 from matplotlib.figure import Figure
 
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.records import PathRecord, Record
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput

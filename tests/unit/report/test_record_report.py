@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import ReadingInfo
-from sparsecv_mio.certificate.records import Nested, PathRecord, Record
+from sparsecv_mio.certificate.records import Nested, Record
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.fits.one import fit_one

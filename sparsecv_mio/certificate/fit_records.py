@@ -1,0 +1,314 @@
+"""The records of the commands beside `solve`: path, fit, near-optimal lists, and the subset that all folds share.
+
+Objectives and errors are in squared units of the target, coefficients in units of the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sparsecv_mio.certificate import parts
+from sparsecv_mio.certificate.drawn import DrawnModel, made_by
+from sparsecv_mio.digits import ends_of, several, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+from sparsecv_mio.certificate.predicting import LinearModel
+from sparsecv_mio.certificate.records import Classes, Counts, PathRow
+
+PATH_SCHEMA = "sparsecv-path/1"
+FIT_SCHEMA = "sparsecv-fit/1"
+
+
+@dataclass(frozen=True)
+class SurfacePiece:
+    """An interval of gamma on which the best subset of tau features is known: one of `supports`, places in the surface.
+
+    Several are tied on it, or cross: their objectives agree to 1e-9. Not `proved`: a limit came before, none is known.
+    """
+
+    tau: parts.Count
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
+    supports: tuple[parts.Count, ...]
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
+
+    low: parts.PositiveGamma
+    high: parts.PositiveGamma
+    supports: tuple[tuple[str, ...], ...]
+    pieces: tuple[SurfacePiece, ...]
+
+
+@dataclass(frozen=True)
+class PathRecord(parts.JsonRecord, DrawnModel):
+    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`.
+
+    `surface`: where an interval of gamma was asked for, the best subset of every tau as a function of gamma; the rows
+    of the path are then those of its ends. `classes`: with logistic loss, of which the objectives are then.
+    """
+
+    schema_name: ClassVar[str] = PATH_SCHEMA
+
+    schema: str
+    status: str
+    path: tuple[PathRow, ...]
+    work: parts.Work
+    data: parts.DataInfo
+    request: parts.Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    surface: Surface | None = None
+    classes: Classes | None = None
+    counts: Counts | None = None
+
+    def __repr__(self) -> str:
+        taus, gammas = self.request.taus, self.request.gammas
+        return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {several(len(gammas), 'gamma')})"
+
+    def to_frame(self, data: Any = None) -> pd.DataFrame:
+        """Return the fits as a pandas frame, a column for every field of `PathRow`.
+
+        Parameters
+        ----------
+        data : Dataset, optional
+            The data of the record: R^2, adjusted R^2, Cp and BIC are then columns too, as R's leaps defines them.
+        """
+        frame = parts.frame_of(self.path)
+        if data is not None:
+            fits = made_by("criteria")(self.path, data, self.data.intercept != "none", self)
+            frame[list(fits[0]._fields)] = fits
+        return frame
+
+
+@dataclass(frozen=True)
+class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
+    """Best subset of one (tau, gamma) on all rows, by one backend.
+
+    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, with logistic loss, where
+    `classes` are known, the log losses of all rows in place of the squares; `lower <= optimum <= upper`. `proved` means
+    `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the solver's dual bound is not
+    trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap reached. `seconds` is the
+    time inside the solver, `setup_seconds` all the rest but reading the data. With an `assumed_box` M the certificate
+    is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie in [-M, M]. `side` holds the
+    side constraints that models were compared under; null in older records, of which they are not known.
+    """
+
+    schema_name: ClassVar[str] = FIT_SCHEMA
+
+    schema: str
+    backend: str
+    formulation: str
+    status: str
+    tau: parts.Count
+    gamma: parts.Gamma
+    support: tuple[str, ...]
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    objective: parts.Number
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    requested_gap: parts.Number
+    allowance: parts.Number
+    nodes: parts.Count
+    cuts: parts.Count
+    seconds: parts.Seconds
+    setup_seconds: parts.Seconds
+    stop: str
+    raw_status: str
+    data: parts.DataInfo
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    assumed_box: parts.Bound | None = None
+    side: parts.Side | None = None
+    solver_option: tuple[str, ...] | None = None
+    classes: Classes | None = None
+    counts: Counts | None = None
+
+    def __repr__(self) -> str:
+        pair, ends = f"tau={self.tau}, gamma={shown(self.gamma)}", ends_of(self.lower, self.upper)
+        condition = "" if self.assumed_box is None else f" if coefficients are within {self.assumed_box:g}"
+        return f"FitRecord({self.status}: {pair}, objective {shown(self.objective)} in {ends}{condition})"
+
+
+NEAR_SCHEMA = "sparsecv-near/1"
+COMMON_SCHEMA = "sparsecv-common/1"
+
+
+@dataclass(frozen=True)
+class NearModel:
+    """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` says."""
+
+    tau: parts.Count
+    support: tuple[str, ...]
+    value: parts.Number
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """`pairs` of listed supports differ by having one of two features in the place of the other."""
+
+    feature: str
+    other: str
+    pairs: parts.Count
+
+
+@dataclass(frozen=True)
+class NearSize:
+    """What is certain of the supports of `tau` features.
+
+    `lower <= least value <= best`. A support belongs to the list if its value is at most `threshold`, which is
+    `(1 + within) best`; every one whose value is below `complete_to` is listed. `complete_to` is `threshold` unless the
+    number of models or a limit cuts the list. `always`, `never`: features in every, or in no, support whose value is
+    below `complete_to`; both empty where no support is known to be. `models` counts those listed.
+    """
+
+    tau: parts.Count
+    best: parts.Bound
+    lower: parts.Number
+    threshold: parts.Bound
+    complete_to: parts.Number
+    models: parts.Count
+    always: tuple[str, ...]
+    never: tuple[str, ...]
+    replacements: tuple[Replacement, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that belongs to the list is missing."""
+        return self.complete_to >= self.threshold
+
+
+@dataclass(frozen=True)
+class NearRecord(parts.JsonRecord):
+    """Every support near the best of its size at one gamma, schema `sparsecv-near/1`.
+
+    `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of the support, the
+    same in every fold; with logistic loss, where `classes` are known, log losses stand in place of squares. `models`
+    are sorted by size, then by value. `most` is the largest number of models a size that was asked for. `proved`: no
+    limit cut a list. `chosen`: gamma, and tau where one is listed that was not asked for, are the choice of a
+    cross-validation, and this is its status; null where both were given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sparsecv_mio import Dataset, near_optimal
+    >>> data = Dataset.from_arrays(np.eye(6)[:, :3] * 3.0, [3.0, 2.9, 0.5, 0.0, -0.5, 0.0])
+    >>> record = near_optimal(data, gamma=0.1, taus=1, within=0.2, by="objective")
+    >>> [model.support for model in record.models]
+    [('x0',), ('x1',)]
+    >>> record.sizes[0].never
+    ('x2',)
+    >>> NearRecord.from_json(record.to_json()) == record
+    True
+    """
+
+    schema_name: ClassVar[str] = NEAR_SCHEMA
+
+    schema: str
+    status: str
+    by: str
+    within: parts.Number
+    most: parts.Count | None
+    gamma: parts.Gamma
+    chosen: str | None
+    sizes: tuple[NearSize, ...]
+    models: tuple[NearModel, ...]
+    work: parts.Work
+    data: parts.DataInfo
+    folds: parts.FoldInfo | None
+    request: parts.Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    classes: Classes | None = None
+
+    def __repr__(self) -> str:
+        taus = [size.tau for size in self.sizes]
+        sizes = f"tau={taus[0]}" if len(taus) == 1 else f"tau {taus[0]} to {taus[-1]}"
+        return f"NearRecord({self.status}: {len(self.models)} models within {self.within:.3g} of the best, {sizes})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the models as a pandas frame, a column for every field of `NearModel`."""
+        return parts.frame_of(self.models)
+
+
+@dataclass(frozen=True)
+class CommonRow:
+    """Of one (gamma, tau) the best support known that all folds share, and bounds on the least CV error of one.
+
+    `lower <= least CV error <= cv_error`, up to rounding. A search goes no further than to exclude the pair: `lower`
+    is then that of the whole record, whatever the distance to `cv_error`.
+    """
+
+    gamma: parts.Gamma
+    tau: parts.Count
+    support: tuple[str, ...]
+    cv_error: parts.Bound
+    lower: parts.Number
+
+
+@dataclass(frozen=True)
+class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
+    """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
+
+    `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals, with logistic loss, where
+    `classes` are known, the mean log loss of held-out rows; `lower` bounds the least one
+    over all gammas of the grid and all supports of the sizes `taus`, `upper` is `cv_error` rounded up. `coefficients`
+    and `intercept` are of the fit on all rows. `proved`: `upper - lower <= gap * upper` for the requested gap, up to
+    rounding; the field `gap` is the relative gap reached.
+    """
+
+    schema_name: ClassVar[str] = COMMON_SCHEMA
+
+    schema: str
+    status: str
+    gamma: parts.Gamma
+    tau: parts.Count
+    cv_error: parts.Bound
+    lower: parts.Number
+    upper: parts.Bound
+    gap: parts.Bound
+    support: tuple[str, ...]
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    table: tuple[CommonRow, ...]
+    work: parts.Work
+    data: parts.DataInfo
+    folds: parts.FoldInfo
+    request: parts.Request
+    warnings: tuple[str, ...]
+    versions: Mapping[str, str]
+    classes: Classes | None = None
+
+    def __repr__(self) -> str:
+        ends = ends_of(self.lower, self.upper)
+        return (
+            f"CommonRecord({self.status}: tau={self.tau}, gamma={shown(self.gamma)}, "
+            f"CV error {shown(self.cv_error)} in {ends})"
+        )
+
+    @property
+    def rmse(self) -> float:
+        """Root of the mean squared error of held-out rows, in units of the target."""
+        return math.sqrt(self.cv_error)
+
+    @property
+    def beside_error(self) -> str:
+        """What stands beside the CV error: its root, or the log loss of the class frequencies alone."""
+        if self.classes is not None:
+            return f"mean log loss (log loss of the class frequencies {shown(self.classes.null_error)})"
+        return f"RMSE {shown(self.rmse)}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `CommonRow`."""
+        return parts.frame_of(self.table)

@@ -1,0 +1,179 @@
+"""A record that predicts: its coefficients by name, and the columns of new rows that they need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate import parts
+from sparsecv_mio.certificate.drawn import made_by
+from sparsecv_mio.data.cure import KEPT, Made, frame_alike
+from sparsecv_mio.digits import plural
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Missing
+
+if TYPE_CHECKING:
+    pass
+
+
+@runtime_checkable
+class HasRows(Protocol):
+    """Data with the names of their columns."""
+
+    X: FloatArray
+    names: tuple[str, ...]
+    aux: Mapping[str, NDArray[Any]]
+    reading: Any
+
+
+class LinearModel:
+    """A record that predicts: coefficients by the names of the columns, in units of the file."""
+
+    coefficients: parts.Coefficients
+    intercept: parts.Number
+    data: parts.DataInfo
+
+    @property
+    def predictor(self) -> Any:
+        """What has the coefficients and the intercept that predict."""
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Predict the target of new rows.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, Dataset, path or (n, p) array_like
+            A frame, a `Dataset` or a file, which is read as that of the record was, needs the columns of the model, by
+            name and in any order; an array all columns that were read, in their order.
+
+        Returns
+        -------
+        (n,) array
+            In units of the target, with logistic loss the probability of the positive class, of counts their expected
+            value, for which `X` needs the column of exposures too where the model has one; one for each row of `X` in
+            its order, as scikit-learn has it: with the index of a frame,
+            `pd.Series(record.predict(frame), frame.index)`. NaN for rows of a frame with an empty cell, where such rows
+            were left out of the fit.
+
+        Raises
+        ------
+        BadInput
+            The message names the columns that are missing, or what is wrong with the array.
+        """
+        model = self.predictor
+        wanted = list(model.coefficients)
+        exposure = self.data.exposure
+        numbers = columns_named(self.data, X, wanted if exposure is None else [*wanted, exposure])
+        predictions = numbers[:, : len(wanted)] @ np.array([model.coefficients[name] for name in wanted])
+        predictions += model.intercept
+        if getattr(self, "classes", None) is not None:
+            return probabilities(predictions)
+        if getattr(self, "counts", None) is None:
+            return predictions
+        return np.asarray(np.exp(predictions) * (1.0 if exposure is None else numbers[:, -1]))
+
+
+def probabilities(predictors: FloatArray) -> FloatArray:
+    """Return `1 / (1 + exp(-m))` of linear predictors.
+
+    Examples
+    --------
+    >>> probabilities(np.array([0.0, -800.0])).tolist()
+    [0.5, 0.0]
+    """
+    return np.asarray(np.exp(-np.logaddexp(0.0, -predictors)))
+
+
+def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:
+    """Return the coefficients of a model in the order of all columns; `KeyError` for one that is none of them.
+
+    Examples
+    --------
+    >>> by_column({"b": 2.0}, ["a", "b"]).tolist()
+    [0.0, 2.0]
+    """
+    place, coefficients_by_column = {name: j for j, name in enumerate(names)}, np.zeros(len(names))
+    coefficients_by_column[[place[name] for name in coefficients]] = list(coefficients.values())
+    return coefficients_by_column
+
+
+def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+    """Return some columns of new rows as finite numbers.
+
+    Parameters
+    ----------
+    data : DataInfo
+        Of the rows that a model was fitted on.
+    X : frame, Dataset, path or array_like
+        As for the `predict` of a record.
+    wanted : list of str
+        Names of the columns.
+
+    Raises
+    ------
+    BadInput
+        As `predict`.
+    """
+    if data.exposure in wanted:
+        return _with_exposures(data, X, wanted)
+    if isinstance(X, str | Path):
+        new = made_by("read_rows")(X, tuple(wanted) or data.names, "", parts.applied_reading(data.reading))
+        whole = np.full((new.data.n + new.left_out, len(wanted)), np.nan)
+        whole[new.data.places] = _columns_chosen(new.data.X, list(new.data.names), wanted)
+        return whole
+    rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
+    learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
+    if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
+        rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
+    table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
+    numbers = _columns_chosen(np.asarray(table), [str(name) for name in header], wanted)
+    if not isinstance(rows, Made) or KEPT not in rows.aux:
+        return numbers
+    whole = np.full((len(X), len(wanted)), np.nan)
+    whole[rows.aux[KEPT]] = numbers
+    return whole
+
+
+def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
+    """Return the wanted columns, of which the last one is that of exposures."""
+    exposure, columns = wanted[-1], wanted[:-1]
+    if isinstance(X, str | Path):
+        new = made_by("read_rows")(
+            X, tuple(columns) or data.names, "", parts.applied_reading(data.reading), None, (exposure,)
+        )  # fmt: skip
+        X = new.data
+    exposures = getattr(X, "row_exposure", None)
+    if exposures is None and isinstance(X, HasRows) and exposure in X.aux:
+        exposures = np.asarray(X.aux[exposure], dtype=np.float64)
+    if exposures is None and hasattr(X, "iloc") and exposure in map(str, X.columns):
+        exposures = X[exposure].to_numpy(dtype=np.float64)
+    if exposures is None:
+        raise BadInput(f"the model needs the column {exposure!r} of exposures: give a file or a frame that has it")
+    if not np.all((exposures > 0.0) & np.isfinite(exposures)):
+        raise BadInput(f"exposure: column {exposure!r} must hold numbers above 0 only")
+    return np.column_stack([columns_named(data, X, columns), exposures])
+
+
+def _columns_chosen(table: NDArray[Any], header: list[str], wanted: list[str]) -> FloatArray:
+    """Return the wanted columns of a table as finite numbers."""
+    if table.ndim != 2 or table.shape[1] != len(header):
+        raise BadInput(f"X has the shape {table.shape}: give rows of {len(header)} columns, as they were fitted")
+    missing = [repr(name) for name in wanted if name not in header]
+    if missing:
+        raise BadInput(
+            f"the model needs the {plural(len(missing), 'column')} {', '.join(missing)}: add what is missing"
+        )
+    try:
+        numbers = table[:, [header.index(name) for name in wanted]].astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"X must hold numbers only: {error}".splitlines()[0]) from None
+    rows, columns = np.nonzero(~np.isfinite(numbers))
+    if rows.size:
+        raise BadInput(f"column {wanted[columns[0]]!r} holds no finite number in row {rows[0] + 1}: fill in or drop it")
+    return numbers
