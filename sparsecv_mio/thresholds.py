@@ -12,6 +12,7 @@ from typing import Protocol
 FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 FOLDS_ONE_BY_ONE = 1_000  # up to which folds are scored one by one, with bounds
 SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the fit on all rows in closed form
+LARGEST_FOLD = 64  # rows; a larger fold has leverages near one half unless n is huge, and only its sum is bounded
 FOLDS_FITTED_AGAIN = 1_000  # up to which folds are fitted again for the mean absolute error
 MANY_FOLDS = 10_000  # beyond, what a pass over all folds at once keeps of every gamma takes too much memory
 FEWEST_FOLDS = 24  # below, trees of single folds take less time than one tree for all of them
@@ -19,7 +20,7 @@ MANY_FOLDS_BY_ROWS = 200  # beyond, working sets would be too small, and take to
 
 # columns of one fold
 SMALL = 36  # up to which the path tree of all tau nearly always finishes at once
-MANY = 400  # beyond, a root is solved to the end and all else is done on the columns that it leaves
+MANY = 400  # beyond, a root is solved to the end and all else is done on what it leaves; none is eliminated from all
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
 RELAXED_COLUMNS = 300  # beyond, the relaxations of a fold cost more than a round of its trees
 BALL_COLUMNS = 1_500  # beyond, the ridge ball's factorisation costs more than it is worth

@@ -21,6 +21,12 @@ CROSSING_RTOL = 1e-7
 ACCURATE_RTOL = 1e-9
 """Relative error up to which a held-out sum or a coefficient is known well, and that sums over them may have."""
 
+WORST_ROUNDING = 1e-5
+"""Relative rounding of a held-out error beyond which knowing its support decides no cell."""
+
+SUM_RTOL = 1e-13
+"""Rounding of sums of losses over folds, relative to the weight of all rows."""
+
 MOMENTS_RTOL = 2e-11
 """Relative error up to which a training objective by moments, or in double precision, needs no second computation."""
 

@@ -145,14 +145,14 @@ def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     start = known + fold  # from here on v - u is the better one
     order = np.argsort(start, axis=-1, kind="stable")
     start, known, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, known, fold))
-    floor = np.sum(known, axis=-1)
-    enough = np.where(floor >= bar, 0.0, np.inf)
-    total = np.zeros_like(floor)
+    rest = np.sum(known, axis=-1)
+    enough = np.where(rest >= bar, 0.0, np.inf)
+    total = np.zeros_like(rest)
     for first in range(known.shape[-1]):
         usable = np.isfinite(fold[..., first])
-        floor = floor - known[..., first]
+        rest = rest - known[..., first]
         total = total + np.where(usable, fold[..., first], 0.0)
-        v = (bar - floor + total) / (first + 1)
+        v = (bar - rest + total) / (first + 1)
         enough = np.where(usable & (v >= start[..., first]), np.minimum(enough, v), enough)
     return np.asarray(enough)
 

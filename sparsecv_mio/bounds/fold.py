@@ -28,14 +28,13 @@ from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS
 from sparsecv_mio.kernels.starts import eliminate
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.thresholds import LARGEST_FOLD, MANY
 from sparsecv_mio.units import OUTWARD, TIE_RTOL, Interval
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
 RELAXED_AT_MOST = 5  # relaxations one bound may take
 FIELDS = 8  # lower and upper of f, of the held-out sum of squares, their two origins, estimate, columns left
-ROW_LIMIT = 64  # held-out rows beyond which only their sum is bounded
 NO_DIGIT = 1.0  # rounding unit from which no digit of the moments is known
-COLUMN_LIMIT = 400  # columns up to which backward elimination from all of them is affordable
 
 
 class Origin(IntEnum):
@@ -164,7 +163,7 @@ class FoldBounds:
         form, sizes = self.form, self.choice.sizes(sizes)
         if form is None or self.m == 0:
             return
-        if self.m <= COLUMN_LIMIT:
+        if self.m <= MANY:
             eliminate(form.M, form.c, form.yy, self.best, self.supports)
         if swap_rounds:
             top = min(max(sizes), self.m)
@@ -259,7 +258,7 @@ class FoldBounds:
         if form.rounding >= NO_DIGIT:
             return np.tile([*UNKNOWN[:7], self.problem.q], (len(sizes), 1))
         mode = fold_bounds.DO_REDUCE
-        if self.N and not (self.compressed or self.N > ROW_LIMIT):
+        if self.N and not (self.compressed or self.N > LARGEST_FOLD):
             mode |= fold_bounds.DO_ROWS
         if self.N > 1:
             mode |= fold_bounds.DO_TOGETHER

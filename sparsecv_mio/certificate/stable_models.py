@@ -13,6 +13,7 @@ from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Check
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
+from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Nested, NestedFold, Record
@@ -24,8 +25,6 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import glm_objective, objective
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.units import TIE_RTOL
-
-OUTER_RTOL = 1e-7
 
 
 def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -167,7 +166,7 @@ def check_outer_model(
         w = None if weights is None else weights[test]
         losses, doubt = of_classes.losses(dataset.X[test], dataset.y[test], w), of_classes.doubt(dataset.X[test])
         total = dataset.weight_of(test)
-        room = OUTER_RTOL * float(losses.sum()) + float((doubt if w is None else w * doubt).sum())
+        room = H_RTOL * float(losses.sum()) + float((doubt if w is None else w * doubt).sum())
         checks.close(f"{path}error", one.error, float(losses.sum()) / total, room / total)
         return
     free = [dataset.names.index(name) for name in adjusted_for(record).adjust]
@@ -178,7 +177,7 @@ def check_outer_model(
     )  # fmt: skip
     error = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
-    slack = OUTER_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
+    slack = H_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", one.error, error, slack)
 
 
@@ -196,7 +195,7 @@ def _outer_average(checks: Checks, dataset: Dataset, test: IntArray, one: Nested
     weights = None if dataset.row_weights is None else dataset.row_weights[test]
     error = float(np.average(missed**2, weights=weights))
     level = float((np.abs(X) @ np.abs(beta)).max(initial=0.0) + np.abs(dataset.y[test]).max())
-    checks.close(f"{path}error", one.error, error, OUTER_RTOL * error + 1e-12 * level * math.sqrt(error))
+    checks.close(f"{path}error", one.error, error, H_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 PIPE_WIDTH = 200  # a file or a pipe has no width: wide enough that no table is cut
-LOST_CODE = 2  # the exit code when a file, or the answer itself, could not be written
 LONGEST_WORD = 160  # a longer word of a message, say a number of 5,000 digits, is shortened in its middle
 
 
@@ -103,7 +102,7 @@ def write_stream(stream: TextIO, pieces: Iterable[str]) -> SparseCVError | None:
 class LostOutput(SparseCVError):
     """The answer could not be printed."""
 
-    exit_code = LOST_CODE
+    exit_code = 2
 
 
 def _drop(stream: TextIO) -> None:
@@ -199,4 +198,4 @@ def deliver(
     told = [failure for failure in failures if failure is not None]
     for failure in told:
         tell(f"error: {failure}")
-    return max(LOST_CODE, *(failure.exit_code for failure in told)) if told else code
+    return max(LostOutput.exit_code, *(failure.exit_code for failure in told)) if told else code

@@ -59,7 +59,7 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
 NEGLIGIBLE = 1e-8  # relative rounding error of a value; beyond, the support is fitted again from the rows
 PIECE = 1 << 20  # numbers of the factors of supports that are valued at once
 VALUE_ROUNDING = 1e-12  # of yy: rounding of an objective from moments
-SHAVED = 1e-9  # relative, off a penalty or a rate: rounding of an eigenvalue
+SHAVED = 1e-9  # relative, off a penalty, a rate or the bound of a value: rounding of an eigenvalue
 
 
 MOST_MIDDLE = 1.9  # of a mean eigenvalue
@@ -466,7 +466,6 @@ SPLIT_NODES, NODES_A_SUPPORT, STEP_NODES = (
     1_000,
 )  # nodes before a branch is split, those a support is worth, those of a step
 LEAST_SPLIT = 8  # columns to choose from, up to which no branch is split
-VALUE_LOWERED = 1e-9  # relative, off the bound of a value
 
 
 @dataclass(eq=False)
@@ -550,7 +549,7 @@ class Collection:
     @staticmethod
     def _value(objective: float, part: Part) -> float:
         """Return the value that supports with at least such an objective have at least."""
-        return max(objective - part.offset, 0.0) / part.rate * (1.0 - VALUE_LOWERED)
+        return max(objective - part.offset, 0.0) / part.rate * (1.0 - SHAVED)
 
     def _opened(self, branch: Branch, bounds: dict[int, float]) -> Open:
         """Return a branch with bounds for the sizes that it has."""
@@ -648,7 +647,6 @@ def comb_sum(m: int, sizes: Sequence[int]) -> int:
 
 
 SIZE_EFFORT = 2048  # nodes for each size of the best subsets on all rows
-EXCHANGE_ROUNDS = 20  # of exchanges
 NEAR_TIES = 8  # near ties of a size that are tried
 
 

@@ -152,7 +152,7 @@ class CommonSearch:
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""
-        for _ in range(collecting.EXCHANGE_ROUNDS):
+        while True:
             before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.least)
             if self.clock.expired() or best.best is None:
                 return

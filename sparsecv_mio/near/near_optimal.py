@@ -348,10 +348,7 @@ class NearSearch:
 
     def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:
         """Exchange columns of the best support of a size while that helps."""
-        for _ in range(collecting.EXCHANGE_ROUNDS):
-            best = holder.best(tau)
-            if best is None or self.clock.expired():
-                return
+        while (best := holder.best(tau)) is not None and not self.clock.expired():
             collecting.hand_over(
                 criterion, holder, collecting.neighbours(best.support, criterion.q, criterion.forced, [tau])
             )

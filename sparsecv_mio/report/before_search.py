@@ -15,12 +15,13 @@ from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, MOST_CORRELATED, Column
 from sparsecv_mio.digits import aligned, ends_of, several, shown
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
+from sparsecv_mio.thresholds import SMALL
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
 COLUMNS_SHOWN = 40  # columns, unless all are asked for
-SURE, HOPEFUL = 36, 100  # features up to which a default run is proved, or a good part of it (results/regions.md)
+HOPEFUL = 100  # features up to which a good part of a default run is proved (results/regions.md)
 SURE_OF_CLASSES = 20  # with logistic loss: breast cancer, of 30, took 29 s on one core, ionosphere, of 33, took 129 s
 
 
@@ -96,7 +97,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
     command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
-    if found.p <= (SURE_OF_CLASSES if found.two_classes else SURE):
+    if found.p <= (SURE_OF_CLASSES if found.two_classes else SMALL):
         hope = "expect a proof within a minute" if found.two_classes else "expect a proof in seconds"
     elif found.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"

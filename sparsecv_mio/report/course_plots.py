@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 POINT_WIDTH = 1e-6  # relative width of an interval that looks like a point
-MANY_TAUS = 40  # markers would run into each other
 
 Moment = Mapping[str, Any]
 
@@ -186,7 +185,7 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
         inside = high <= top
         axes.hlines(high[inside], taus[inside] - 0.45, taus[inside] + 0.45, color=figures.UPPER, linewidth=1.2)
     guessed = np.isfinite(estimate) & (estimate <= top) & (high > low * (1.0 + POINT_WIDTH))
-    size = 4.5 if len(taus) <= MANY_TAUS else 2.5
+    size = 4.5 if len(taus) <= figures.MANY_MARKS else 2.5
     if guessed.any():
         axes.plot(
             taus[guessed], estimate[guessed], "o", mfc="none", color=figures.UPPER, markersize=size, label="estimate"

@@ -23,6 +23,7 @@ DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
 BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
 LETTER, HANDLE = 0.062, 0.55  # inches of a legend: a letter, and what stands before an entry with the gap after it
+MANY_MARKS = 40  # values on an axis, from which on marks would run into each other
 MOST_LABELS = 16  # on an axis with a place for every value
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")  # a warning of matplotlib
 MOST_MISSING = 12  # characters that a warning shows

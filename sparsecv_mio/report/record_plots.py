@@ -64,7 +64,6 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
 
 FAR_OVER_GAMMA = 1.2  # times the least CV error: what lies beyond is cut at the frame
 Spots = dict[tuple[float, int], tuple[int, int]]  # the place of each pair on a map
-MAP_COLOURS = 20  # of a qualitative map
 
 
 def plot_every_gamma(record: Record, ax: Axes) -> Axes:
@@ -137,7 +136,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
         order: dict[int, int] = {}
         for piece in (other_piece for other_piece in surface.pieces if other_piece.tau == tau):
             place = order.setdefault(piece.supports[0], len(order)) if piece.proved else -1
-            colour = "white" if place < 0 else colours((3 * tau + 2 * place) % MAP_COLOURS)
+            colour = "white" if place < 0 else colours((3 * tau + 2 * place) % colours.N)
             ax.fill_between([piece.low, piece.high], tau - 0.4, tau + 0.4, color=colour, linewidth=0.0)
             ax.vlines(piece.high, tau - 0.4, tau + 0.4, color=figures.INK, linewidth=0.6)
     ax.set(xscale="log", xlabel="gamma (ridge weight)", ylabel="tau (features)", xlim=(surface.low, surface.high))
@@ -148,7 +147,6 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
 
 
 MANY_BOXES = 2000  # of a map, from which on a picture of it is smaller than a list of boxes
-MANY_MARKS = 40  # values on an axis, from which on marks would run into each other
 CUT_BEYOND = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
 WIDER = 0.4  # times what the CV errors take: how far the axis goes beyond them for ends of intervals
 PER_CENT_STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # % of a lower bound from the least CV error
@@ -264,7 +262,7 @@ def _kind(row: TableRow) -> str:
 
 def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
     """Draw the CV errors with their standard errors, by what is known of them."""
-    size = 5.0 if len(rows) <= MANY_MARKS else 3.0
+    size = 5.0 if len(rows) <= figures.MANY_MARKS else 3.0
     for kind, (filled, colour) in KINDS.items():
         mine = [k for k, row in enumerate(rows) if _kind(row) == kind and math.isfinite(row.cv_error)]
         inside = [k for k in mine if rows[k].cv_error <= top]

@@ -18,7 +18,6 @@ CAPTION = (
     "What each source of bounds cost and brought: ridge problems set up, nodes of trees, seconds; fits decided, fits "
     "ruled out by the bound of their pair, and how far the relative gap of the grid, 100% at first, fell meanwhile."
 )
-LINE_COLOURS = 10  # of the lines; further sources have them again
 
 
 def source_rows(record: Record) -> list[tuple[str, ...]]:
@@ -61,7 +60,7 @@ def plot_sources(record: Record, ax: Axes) -> Axes:
     before, named = GapStep("", 0.0, 1.0), set()
     for step in record.work.course:
         label = "_" if step.source in named else step.source
-        colour = colours(sources.index(step.source) % LINE_COLOURS)
+        colour = colours(sources.index(step.source) % colours.N)
         ends = (before.seconds, step.seconds), (before.gap, step.gap)
         ax.plot(*ends, color=colour, linewidth=2.2, solid_capstyle="butt", label=label)
         named.add(step.source)

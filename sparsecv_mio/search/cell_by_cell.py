@@ -49,7 +49,6 @@ from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
 SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
-CELLS_AROUND = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0), (0, 0, 1), (0, 0, -1))  # steps to cells that start one
 
 
 @dataclass(frozen=True)
@@ -413,7 +412,7 @@ class CellSolver:
 
     def starts(self, where: Where) -> list[IntArray]:
         """Supports known for the cell, for its neighbours in tau and gamma, and for the next folds at the same pair."""
-        return self.cells.shown_near(where, CELLS_AROUND) + self.fold_solver.best_on_all_rows(where[0])
+        return self.cells.shown_near(where) + self.fold_solver.best_on_all_rows(where[0])
 
 
 @dataclass(frozen=True)

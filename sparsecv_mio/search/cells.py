@@ -15,6 +15,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
+ALL_ROWS = -1  # in place of a fold: no row is left out
 NO_COLUMN = -1  # fills rows of a table beyond the size of their support
 
 
@@ -483,16 +484,18 @@ class CellTable:
 
     # -- readers ----------------------------------------------------------------------------------------------------
 
-    def shown_near(self, where: Where, steps: Sequence[Where]) -> list[IntArray]:
-        """Return the distinct supports that a cell shows, and those so many gammas, taus and folds away from it.
+    def shown_near(self, where: Where, other_folds: bool = True) -> list[IntArray]:
+        """Return the distinct supports that a cell shows, and the cells next to it in tau and gamma, and by fold.
 
         Parameters
         ----------
         where : gamma, tau, fold
-        steps : sequence of (int, int, int)
-            Cells beyond the table are left out.
+        other_folds : bool
+            Whether those of other folds count.
         """
-        near = [tuple(place + by for place, by in zip(where, step, strict=True)) for step in ((0, 0, 0), *steps)]
+        g, t, k = where
+        near = [where, (g, t + 1, k), (g, t - 1, k), (g + 1, t, k), (g - 1, t, k)]
+        near += [(g, t, k + 1), (g, t, k - 1)] if other_folds else []
         size = self.support.shape
         there = [at for at in near if all(0 <= place < most for place, most in zip(at, size, strict=True))]
         return [self.pool.supports[number] for number in dict.fromkeys(int(self.support[at]) for at in there)]

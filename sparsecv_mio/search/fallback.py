@@ -26,6 +26,7 @@ from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.refit import NULL, forward_selection, refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, RidgeFits, fits_of_all_rows, fits_without_folds
+from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.words import Intercept, Loss
@@ -170,7 +171,6 @@ class ForwardSelection:
 
 CHOSEN_FROM = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
 MOST_PROMISING = 512  # columns of a fold that are kept in order
-ALL_ROWS = -1  # in place of a fold: no row is left out
 FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
 
 

@@ -84,7 +84,6 @@ MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, TrainingMoments]]]
 
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
 MOST_IN_FRACTIONS = 200  # supports of one list that are fitted so, a second at most: no limit is looked at in between
-WORST_ROUNDING = 1e-5  # of a held-out error, beyond which knowing its support decides no cell
 
 
 @dataclass(frozen=True, eq=False)

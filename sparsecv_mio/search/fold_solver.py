@@ -44,12 +44,12 @@ from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import CLOCK_INTERVAL, Deadline
-from sparsecv_mio.search.fold_fits import WORST_ROUNDING, FoldProblem, Refits
+from sparsecv_mio.search.fold_fits import FoldProblem, Refits
 from sparsecv_mio.thresholds import BALL_COLUMNS, LARGEST_BYTES, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.units import TIE_RTOL, Interval
+from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING, Interval
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -17,8 +17,7 @@ from sparsecv_mio.bounds.fold import UNKNOWN, Origin
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
-
-SLIP = 1e-13  # of the weight of all rows: rounding of sums over a fold and its training rows
+from sparsecv_mio.units import SUM_RTOL
 
 
 def class_bounds(
@@ -62,7 +61,7 @@ def class_bounds(
             table.seconds[g] += time.perf_counter() - begin
         if hooks.progress is not None:
             hooks.progress(fold + 1, folds.k)
-    slip = SLIP * data.dataset.weight_of(slice(0, data.n))
+    slip = SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
     for g, gamma in enumerate(table.gammas):
         at, begin = whole.with_gamma(gamma), time.perf_counter()
         least = np.array([at.solve([tau], effort=1).by_size[tau].lower for tau in taus])

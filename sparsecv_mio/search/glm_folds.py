@@ -20,17 +20,16 @@ from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import response_of, row_loss
 from sparsecv_mio.problem.row_losses import RowLoss
+from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.units import GAMMA_RANGE
 
-ALL_ROWS = -1  # in place of a fold
 FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
-WORST_ERROR = 1e-5  # of a held-out loss, beyond which a cell whose support is known is not decided
 KEPT = 1 << 23  # numbers in the rows of folds whose problems are kept; each is there a few times
-WEIGHT_RANGE = 1e-300, 1e300  # of a penalty in units of the file
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmPro
         Training rows.
     gamma : float, optional
     """
-    weight = np.clip(data.weight * data.divisor * data.divisor, *WEIGHT_RANGE)
+    weight = np.clip(data.weight * data.divisor * data.divisor, *GAMMA_RANGE)
     X, y, v = rows_in_units(data, rows)
     return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss))
 

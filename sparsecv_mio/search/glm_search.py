@@ -27,24 +27,22 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import Archive, Where, within
-from sparsecv_mio.search.glm_folds import ALL_ROWS, WORST_ERROR, GlmFolds
+from sparsecv_mio.search.cells import ALL_ROWS, Archive, Where, within
+from sparsecv_mio.search.glm_folds import GlmFolds
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.units import SUM_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
 
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
-TIE_RTOL = 1e-9  # of an objective: supports whose objectives agree to that are tied
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
-NEIGHBOURS = ((0, 1, 0), (0, -1, 0), (1, 0, 0), (-1, 0, 0))  # steps in tau and gamma to cells that start one
 NOT_LISTED, SOME_LISTED, LISTED, DECIDED = range(4)  # what a tree on all rows has done for the folds of a pair
-SUM_SLIP = 1e-13  # of the objective on all rows, for the rounding of sums over folds
 
 
 class OnAllRows(NamedTuple):
@@ -276,7 +274,7 @@ class GlmSearch(GridMethod):
 
     def _slip(self) -> float:
         """Return what sums of losses over a fold and its training rows may be off by rounding."""
-        return SUM_SLIP * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
+        return SUM_RTOL * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
 
     def _solve_all_rows(self, asked: OnAllRows, effort: int) -> None:
         """Work on the best subset of all rows at a pair, and bound every cell by what that proves.
@@ -357,7 +355,7 @@ class GlmSearch(GridMethod):
         numbers = np.array([cells.pool.number(support) for support in found.supports], dtype=np.int32)
         self._offer_all(pair, numbers[found.best], found.held_out, found.value)
         cells.narrow(part, np.minimum(found.lower, found.upper), found.upper)
-        sure = found.listed & (found.upper - found.lower <= WORST_ERROR * found.held_out + found.tie)
+        sure = found.listed & (found.upper - found.lower <= WORST_ROUNDING * found.held_out + found.tie)
         for fold in (fold for fold in found.tied if sure[fold] and not cells.decided[(*pair, fold)]):
             first = int(found.best[fold])
             others = [place for place in found.tied[fold] if place != first]
@@ -387,7 +385,7 @@ class GlmSearch(GridMethod):
         """Supports known of the cell, of its neighbours in gamma and tau, and of all rows."""
         g, t, _ = where
         on_all_rows = self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])]
-        return [*self.run.cells.shown_near(where, NEIGHBOURS), on_all_rows.support]
+        return [*self.run.cells.shown_near(where, other_folds=False), on_all_rows.support]
 
     def _solve(self, where: Where, starts: list[IntArray]) -> int:
         """Grow the tree of a cell, and write what it proves; returns its nodes."""
@@ -415,7 +413,7 @@ class GlmSearch(GridMethod):
         low, high, held = scored.held_lower[tied], scored.held_upper[tied], scored.held_out[tied]
         numbers = [self.run.cells.pool.number(supports[i]) for i in tied.tolist()]
         value = float(scored.value_upper[tied[0]])
-        if not (np.isfinite(high).all() and np.all(high - low <= WORST_ERROR * held)):
+        if not (np.isfinite(high).all() and np.all(high - low <= WORST_ROUNDING * held)):
             self.run.cells.narrow(where, float(low.min()), float(high.max()))
             self.run.cells.offer(where, numbers[0], float(held[0]), value)
             self.run.cells.mark(where, branched=True)

@@ -26,7 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.glm_folds import ALL_ROWS, GlmFolds
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.glm_folds import GlmFolds
 from sparsecv_mio.trees.glm_left_out import KNOWN, SupportLeftOut
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TIE_RTOL

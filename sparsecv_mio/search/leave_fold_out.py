@@ -400,9 +400,6 @@ class LeaveOut:
         )  # fmt: skip
 
 
-BYTES_OF_SCORE = 36  # of a fold and a tau
-
-
 class RootNode:
     """The fit of all columns on all rows, what it leaves in every fold, and the folds' incumbents.
 
@@ -442,7 +439,8 @@ class RootNode:
         self.leverage, self.residual = leave_out.leverages(self.problem, ACCURATE_RTOL + self.form.keep)
         self.supports, self.tau_index = leave_out.supports_on_all_rows(g, wanted)
         self.incumbents = listed_supports(self.problem, self.supports, self.tau_index)
-        self._keep = BYTES_OF_SCORE * len(leave_out.taus) * leave_out.folds.k <= STORE_BYTES
+        bytes_each = sum(array.itemsize for array in BestByFold.empty(0, 0))
+        self._keep = bytes_each * len(leave_out.taus) * leave_out.folds.k <= STORE_BYTES
         self._kept: dict[int, BestByFold] = {}
 
     @property

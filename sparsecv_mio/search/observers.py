@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsecv_mio.certificate.read_back import RECORD_BYTES
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import JsonLines, check_readable, check_unpacked, check_writable, null_if_infinite, write_bytes
 from sparsecv_mio.search.cells import Archive, CellTable, below
@@ -360,7 +361,6 @@ class Watched(ABC):
 TRACE_SCHEMA = "sparsecv-trace/1"
 DESCENT = "descent"
 TRACE_EVERY = 0.02  # seconds between two lines
-MOST_TRACE_BYTES = 1 << 30  # of a trace that is read back
 
 
 def head_of(context: Context, method: str) -> dict[str, Any]:
@@ -451,7 +451,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     CorruptStore
         The file cannot be read or is no trace.
     """
-    check_readable(path, "trace", CorruptStore, MOST_TRACE_BYTES)
+    check_readable(path, "trace", CorruptStore, RECORD_BYTES)
     try:
         with open(path, encoding="utf-8") as stream:
             lines = stream.read().split("\n")

@@ -30,7 +30,7 @@ from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search import leave_fold_out
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.thresholds import FEWEST_FOLDS, PATH_TREE_COLUMNS
+from sparsecv_mio.thresholds import FEWEST_FOLDS, LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
 
 SCORED_AT_MOST = 4096  # supports a pass over all rows can afford to score
@@ -276,7 +276,6 @@ def _loo_tree_decide(root: leave_fold_out.RootNode, trees: Sequence[Tree], sizes
 
 
 LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
-LARGEST_FOLD = 64  # rows; larger folds have leverages near one half unless n is huge
 FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
 
 
