@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
-from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale
+from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale, Within
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -159,8 +159,11 @@ OPTIONS = {
         Option("header", bool, True, "", "The first line holds numbers: columns are x0, x1, ..."),
         Option("index_col", str, None, "C", "Column that only numbers the rows, by name or position. [none]"),
         Option("na", str, Missing.ERROR, "",
-               "Empty cells, NA and the like: refused, their rows left out, or filled with the mean of the column over "
-               "all rows, held-out ones included.", Missing),
+               "Empty cells, NA and the like: refused, their rows left out, or filled with the mean or the median of "
+               "their column over all rows, held-out ones included.", Missing),
+        Option("na_indicator", bool, False, "",
+               "With --na mean or median: a column of zeros and ones beside every filled one says which cells were "
+               "empty."),
         Option("na_values", str, (), "V,W,...", "Cells that stand for nothing as well: -999, refused. [none]"),
         Option("keep_default_na", bool, True, "",
                "NA, null, none and the like are words: only empty cells and those of --na-values stand for nothing."),
@@ -214,6 +217,11 @@ OPTIONS = {
                "held-out rows, as scikit-learn does; it goes with --weights. [each row once]", ClassWeight),
         Option("scale", str, Scale.LENGTH, "WORD",
                "What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.", Scale),
+        Option("scale_within", str, Within.ALL, "",
+               "Whether --scale measures a column on all rows or, in each fold, on its training rows.", Within),
+        Option("na_within", str, Within.ALL, "",
+               "Whether --na mean and median fill empty cells by all rows or, in each fold, by its training rows; the "
+               "model of all rows by all rows.", Within),
         Option("intercept", str, Intercept.FOLD, "WORD",
                "fold (free in every training set), global (centre once on all rows) or none.", Intercept),
         Option("gap", float, 1e-4, "G", "Stop at this certified relative gap; 0 asks for every optimum.",
@@ -287,7 +295,7 @@ def defaults(*names: str) -> dict[str, Any]:
 FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "encoding", "header", "index_col")
 )  # of the file of a record, as the record says where nothing is given
-READING = defaults(*FORMAT, "na", "na_values", "keep_default_na", "encode")
+READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode")
 OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")
@@ -301,7 +309,7 @@ LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
 LOSSES = defaults("loss", "positive", "class_weight", "exposure")
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
-    "method", "backend", "formulation", "solver_option", "mio_budget", "refine"
+    "method", "backend", "formulation", "solver_option", "mio_budget", "refine", "scale_within", "na_within"
 )  # fmt: skip
 ACCELERATING = defaults("oracles")
 STORING = defaults("checkpoint", "resume", "trace")
@@ -311,7 +319,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     MOST_USED: ("target", "loss", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
     "Data": (*TABLE, "id", "weights", "exposure"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
-    "Which models": (*RESTRICTING, *UNITS, "together", "box", "assume_box"),
+    "Which models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
     "What is asked": (
         "positive",
         "class_weight",

@@ -98,11 +98,24 @@ class By(StrEnum):
 
 
 class Missing(StrEnum):
-    """What is done with empty cells: refused, their rows left out, or filled with the mean of their column."""
+    """What is done with empty cells: refused, their rows left out, or filled with a mean or median."""
 
     ERROR = "error"
     DROP = "drop"
     MEAN = "mean"
+    MEDIAN = "median"
+
+    @property
+    def fills(self) -> bool:
+        """Whether empty cells are filled."""
+        return self in (Missing.MEAN, Missing.MEDIAN)
+
+
+class Within(StrEnum):
+    """Of which rows something is computed that a fold is fitted with: of all of them, or of its own training rows."""
+
+    ALL = "all"
+    FOLDS = "folds"
 
 
 class Encode(StrEnum):

@@ -24,6 +24,7 @@ from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
@@ -64,10 +65,16 @@ class GlmDesign:
     record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
     dataset : Dataset
         Of two classes, 0 and 1.
+    seen : Dataset, optional
+        The rows that the folds see, columns measured already, where they are not those of all rows.
     """
 
-    def __init__(self, record: Record | PathRecord | FitRecord | NearRecord | CommonRecord, dataset: Dataset) -> None:
-        self.dataset, self.scale, self.intercept = dataset, record.data.scale, record.data.intercept
+    def __init__(
+        self, record: Record | PathRecord | FitRecord | NearRecord | CommonRecord, dataset: Dataset,
+        seen: Dataset | None = None,
+    ) -> None:  # fmt: skip
+        self.whole, self.scale, self.intercept = dataset, record.data.scale, record.data.intercept
+        self.dataset, self.own = (dataset, False) if seen is None else (seen, True)
         self.loss = record.loss
         if isinstance(record, FitRecord):
             restrictions = None if record.side is None else record.side.restrictions
@@ -80,10 +87,11 @@ class GlmDesign:
         self.fits = 0
 
     def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> GlmModel:
-        """Fit a support, of columns of the data, on some rows."""
+        """Fit a support, of columns of the data, on some rows of a fold, or on all rows."""
         self.fits += 1
+        dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
         return glm_objective.fit_of_data(
-            self.dataset, self.loss, support, gamma, scale=self.scale, intercept=self.intercept, rows=rows
+            dataset, self.loss, support, gamma, scale=scale, intercept=self.intercept, rows=rows
         )
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
@@ -93,8 +101,8 @@ class GlmDesign:
 
     def rounding(self, model: GlmModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
-        total = self.dataset.weight_of(slice(0, self.dataset.n))
-        level = np.abs(self.dataset.X[:, list(model.support)].mean(axis=0))
+        total = self.whole.weight_of(slice(0, self.whole.n))
+        level = np.abs(self.whole.X[:, list(model.support)].mean(axis=0))
         offset = float(level @ np.abs(model.beta))
         return F_RTOL * model.objective + OFFSET_ROUNDING * total * offset + TINY
 
@@ -143,7 +151,7 @@ class GlmDesign:
 
 def check_classes(
     checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan,
-    supports_of: Callable[[optimality.ReportedPair], list[Support] | None],
+    supports_of: Callable[[optimality.ReportedPair], list[Support] | None], own: RowsOfFolds | None = None,
 ) -> bool:  # fmt: skip
     """Check a record of logistic loss.
 
@@ -157,6 +165,8 @@ def check_classes(
     supports_of : callable
         Returns the supports of a reported pair by fold, as places among the columns that may be in one; None where they
         are no such.
+    own : RowsOfFolds, optional
+        What the folds see, where it is not the data.
 
     Returns
     -------
@@ -164,9 +174,10 @@ def check_classes(
         Whether nothing kept the checks from being complete.
     """
     check_claims(checks, record, dataset, plan)
-    design = GlmDesign(record, dataset)
+    design = GlmDesign(record, dataset, None if own is None else own.dataset)
     if not check_target(checks, record, dataset, plan.all_scored):
         return False
+    plan = plan if own is None else own.folds
     named = record.request.positive
     right = named is None or record.classes is None or _same_class(named, record.classes.positive)
     checks.that(right, "request.positive", "is not the positive class")

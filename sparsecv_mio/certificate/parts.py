@@ -326,8 +326,9 @@ class ReadingInfo:
     """How a file was read that is no plain table of numbers: what was asked for, and what was learnt of its columns.
 
     `columns`: the features as the file names them; a column of words became those of `DataInfo.names` that begin with
-    its name. `means` fill the empty cells of new rows, `levels` are the words of a column in the order of their codes.
-    `left_out`: number of rows left out for their empty cells.
+    its name. `means` (medians with na median) fill the empty cells of new rows, `levels` are the words of a column in
+    the order of their codes. `left_out`: number of rows left out for their empty cells. `marked`: columns beside which
+    another one says which cells were empty.
     """
 
     sep: str | None
@@ -345,6 +346,8 @@ class ReadingInfo:
     thousands: str | None = None
     na_values: tuple[str, ...] = ()
     keep_default_na: bool = True
+    na_indicator: bool = False
+    marked: tuple[str, ...] = ()
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:
@@ -357,6 +360,7 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
     return ReadingInfo(
         **asked | {"na": str(applied.how.na), "encode": str(applied.how.encode)}, columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
+        marked=applied.marked,
     )  # fmt: skip
 
 
@@ -376,7 +380,7 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
         )
     except SparseCVError as error:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
-    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out)
+    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out, marked=info.marked)
 
 
 @dataclass(frozen=True)
@@ -433,8 +437,9 @@ class SearchRequest(Request):
     """What was asked of a search besides, word for word; None in records from before these fields, too.
 
     `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search,
-    `stability` the weights of the instability, None where none was asked for. Only records from before
-    0.2.0 have `engine` and `tau_step`.
+    `stability` the weights of the instability, None where none was asked for. `scale_within` and `na_within` are
+    `folds` where the training rows of each fold say how columns are measured and empty cells filled, else None. Only
+    records from before 0.2.0 have `engine` and `tau_step`.
     """
 
     method: str | None = None
@@ -452,6 +457,8 @@ class SearchRequest(Request):
     solver_option: tuple[str, ...] | None = None
     loss: str | None = None
     positive: str | None = None
+    scale_within: Literal["folds"] | None = None
+    na_within: Literal["folds"] | None = None
 
 
 @dataclass(frozen=True)

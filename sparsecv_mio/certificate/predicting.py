@@ -129,7 +129,11 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
         return whole
     rows: HasRows | Made | None = X if isinstance(X, HasRows) else None
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
-    if learnt is not None and (learnt.how.na is Missing.DROP or not set(wanted).issubset(map(str, X.columns))):
+    if learnt is not None and (
+        learnt.how.na is Missing.DROP
+        or not set(wanted).issubset(map(str, X.columns))
+        or (learnt.how.na.fills and X[wanted].isna().to_numpy().any())
+    ):
         rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
     numbers = _columns_chosen(np.asarray(table), [str(name) for name in header], wanted)

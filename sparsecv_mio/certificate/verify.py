@@ -36,6 +36,7 @@ from sparsecv_mio.certificate.glm_records import (
     check_path_of_classes,
 )
 from sparsecv_mio.certificate.lists_and_fits import SupportValues
+from sparsecv_mio.certificate.own_rows import checked_rows, seen_by_folds, within_of
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,
@@ -174,37 +175,43 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
     pairs = [pair for pair in (record.refit, record.refined, *record.table, *record.descent) if pair is not None]
     if not _restrictions(checks, record.request, dataset, [pair.tau for pair in pairs]):
         return False
-    design = _design(record, dataset, plan)
+    own = checked_rows(checks, record, dataset, plan) if within_of(record) else None
+    if within_of(record) and own is None:
+        return False
+    whole = design = _design(record, dataset, plan)
+    if own is not None:
+        design = _design(seen_by_folds(record), own.dataset, own.folds)
     if by_rows:
         check_nested(checks, record, dataset, plan)
         check_weights(checks, record, dataset, plan)
-        complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design))
+        complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design), own)
         of_classes = LogLossesOfModels(design, GlmDesign(record, dataset), MOST_FITS // (plan.k + 1))
         check_stability(checks, record, of_classes, plan, EnumerationLevel.PAIR)
         return complete
+    dealt = plan if own is None else own.folds
     supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
-    whole = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
-    if len(whole) < len(supports):
+    placed = [(pair, of_folds) for pair, of_folds in supports if of_folds is not None]
+    if len(placed) < len(supports):
         return False
-    level, reason = optimality.level_of(record, design, plan)
-    for pair, of_folds in whole:
-        _check_fold_errors(checks, record, pair, design, plan, (of_folds, level))
+    level, reason = optimality.level_of(record, design, dealt)
+    for pair, of_folds in placed:
+        _check_fold_errors(checks, record, pair, design, dealt, (of_folds, level))
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
-    model = _refit(checks, record, design)
-    afresh = optimality.Optimality(checks, record, design, plan, whole)
+    model = _refit(checks, record, whole)
+    afresh = optimality.Optimality(checks, record, design, dealt, placed)
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
-        if model is not None and refits.check_neighbours(checks, design, record.refit, model, "refit."):
+        if model is not None and refits.check_neighbours(checks, whole, record.refit, model, "refit."):
             checks.part("lower of the fit on all rows, by the supports one column away")
     else:
         if level is EnumerationLevel.PAIR:
             checks.caveat = f"optimality over the grid not verified ({reason}): of the reported pair it is"
-        refits.check_optimum(checks, design, record.refit, "refit.")
+        refits.check_optimum(checks, whole, record.refit, "refit.")
         checks.part("lower and upper of the fit on all rows, by enumeration of all supports")
         afresh.enumerate(level)
-        optimality.check_by_enumeration(checks, record, design, plan, afresh.truth)
+        optimality.check_by_enumeration(checks, record, design, dealt, afresh.truth)
     check_stability(checks, record, LossesOfModels(design), plan, level)
     check_average(checks, record, design, plan, level)
     return True

@@ -219,6 +219,8 @@ def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | Non
         return unproved
     if how.method is Method.DESCENT:
         return "--method descent"
+    if how.by_folds:
+        return f"--{options.shown(how.by_folds[0])} folds"
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
 

@@ -544,7 +544,10 @@ def raw_table(
 
 
 class Made(NamedTuple):
-    """What a data set is assembled of: features (n, p), target (n,), their names, other columns, what was learnt."""
+    """What a data set is assembled of: features (n, p), target (n,), their names, other columns, what was learnt.
+
+    `holes`, (n, p), are the cells that were empty and are filled; None where there are none.
+    """
 
     X: FloatArray
     y: FloatArray
@@ -552,6 +555,7 @@ class Made(NamedTuple):
     target: str
     aux: Mapping[str, NDArray[Any]]
     reading: reading_options.Applied | None
+    holes: BoolArray | None = None
 
 
 def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> Made:
@@ -579,14 +583,16 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     kept, table = _complete_rows(table, how)
     if table.rows == 0 and len(kept):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
-    means = _means(table, how)
+    means = _fills(table, how)
+    holed = (column.name for column in table.features if column.name in means and column.empty.any())
+    marked = tuple(holed) if how.na_indicator else ()
     levels = {column.name: column.levels() for column in table.features if column.others}
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
-    notes = (*_row_notes(kept, how), *doubts, *_cell_notes(table, means, levels), *unsaid)
+    notes = (*_row_notes(kept, how), *doubts, *_cell_notes(table, how, means, levels), *unsaid)
     columns = tuple(column.name for column in table.features)
-    return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes))
+    return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes, marked))
 
 
 KEPT = "(row)"  # column beside rows of which others were left out: their places in what was read
@@ -676,8 +682,8 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
     if len(levels) > MOST_LEVELS:
         words = f"holds {len(levels):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
-    if how.encode is Encode.ORDINAL and how.na is Missing.MEAN and one.empty.any():
-        raise BadInput(f'column {one.name!r} has words and empty cells, and words have no mean: give na="drop"')
+    if how.encode is Encode.ORDINAL and how.na.fills and one.empty.any():
+        raise BadInput(f'column {one.name!r} has words and empty cells, and words have no {how.na}: give na="drop"')
 
 
 def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
@@ -696,16 +702,35 @@ def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool 
     return kept, RawTable([column.at(rows) for column in table.features], target, aux, len(rows))
 
 
-def _means(table: RawTable, how: reading_options.Reading) -> dict[str, float]:
-    """Return the mean of every column of numbers: new rows may have empty cells where these have none."""
-    if how.na is not Missing.MEAN:
+def fill_value(numbers: FloatArray, na: Missing) -> float:
+    """Return the mean, or the median, of the numbers of a column that are there.
+
+    Parameters
+    ----------
+    numbers : (m,) array
+        NaN where a cell is empty; not all of them.
+    na : Missing
+        One that fills.
+
+    Examples
+    --------
+    >>> column = np.array([1.0, np.nan, 3.0, 11.0])
+    >>> fill_value(column, Missing.MEAN), fill_value(column, Missing.MEDIAN)
+    (5.0, 3.0)
+    """
+    return float(np.nanmean(numbers) if na is Missing.MEAN else np.nanmedian(numbers))
+
+
+def _fills(table: RawTable, how: reading_options.Reading) -> dict[str, float]:
+    """Return what fills the cells of every column of numbers: new rows may have empty ones where these have none."""
+    if not how.na.fills:
         return {}
     for column in table.features:
         if column.empty.all():
             raise BadInput(
                 f"column {column.name!r} is empty in every row that has a target: give {left_out(column.name)}"
             )
-    return {column.name: float(np.nanmean(column.numbers)) for column in table.features if not column.others}
+    return {column.name: fill_value(column.numbers, how.na) for column in table.features if not column.others}
 
 
 def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
@@ -722,14 +747,19 @@ def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
     return [f"column {name!r}: {doubt} (keep_default_na in Python)" for name, doubt in said if doubt]
 
 
-def _cell_notes(table: RawTable, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]) -> list[str]:
+OVER_ALL_ROWS = "over all rows, held-out ones included"  # in the note of what fills empty cells
+
+
+def _cell_notes(
+    table: RawTable, how: reading_options.Reading, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
+) -> list[str]:
     notes = []
     filled_in = [column for column in table.features if column.name in means and column.empty.any()]
     if filled_in:
         cells = sum(int(column.empty.sum()) for column in filled_in)
         shown = ", ".join(repr(column.name) for column in filled_in[:8]) + (", ..." if len(filled_in) > 8 else "")
-        filled = f"{several(cells, 'empty cell')} filled with the mean of their column over all rows"
-        notes.append(f"{filled}, held-out ones included, in {shown}")
+        filled = f"{several(cells, 'empty cell')} filled with the {how.na} of their column"
+        notes.append(f"{filled} {OVER_ALL_ROWS}, in {shown}")
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
             notes.append(f"target {name!r}: {words[0]!r} is the smaller value, {words[1]!r} the larger")
@@ -739,11 +769,16 @@ def _cell_notes(table: RawTable, means: Mapping[str, float], levels: Mapping[str
 def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
     """Put the columns into one array: numbers, filled where they were empty, and words encoded."""
     made: list[tuple[str, FloatArray]] = []
+    filled: dict[str, BoolArray] = {}
     levels = dict(learnt.levels)
     for feature in table.features:
         if feature.name not in levels:
             fill = learnt.means.get(feature.name, np.nan)
             made.append((feature.name, np.where(feature.empty, fill, feature.numbers)))
+            if feature.name in learnt.marked:
+                made.append((reading_options.indicator_of(feature.name), feature.empty.astype(float)))
+            if feature.empty.any():
+                filled[feature.name] = feature.empty
             continue
         if feature.empty.any() and reading_options.ABSENT not in levels[feature.name]:
             levels[feature.name] = (*levels[feature.name], reading_options.ABSENT)
@@ -759,8 +794,12 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
     taken = set(names)
     if len(taken) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"a column of words would be called {twice!r}, as another column is: rename one of them")
-    return Made(X, y, names, "" if goal is None else goal.name, table.aux, replace(learnt, levels=levels))
+        raise BadInput(f"a column that is made would be called {twice!r}, as another column is: rename one of them")
+    holes = np.zeros(X.shape, dtype=bool)
+    for name, empty in filled.items():
+        holes[:, names.index(name)] = empty
+    of_cells = replace(learnt, levels=levels), holes if filled else None
+    return Made(X, y, names, "" if goal is None else goal.name, table.aux, *of_cells)
 
 
 def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cure import KEPT, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
@@ -56,6 +56,8 @@ class Dataset:
         Column of their exposures.
     row_exposure : (n,) array, optional
         The exposures themselves, positive.
+    holes : (n, p) bool array, optional
+        Cells of the file that were empty and are filled, as `reading` says. None: there are none.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Dataset:
     counts: bool = False
     exposure: str | None = None
     row_exposure: FloatArray | None = None
+    holes: BoolArray | None = None
 
     def __repr__(self) -> str:
         return f"Dataset(n={self.n}, p={self.p}, target={self.target!r})"
@@ -124,8 +127,9 @@ class Dataset:
         weights, exposures = (
             None if of_rows is None else of_rows[rows] for of_rows in (self.row_weights, self.row_exposure)
         )
+        holes = None if self.holes is None else self.holes[rows]
         return replace(
-            self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights, row_exposure=exposures
+            self, X=self.X[rows], y=self.y[rows], aux=aux, row_weights=weights, row_exposure=exposures, holes=holes
         )  # fmt: skip
 
     @cached_property
@@ -247,7 +251,7 @@ class Dataset:
 
 def assemble(
     X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike],
-    reading: Applied | None = None,
+    reading: Applied | None = None, holes: BoolArray | None = None,
 ) -> Dataset:  # fmt: skip
     """Check arrays that nobody else holds and wrap them without a copy.
 
@@ -257,6 +261,8 @@ def assemble(
         Group and fold columns.
     reading : Applied, optional
         How the file was read.
+    holes : (n, p) bool array, optional
+        Cells that were empty and are filled.
 
     Raises
     ------
@@ -283,7 +289,7 @@ def assemble(
         column.setflags(write=False)
         columns[str(key)] = column
     check_finite(X, y, names, target)
-    return Dataset(X, y, names, target, columns, reading=reading)
+    return Dataset(X, y, names, target, columns, reading=reading, holes=holes)
 
 
 def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:

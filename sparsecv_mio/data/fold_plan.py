@@ -198,6 +198,8 @@ class FoldPlan:
         on all rows but those it scores.
     repeats : int
         How often the rows were dealt to folds.
+    stands_for : (n,) int array, optional
+        Where folds have rows of their own, the row of the data that each stands for (:mod:`.rows_of_folds`).
 
     Examples
     --------
@@ -214,6 +216,7 @@ class FoldPlan:
     starts: IntArray
     left: RowLists | None = None
     repeats: int = 1
+    stands_for: IntArray | None = None
 
     @property
     def sizes(self) -> IntArray:
@@ -285,8 +288,16 @@ class FoldPlan:
     @cached_property
     def times_scored(self) -> float:
         """How often a row that is scored at all is scored, on average: 1 for a partition."""
-        distinct = 1 + int(np.count_nonzero(np.diff(self.all_scored))) if self.scored else 0
+        distinct = len(self.distinct_scored)
         return self.scored / distinct if distinct else 1.0
+
+    @property
+    def distinct_scored(self) -> IntArray:
+        """Scored rows, ascending, each once; of several that stand for one row of the data the first."""
+        rows = np.unique(self.all_scored)
+        if self.stands_for is None:
+            return rows
+        return rows[np.unique(self.stands_for[rows], return_index=True)[1]]
 
     def __repr__(self) -> str:
         return f"FoldPlan({self.spec!r}, k={self.k}, n={self.n})"

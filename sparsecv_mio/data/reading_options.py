@@ -322,6 +322,7 @@ OPPOSITES = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"))
 OF_CELLS = (
     "decimal",
     "na",
+    "na_indicator",
     "na_values",
     "keep_default_na",
     "encode",
@@ -362,6 +363,8 @@ class Reading:
         Cells that stand for nothing too, numbers or words: `-999`, or `refused`.
     keep_default_na : bool
         Whether the usual marks (NA, null, none and the like) stand for nothing; else they are words like others.
+    na_indicator : bool
+        Whether a column of zeros and ones beside every filled one says which of its cells were empty.
     """
 
     sep: str | None = None
@@ -375,6 +378,7 @@ class Reading:
     thousands: str | None = None
     na_values: tuple[str, ...] = ()
     keep_default_na: bool = True
+    na_indicator: bool = False
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
@@ -418,10 +422,12 @@ class Reading:
             raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
         index = None if given["index_col"] is None else str(given["index_col"])
         missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
+        if given["na_indicator"] and not missing.fills:
+            raise BadInput(f"na_indicator: goes with na mean or median, not {missing}: no cell is filled")
         groups, nothing = _thousands(given["thousands"], decimal), _absent_words(given["na_values"])
         return cls(
             between, decimal, comment, encoding, given["header"], index, missing, words_as, groups, nothing,
-            given["keep_default_na"],
+            given["keep_default_na"], given["na_indicator"],
         )  # fmt: skip
 
     @property
@@ -467,7 +473,7 @@ def _check_kinds(given: Mapping[str, Any]) -> None:
             raise BadInput(f"{name}: {given[name]!r} is no text")
     if not isinstance(given["index_col"], str | int | None):
         raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
-    for name in ("header", "keep_default_na"):
+    for name in ("header", "keep_default_na", "na_indicator"):
         if not isinstance(given[name], bool):
             raise BadInput(f"{name}: {given[name]!r} is neither True nor False")
 
@@ -512,11 +518,13 @@ class Applied:
     columns : tuple of str
         The features as the file names them; a column of words may have become several.
     means : mapping of str to float
-        By column, the mean of all rows that fills its empty cells.
+        By column, the mean, or median, of all rows that fills its empty cells.
     levels : mapping of str to tuple of str
         By column, its words; the target's too where it holds two.
     left_out : int
         Number of rows that were left out.
+    marked : tuple of str
+        Columns beside which another one says which cells were empty.
     notes : tuple of str
         The same in sentences, with what a user should know of it.
     """
@@ -527,6 +535,7 @@ class Applied:
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     left_out: int = 0
     notes: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
 
     @property
     def is_told(self) -> bool:
@@ -539,7 +548,20 @@ class Applied:
 
     def names_of(self, column: str) -> tuple[str, ...]:
         """Return the features that a column of the file became."""
-        return feature_names(column, self.levels[column], self.how.encode) if column in self.levels else (column,)
+        if column in self.levels:
+            return feature_names(column, self.levels[column], self.how.encode)
+        return (column, indicator_of(column)) if column in self.marked else (column,)
+
+
+def indicator_of(column: str) -> str:
+    """Return the name of the column that says which cells of another one were empty.
+
+    Examples
+    --------
+    >>> indicator_of("age")
+    'age=(missing)'
+    """
+    return f"{column}={ABSENT}"
 
 
 def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[str, ...]:

@@ -229,7 +229,7 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     kept = features if goal is None else [*features, goal]
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in kept)])
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
-    facts = _with_dealing(facts, dealt, na is Missing.MEAN and bool(gaps.any()))
+    facts = _with_dealing(facts, dealt, na.fills and bool(gaps.any()))
     two_classes = goal is not None and _has_two_values(goal)
     options = _proposed_options(facts, features if two_classes else kept, how, na if gaps.any() else None)
     options += ["--loss logistic"] * two_classes + ([] if dealt is None else [dealt.option])
@@ -238,7 +238,7 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n,
-        sum(_width(column, "--na mean" in options, how.encode) for column in features),
+        sum(_width(column, na.fills and bool(gaps.any()), how.encode) for column in features),
         unsaid, two_classes=two_classes,
     )  # fmt: skip
 
@@ -469,7 +469,8 @@ def _as_given(how: Reading) -> list[str]:
     }  # fmt: skip
     names = [name.replace("_", "-") for name in how.given() if name not in ("na", "encode")]
     flags = {name: f"--{name}" for name in names}
-    return [f"{flag} {values[flag]!r}" if flag in values else f"--no-{name}" for name, flag in flags.items()]
+    switches = {name: flag if name == "na-indicator" else f"--no-{name}" for name, flag in flags.items()}
+    return [f"{flag} {values[flag]!r}" if flag in values else switches[name] for name, flag in flags.items()]
 
 
 def _width(one: RawColumn, filled: bool, encode: Encode) -> int:

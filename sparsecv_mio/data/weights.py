@@ -303,7 +303,7 @@ class Scored:
             return cls(folds.sizes, folds.scored, folds.times_scored)
         weights = data.row_weights[folds.order[: folds.scored]]
         by_fold = np.bincount(np.repeat(np.arange(folds.k), folds.sizes), weights, folds.k)
-        once = data.weight_of(np.unique(folds.all_scored))
+        once = data.weight_of(folds.distinct_scored)
         return cls(by_fold, float(weights.sum()), float(weights.sum()) / once if once else 1.0)
 
 

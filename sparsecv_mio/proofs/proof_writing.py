@@ -76,6 +76,8 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
     else:
         other = "--method descent" if isinstance(record, Record) and record.descent else None
         other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
+        own = isinstance(record, Record) and (record.request.na_within or record.request.scale_within)
+        other = "rows of their own for every fold" if own else other
         refuse_options(record.request.restrictions, dataset.weights, other)
         if isinstance(record, Record) and record.status != "proved":
             raise BadInput("--proof: a limit came before the pair was proved: give the run more time")

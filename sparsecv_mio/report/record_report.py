@@ -567,7 +567,9 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
 
 def _read_with(read: ReadingInfo) -> str:
     said = [f"empty cells: {read.na}", f"{several(read.left_out, 'row')} left out"]
-    said += [f"{several(len(read.means), 'column')} filled by the mean"] if read.means else []
+    said += [f"{several(len(read.means), 'column')} filled by the {read.na}"] if read.means else []
+    marked = f"{several(len(read.marked), 'column')} with another one that says which cells were empty"
+    said += [marked] if read.marked else []
     said += [f"{several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
     said += [f"cells that stand for nothing: {', '.join(read.na_values)}"] if read.na_values else []
     said += ["NA, none and the like as words"] if not read.keep_default_na else []

@@ -36,8 +36,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.data.rows_of_folds import RowsOfFolds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
-from sparsecv_mio.declared_options import OF_TABLES
+from sparsecv_mio.declared_options import OF_TABLES, shown
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.objective import standard_error
@@ -52,7 +54,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD
-from sparsecv_mio.words import Loss, Method, Model
+from sparsecv_mio.words import Loss, Method, Model, Scale, Within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,11 +128,9 @@ class Question:
         if self.options.stability == NESTED:
             return search_with_nested_weight(self, deadline)
         asked = replace(self, options=self.options.within(self.dataset))
-        return (
-            uncounted(_over_grid(asked, grid, deadline))
-            if every is None
-            else _over_interval(asked, every, grid, deadline)
-        )
+        if every is not None:
+            return _over_interval(asked, every, grid, deadline)
+        return uncounted((_over_own_rows if asked.options.within_folds else _over_grid)(asked, grid, deadline))
 
     def check_outer_classes(self, outer: FoldPlan) -> None:
         """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class to train on."""
@@ -364,6 +364,24 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     return replace(averaged, work=replace(record.work, seconds=deadline.seconds))
 
 
+def _over_own_rows(asked: Question, grid: Grid, deadline: Deadline) -> Record:
+    """Search a grid where every fold has rows of its own, and fit the model of all rows."""
+    from sparsecv_mio.search.model_of_all_rows import with_model
+
+    options = asked.options
+    data = standardize(asked.dataset, options.scale, options.intercept, options.restrictions, options.loss)
+    own = RowsOfFolds.of(asked.dataset, asked.folds, options.within_folds, options.scale, options.intercept)
+    plain = replace(options, scale=Scale.NONE, scale_within=Within.ALL, na_within=Within.ALL)
+    searching = deadline.first(1.0 - MODEL_SHARE)
+    record = _over_grid(replace(asked, dataset=own.dataset, folds=own.folds, options=plain), grid, searching)
+    clock = deadline.then(None if deadline.limit is None else max(deadline.left, GRACE))
+    made = run_within_limit(
+        partial(with_model, record, data, asked.folds, options, clock.expired), clock,
+        partial(with_model, record, data, asked.folds, options, None),
+    )  # fmt: skip
+    return replace(made, work=replace(made.work, seconds=deadline.seconds))
+
+
 def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Record:
     """Return the record with the averaged model; by a thread of its own under a limit, as kernels may be compiled."""
     if snapshot is None or not np.isfinite(record.cv_error):
@@ -476,6 +494,8 @@ def nested_cross_validate(
     -----
     The run on all rows may take two shares of a time limit of `count + 2`; what it leaves goes to the outer folds.
     """
+    if options.by_folds:
+        raise BadInput(f"nested: does not go with {shown(options.by_folds[0])} folds: leave out one or the other")
     given, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = Deadline.of(options, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
@@ -565,8 +585,8 @@ def solve(
         one in its `aux`, unless its rows have weights already. Rows of weight 0 are left out.
 
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
-        `na_values`, `keep_default_na`, `encode`, `decimal`, `thousands`, and of files `sep`, `comment`, `encoding`,
-        `header`, `index_col`. Further options of :func:`~sparsecv_mio.search.api.cross_validate`.
+        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `decimal`, `thousands`, and of files `sep`, `comment`,
+        `encoding`, `header`, `index_col`. Further options of :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns
     -------

@@ -17,6 +17,7 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
+from sparsecv_mio.certificate.own_rows import rows_of_record, seen_by_folds, within_of
 from sparsecv_mio.certificate.predicting import columns_named, probabilities
 from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import Classes, Record
@@ -142,9 +143,15 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     record, dataset = counted(record), in_classes(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
-    loss = record.loss
+    own = rows_of_record(record, dataset, plan)
+    if own is not None:
+        record, dataset, plan = seen_by_folds(record), own.dataset, own.folds
     how = record.data.scale, record.data.intercept, adjusted_for(record)
-    return _predictions(record, standardize(dataset, *how, loss=loss), plan)
+    rows, predicted = _predictions(record, standardize(dataset, *how, loss=record.loss), plan)
+    if own is None:
+        return rows, predicted
+    order = np.argsort(own.row_of[rows], kind="stable")
+    return own.row_of[rows][order], predicted[order]
 
 
 def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -220,6 +227,10 @@ def with_fold_models(record: Any) -> Record:
     elif record.average is not None:
         how = '--model pair (model="pair" in Python)'
         why = f"the averaged model is not fitted without each fold: for intervals solve again with {how}"
+    elif within_of(record):
+        why = (
+            "new rows would have to be filled and measured by every fold: solve without --na-within and --scale-within"
+        )
     if why:
         raise BadInput(f"interval: {why}")
     return cast(Record, record)

@@ -61,6 +61,7 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
     named = f"gamma {gammas}"
     refused = [name for name in OF_GRIDS if getattr(options, name)]
     refused += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
+    refused += options.by_folds
     refused += ["model"] if options.model is Model.AVERAGE else []
     refused += ["loss"] if options.loss is not Loss.SQUARED else []
     refused += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []

@@ -18,6 +18,7 @@ from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.counts import check_training_counts, for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.rows_of_folds import WithinFolds
 from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
@@ -27,7 +28,7 @@ from sparsecv_mio.model_space import BEYOND_FORCING, NONE, RESTRICTIONS, Restric
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.words import ClassWeight, Intercept, Loss, Method, Model, Oracle, Scale
+from sparsecv_mio.words import ClassWeight, Intercept, Loss, Method, Model, Oracle, Scale, Within
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -126,6 +127,7 @@ COUNT_MIOS = (Method.JOINT, Method.ALGORITHM1, Method.GRID)  # one MIO at a time
 CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
 UNPENALISED = "gamma moves by eigenvalues over penalties, and these columns have none"
 ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
+WITHIN = ("scale_within", "na_within")
 OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
 MOST_WEIGHT = 1e9  # of the instability
@@ -208,6 +210,10 @@ RULES = (
     Rule("positive", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
     Rule("class_weight", "loss", (Loss.LOGISTIC,), "no other loss has classes"),
     Rule("exposure", "loss", (Loss.POISSON,), "only counts have exposures"),
+    Rule("scale_within", "scale", (Scale.LENGTH, Scale.VARIANCE), "the penalty measures columns as they are"),
+    *(Rule(option, "intercept", (Intercept.FOLD, Intercept.NONE), "centring once takes all rows") for option in WITHIN),
+    *(Rule(option, "model", (Model.PAIR,), "models of several pairs are averaged on all rows") for option in WITHIN),
+    *(Rule("stability", option, (Within.ALL,), "models are compared on the same rows") for option in WITHIN),
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
     *(Rule(option, "loss", (Loss.SQUARED, Loss.LOGISTIC), why) for option, why in NOT_OF_COUNTS.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
@@ -275,6 +281,9 @@ class SearchOptions:
         `refined`, the answer stays the grid's.
     restrictions : Restrictions
         What every model must and may not contain; each of its fields may be given by keyword as well.
+    scale_within, na_within : {"all", "folds"}
+        Whether columns are measured, and empty cells filled, by all rows or, in each fold, by its training rows
+        (:mod:`sparsecv_mio.data.rows_of_folds`).
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
         What the search uses (:mod:`sparsecv_mio.search.accelerators`); empty for none, those that pay by default. The
         answer is the same, `work.oracles` says what each of them saved.
@@ -316,6 +325,8 @@ class SearchOptions:
     refine: bool = False
     oracles: tuple[Oracle, ...] | None = None
     restrictions: Restrictions = NONE
+    scale_within: Within = Within.ALL
+    na_within: Within = Within.ALL
 
     @classmethod
     def of(cls, **words: Any) -> SearchOptions:
@@ -349,6 +360,16 @@ class SearchOptions:
         return self.threads or os.cpu_count() or 1
 
     @property
+    def within_folds(self) -> WithinFolds:
+        """What is computed from the training rows of each fold."""
+        return WithinFolds(self.na_within, self.scale_within)
+
+    @property
+    def by_folds(self) -> tuple[str, ...]:
+        """Names of the options that ask for that."""
+        return tuple(name for name in WITHIN if getattr(self, name) is Within.FOLDS)
+
+    @property
     def weights(self) -> tuple[float, ...]:
         """Weights of the instability that are given; none where nested cross-validation is to choose one."""
         return self.stability if isinstance(self.stability, tuple) else ()
@@ -365,6 +386,7 @@ class SearchOptions:
         """Return what a record says was asked for."""
         given = {name: _plain_option(getattr(self, name)) for name in RECORDED}
         given |= {"stability": self.weights or None, "restrictions": self.restrictions or None}
+        given |= {name: None for name in WITHIN if given[name] == Within.ALL}
         return SearchRequest(
             tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **given
         )
@@ -373,6 +395,7 @@ class SearchOptions:
         """Raise `BadInput` for folds of other data, too few of them, or one whose training rows are of one class."""
         if folds.n != dataset.n:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
+        self.within_folds.check(dataset)
         if self.loss is Loss.LOGISTIC:
             check_training_classes(dataset, folds, self.intercept)
         if self.loss is Loss.POISSON:

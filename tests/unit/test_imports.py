@@ -79,7 +79,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     },
     {
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
-        "outer_models",
+        "model_of_all_rows", "outer_models",
     },
     {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "glm_search"},
     {"average", "loop", "api"},

@@ -120,6 +120,28 @@ def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None
     assert read_rows(path, ["a", "b"], "y", data.reading).data.X.tolist() == [[3.0, 1.0]]
 
 
+def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c,y\n1,2,5,3\n3,,1,4\n8,4,,2\n2,9,3,1\n")
+    data = read_dataset(path, "y", na="median", na_indicator=True)
+    assert data.names == ("a", "b", "b=(missing)", "c", "c=(missing)")
+    assert data.X[:, 1:].tolist() == [[2, 0, 5, 0], [4, 1, 1, 0], [4, 0, 3, 1], [9, 0, 3, 0]]
+    assert data.reading is not None and data.reading.means == {"a": 2.5, "b": 4.0, "c": 3.0}
+    assert data.reading.notes[0].startswith("2 empty cells filled with the median of their column over all rows")
+    assert data.holes is not None and np.argwhere(data.holes).tolist() == [[1, 1], [2, 3]]
+    held = data.take(np.array([2, 0])).holes
+    assert held is not None and np.argwhere(held).tolist() == [[0, 3]]
+    path.write_text("c,b,a\n,1,\n7,,2\n")
+    rows = read_rows(path, ["a", "b", "b=(missing)", "c=(missing)"], "y", data.reading).data
+    new = {name: rows.X[:, k].tolist() for k, name in enumerate(rows.names)}
+    assert new == {"a": [2.5, 2], "b": [1, 4], "b=(missing)": [0, 1], "c": [3, 7], "c=(missing)": [1, 0]}
+    with pytest.raises(BadInput, match="^na_indicator: goes with na mean or median, not drop: no cell is filled$"):
+        read_dataset(path, "a", na="drop", na_indicator=True)
+    frame = pd.DataFrame({"a": [1.0, None, 4.0], "a=(missing)": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]})
+    with pytest.raises(BadInput, match=r"^a column that is made would be called 'a=\(missing\)'"):
+        Dataset.from_frame(frame, "y", na="mean", na_indicator=True)
+
+
 def test_two_words_of_a_target(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("a,y\n1,sick\n2,healthy\n3,sick\n")

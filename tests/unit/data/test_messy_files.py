@@ -79,7 +79,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("n.csv", "a,y\n1,2\n", "--sep comma --decimal ,", "--decimal: ',' separates the cells already"),
     ("o.csv", "a,y\n1,2\n", "--comment ##", "--comment: '##' cannot begin a comment"),
     ("p.csv", "a,y\n1,2\n", "--encoding klingon", "--encoding: 'klingon' is unknown"),
-    ("q.csv", "a,y\n1,2\n", "--na median", "--na: unknown word 'median'"),
+    ("q.csv", "a,y\n1,2\n", "--na mode", "--na: unknown word 'mode'"),
     ("r.csv", "a,y\n1,2\n", "--encode target", "--encode: unknown word 'target'"),
     ("s.csv", "a,y\n1,2\n", "--index-col 7", "index column 7 is neither a name nor one of the positions 0..1"),
     ("t.csv", "a,y\n1,2\n", "--drop 9", "dropped column 9 is neither a name nor one of the positions 0..1"),

@@ -14,6 +14,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.cli.solve import solve
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.declared_options import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import NearOptions
@@ -66,6 +67,8 @@ def test_formulations_are_the_backends() -> None:
 # a value of every option that differs from its default and can be asked of any machine
 OTHER: dict[str, list[Any]] = {
     "scale": ["none"],
+    "scale_within": ["folds"],
+    "na_within": ["folds"],
     "intercept": ["none"],
     "gap": [0.0],
     "stability": [1.0],
@@ -199,6 +202,8 @@ def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
     if "exposure" in pair:
         ours = replace(ours, y=np.rint(np.abs(ours.y)), aux={"days": 1.0 + np.arange(ours.n) % 3})
+    if "na_within" in pair:
+        ours = replace(ours, holes=np.eye(*ours.X.shape) > 0.0, reading=Applied(Reading.of(na="mean"), ours.names))
     for one in OTHER[pair[0]]:
         for two in OTHER[pair[1]]:
             given = NEEDS.get(pair[0], {}) | NEEDS.get(pair[1], {}) | {pair[0]: one, pair[1]: two}

@@ -1,0 +1,132 @@
+"""What the training rows of each fold say of empty cells and scales, computed again for `verify` by code of its own.
+
+Where folds fill empty cells or measure columns by their training rows, what a record says of its folds is checked on
+the table of :mod:`sparsecv_mio.data.rows_of_folds`. That table is compared here, fold by fold, with one that is made of
+the data by the definition: sums without rounding, medians of sorted numbers, and no row shared between folds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.rows_of_folds import RowsOfFolds, WithinFolds
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.words import Missing, Scale, Within
+
+CELL_RTOL = 1e-9  # of a cell, beside the spread of its column
+
+
+def within_of(record: Record) -> WithinFolds:
+    """Return what a record says of its training rows: whether they fill empty cells, and measure columns."""
+    ask = record.request
+    return WithinFolds(*(Within.ALL if said is None else Within.FOLDS for said in (ask.na_within, ask.scale_within)))
+
+
+def seen_by_folds(record: Record) -> Record:
+    """Return the record as it is of the table of the rows of all folds, whose columns are measured already."""
+    return replace(record, data=replace(record.data, scale=str(Scale.NONE)))
+
+
+def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFolds | None:
+    """Return the rows of the folds of a record; None where all folds see the rows of the data.
+
+    Parameters
+    ----------
+    record : Record
+    dataset : Dataset
+    plan : FoldPlan
+
+    Raises
+    ------
+    BadInput
+        The data have no cells that were filled, or a fold none to fill them by.
+    """
+    within = within_of(record)
+    if not within:
+        return None
+    within.check(dataset)
+    return RowsOfFolds.of(dataset, plan, within, record.data.scale, record.data.intercept)
+
+
+def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFolds | None:
+    """Return the rows of the folds of a record, compared with what the definition gives; None where they differ.
+
+    Parameters
+    ----------
+    checks : Checks
+    record : Record
+        That says of some folds that they have rows of their own.
+    dataset : Dataset
+    plan : FoldPlan
+    """
+    place = "request.na_within" if record.request.na_within else "request.scale_within"
+    for name in ("stability", "average", "nested"):
+        if not checks.that(getattr(record, name) is None, name, "does not go with rows of their own for every fold"):
+            return None
+    try:
+        own = rows_of_record(record, dataset, plan)
+    except BadInput as error:
+        checks.that(False, place, str(error))
+        return None
+    assert own is not None
+    for fold in range(plan.k):
+        train, scored = plan.train_rows(fold), plan.scored_rows(fold)
+        cells = _cells(record, dataset, train)
+        seen = (train, own.folds.train_rows(fold)), (scored, own.folds.scored_rows(fold))
+        if not checks.that(all(_alike(own, cells, *rows) for rows in seen), place, f"fold {fold} sees other rows"):
+            return None
+    checks.bounded("request.na_within", "request.scale_within")
+    checks.part("empty cells and scales of every fold, by its training rows")
+    return own
+
+
+def _alike(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:
+    """Whether rows of the table, by their places, are the given rows with the given cells."""
+    stand_for = own.row_of[places]
+    spread = 1.0 + np.abs(cells).max(axis=0, initial=0.0)
+    off = np.abs(own.dataset.X[places] - cells[stand_for]) <= CELL_RTOL * spread
+    return np.array_equal(np.sort(stand_for), rows) and bool(off.all())
+
+
+def _cells(record: Record, dataset: Dataset, train: IntArray) -> FloatArray:
+    """(n, p) all rows as a fold sees them that trains on some."""
+    X, within, everyone = dataset.X.copy(), within_of(record), np.arange(dataset.n)
+    varying = set(varying_columns(dataset.X).tolist())
+    for j in range(dataset.p):
+        whole = dataset.X[:, j]
+        if within.na is Within.FOLDS and dataset.holes is not None and dataset.holes[:, j].any():
+            empty = dataset.holes[:, j]
+            X[empty, j] = _filler(whole[train][~empty[train]], dataset)
+        about, unit = _moments(dataset, whole, everyone)[0], 1.0
+        if record.data.scale != Scale.NONE and j in varying:
+            by_fold = within.scale is Within.FOLDS and len(varying_columns(X[train, j : j + 1])) > 0
+            column, rows = (X[:, j], train) if by_fold else (whole, everyone)
+            unit = _moments(dataset, column, rows)[1]
+            unit /= math.sqrt(dataset.weight_of(rows)) if record.data.scale == Scale.VARIANCE else 1.0
+        X[:, j] = (X[:, j] - (0.0 if record.data.intercept == "none" else about)) / unit
+    return X
+
+
+def _filler(there: FloatArray, dataset: Dataset) -> float:
+    """Return the mean, or the median, of the numbers that are there."""
+    assert dataset.reading is not None
+    if dataset.reading.how.na is Missing.MEAN:
+        return math.fsum(there.tolist()) / len(there)
+    ranked = sorted(there.tolist())
+    return 0.5 * (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2])
+
+
+def _moments(dataset: Dataset, column: FloatArray, rows: IntArray) -> tuple[float, float]:
+    """Return the mean of some rows of a column, and their length about it; weighted."""
+    weights = np.ones(len(rows)) if dataset.row_weights is None else dataset.row_weights[rows]
+    mean = math.fsum((weights * column[rows]).tolist()) / math.fsum(weights.tolist())
+    return mean, math.sqrt(math.fsum((weights * (column[rows] - mean) ** 2).tolist()))

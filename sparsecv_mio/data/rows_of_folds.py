@@ -1,0 +1,255 @@
+"""Rows of their own for every fold: empty cells filled, and columns scaled, by what its training rows say.
+
+No row is the same to two folds once its empty cells are filled, or its columns are measured, by the training rows of
+each. So a table is made in which a row stands once for every way that some fold sees it, and folds that train on their
+own ones and score their own ones. Nothing else has to know of it: what holds for folds of a table holds for these
+(docs/guide/folds_and_scales.md).
+
+Columns come centred and over their scale, so that the penalty measures them as they are (scale `none`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.cure import fill_value, left_out
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan, plan_of_rows, row_lists
+from sparsecv_mio.data.standard import column_moments
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.words import Intercept, Missing, Scale, Within
+
+MOST_NUMBERS = 100_000_000  # in the table, and rows that its folds list: 0.8 GB each
+
+
+@dataclass(frozen=True)
+class WithinFolds:
+    """What is computed from the training rows of each fold: what fills empty cells (`na`), and scales."""
+
+    na: Within = Within.ALL
+    scale: Within = Within.ALL
+
+    def __bool__(self) -> bool:
+        return Within.FOLDS in (self.na, self.scale)
+
+    def check(self, dataset: Dataset) -> None:
+        """Raise `BadInput` where empty cells are to be filled by folds and none may be filled at all."""
+        if self.na is Within.FOLDS and _rule(dataset) is None:
+            raise BadInput("na-within folds: no empty cell is filled: goes with --na mean or median of a file or frame")
+
+
+def _rule(dataset: Dataset) -> Missing | None:
+    """Return how empty cells are filled; None where they are not."""
+    na = Missing.ERROR if dataset.reading is None else dataset.reading.how.na
+    return na if na.fills else None
+
+
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Centres and scales of columns.
+
+    Attributes
+    ----------
+    center, scale : (p,) arrays
+        The scale of a column that is constant is 1.
+    varies : (p,) bool array
+    """
+
+    center: FloatArray
+    scale: FloatArray
+    varies: BoolArray
+
+    @classmethod
+    def of(cls, dataset: Dataset, X: FloatArray, scale: str, intercept: str, rows: IntArray | slice) -> Measures:
+        """Compute them of some rows; O(m p).
+
+        Parameters
+        ----------
+        dataset : Dataset
+        X : (n, p) array
+            Its features, empty cells filled in some way.
+        scale : {"length", "variance", "none"}
+        intercept : {"fold", "none"}
+            Without one nothing is centred.
+        rows : (m,) int array or slice
+        """
+        moments = column_moments(X[rows], None if dataset.row_weights is None else dataset.row_weights[rows])
+        varies, measure = ~moments.constant, np.ones(X.shape[1])
+        if scale != Scale.NONE:
+            total = dataset.weight_of(rows) if scale == Scale.VARIANCE else 1.0
+            measure[varies] = moments.norm[varies] / np.sqrt(total)
+        return cls(moments.mean if intercept == Intercept.FOLD else np.zeros(X.shape[1]), measure, varies)
+
+
+def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
+    """(K, p) what fills the empty cells of each column in each fold; NaN for columns without any.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+
+    Raises
+    ------
+    BadInput
+        A column is empty in every training row of a fold.
+    """
+    na, values = _rule(dataset), np.full((folds.k, dataset.p), np.nan)
+    if na is None or dataset.holes is None:
+        return values
+    columns = np.flatnonzero(dataset.holes.any(axis=0))
+    there = np.where(dataset.holes[:, columns], np.nan, dataset.X[:, columns])
+    for fold in range(folds.k):
+        rows = folds.train_rows(fold)
+        for place, column in enumerate(columns.tolist()):
+            numbers = there[rows, place]
+            if np.isnan(numbers).all():
+                name = dataset.names[column]
+                raise BadInput(
+                    f"na-within folds: column {name!r} is empty in every training row of fold {fold + 1} of "
+                    f"{folds.k}: give {left_out(name)}, other folds, or na-within all"
+                )
+            values[fold, column] = fill_value(numbers, na)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfFolds:
+    """The table in which every fold has rows of its own, and its folds.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The rows of the data come first, as all rows together see them.
+    folds : FoldPlan
+    """
+
+    dataset: Dataset
+    folds: FoldPlan
+
+    @classmethod
+    def of(cls, dataset: Dataset, folds: FoldPlan, within: WithinFolds, scale: str, intercept: str) -> RowsOfFolds:
+        """Make them.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        folds : FoldPlan
+        within : WithinFolds
+        scale : {"length", "variance", "none"}
+        intercept : {"fold", "none"}
+
+        Raises
+        ------
+        BadInput
+            A column is empty in every training row of a fold, or the table would be too large.
+
+        Notes
+        -----
+        O(n p) for all rows; of folds that scale O(n p) each, else O(m p) for the m rows with empty cells.
+
+        Examples
+        --------
+        >>> from sparsecv_mio.data.folds import folds_from_labels
+        >>> data = Dataset.from_arrays([[0.0, 1.0], [1.0, 5.0], [2.0, 2.0], [5.0, 4.0]], [0.0, 1.0, 2.0, 3.0])
+        >>> folds = folds_from_labels([0, 0, 1, 1])
+        >>> both = RowsOfFolds.of(data, folds, WithinFolds(scale=Within.FOLDS), "length", "fold")
+        >>> train = both.dataset.X[both.folds.train_rows(0)]
+        >>> both.dataset.n, bool(np.allclose(np.var(train, axis=0) * 2.0, 1.0))
+        (12, True)
+        """
+        base = Measures.of(dataset, dataset.X, scale, intercept, slice(0, dataset.n))
+        own = within.na is Within.FOLDS and dataset.holes is not None
+        fills = fills_of_folds(dataset, folds) if own else np.zeros((folds.k, 0))
+        if within.scale is Within.FOLDS and scale != Scale.NONE:
+            return _scaled(dataset, folds, fills, base, (scale, intercept))
+        return _filled(dataset, folds, fills, base)
+
+    @property
+    def row_of(self) -> IntArray:
+        """(n,) row of the data that each row of the table stands for."""
+        stands_for = self.folds.stands_for
+        return np.arange(self.dataset.n) if stands_for is None else stands_for
+
+
+def _filled(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures) -> RowsOfFolds:
+    """Return the table in which rows with empty cells stand once for each way that they are filled."""
+    holes = dataset.holes if dataset.holes is not None and fills.size else np.zeros((dataset.n, 0), dtype=bool)
+    holed = np.flatnonzero(holes.any(axis=1))
+    _check_size(folds, dataset.n + folds.k * len(holed), dataset.p)
+    at, stands_for, n = np.empty((folds.k, len(holed)), dtype=np.int64), [np.arange(dataset.n)], dataset.n
+    blocks = [dataset.X]
+    for place, row in enumerate(holed.tolist()):
+        cells = np.flatnonzero(holes[row])
+        ways, which = np.unique(np.vstack((dataset.X[row, cells], fills[:, cells])), axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        new = np.delete(np.arange(len(ways)), which[0])
+        number = np.full(len(ways), row)
+        number[new] = n + np.arange(len(new))
+        at[:, place], n = number[which[1:]], n + len(new)
+        block = np.repeat(dataset.X[row : row + 1], len(new), axis=0)
+        block[:, cells] = ways[new]
+        blocks.append(block)
+        stands_for.append(np.full(len(new), row))
+
+    def seen_by(fold: int) -> IntArray:
+        places = np.arange(dataset.n)
+        places[holed] = at[fold]
+        return places
+
+    X = (np.vstack(blocks) - base.center) / base.scale
+    return _dealt(dataset, folds, X, np.concatenate(stands_for), seen_by)
+
+
+def _scaled(
+    dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures, units: tuple[str, str]
+) -> RowsOfFolds:
+    """Return the table in which all rows stand once for each fold, which measures them in scales of its own."""
+    n = dataset.n
+    _check_size(folds, n * (folds.k + 1), dataset.p)
+    X = np.empty((n * (folds.k + 1), dataset.p))
+    X[:n] = (dataset.X - base.center) / base.scale
+    for fold in range(folds.k):
+        filled = dataset.X
+        if dataset.holes is not None and fills.size:
+            filled = np.where(dataset.holes, fills[fold], filled)
+        own = Measures.of(dataset, filled, *units, folds.train_rows(fold))
+        scale = np.where(own.varies & base.varies, own.scale, base.scale)  # one that is constant there has no own
+        X[n * (fold + 1) : n * (fold + 2)] = (filled - base.center) / scale
+    return _dealt(
+        dataset, folds, X, np.tile(np.arange(n), folds.k + 1), lambda fold: n * (fold + 1) + np.arange(n)
+    )  # fmt: skip
+
+
+def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
+    listed = folds.k * rows - int((folds.n - folds.left_sizes).sum())
+    if max(rows * columns, listed) > MOST_NUMBERS:
+        raise BadInput(
+            f"na-within and scale-within folds: {folds.k:,} folds would see up to {rows:,} different rows, too many to "
+            "keep: ask for fewer folds"
+        )
+
+
+def _dealt(
+    dataset: Dataset, folds: FoldPlan, X: FloatArray, stands_for: IntArray, seen_by: Callable[[int], IntArray]
+) -> RowsOfFolds:
+    """Make the table of its features, and the folds of the places at which each fold sees the rows of the data."""
+    everywhere, scored, left = np.arange(len(X)), [], []
+    for fold in range(folds.k):
+        places = seen_by(fold)
+        scored.append(np.sort(places[folds.scored_rows(fold)]))
+        left.append(np.setdiff1d(everywhere, places[folds.train_rows(fold)], assume_unique=True))
+    plan = plan_of_rows(row_lists(scored), row_lists(left), len(X), folds.spec, folds.seed, folds.repeats)
+    aux = {name: column[stands_for] for name, column in dataset.aux.items()}
+    weights, exposures = (
+        None if of_rows is None else of_rows[stands_for] for of_rows in (dataset.row_weights, dataset.row_exposure)
+    )
+    table = replace(
+        dataset, X=np.ascontiguousarray(X), y=dataset.y[stands_for], aux=aux, row_weights=weights,
+        row_exposure=exposures, holes=None, reading=None,
+    )  # fmt: skip
+    return RowsOfFolds(table, replace(plan, stands_for=stands_for))

@@ -1,0 +1,86 @@
+"""The model of all rows, where every fold of a search has rows of its own.
+
+The record of such a search is of the table that has the rows of all folds (:mod:`sparsecv_mio.data.rows_of_folds`).
+What it says of the folds stands; what it says of all rows is of that table, and is computed here of the data: the best
+subset at the reported pair and its fit, with empty cells filled and columns measured by all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.certificate.records import Record, Refit
+from sparsecv_mio.data.cure import OVER_ALL_ROWS
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.result import data_info, fitted_row, fold_info
+from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
+from sparsecv_mio.words import Loss, Within
+
+OVER_TRAINING_ROWS = "over the training rows of each fold, for the model of all rows over these"
+
+
+def with_model(
+    record: Record, data: StandardData, folds: FoldPlan, options: SearchOptions, expired: Callable[[], bool] | None
+) -> Record:
+    """Return the record of the data and folds that were given, with the model of all rows.
+
+    Parameters
+    ----------
+    record : Record
+        Of the table of the rows of all folds; its tau counts columns that are adjusted for.
+    data : StandardData
+    folds : FoldPlan
+    options : SearchOptions
+    expired : callable or None
+        True ends the search for the best subset with what it holds. None: there is no time for one.
+    """
+    place = {name: j for j, name in enumerate(data.names)}
+    start = np.array(sorted(place[name] for name in record.support), dtype=np.int64)
+    cell, nodes = BestSubset.unproved(record.tau, start), 0
+    if expired is not None and not expired():
+        cell, nodes = _best_subset(data, record.gamma, record.tau, start, expired)
+    row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=expired is None)
+    folds_word: Literal["folds"] = "folds"
+    na, scale = (folds_word if asked is Within.FOLDS else None for asked in (options.na_within, options.scale_within))
+    said = data.warnings
+    if options.na_within is Within.FOLDS:
+        said = tuple(note.replace(OVER_ALL_ROWS, OVER_TRAINING_ROWS) for note in said)
+    return replace(
+        record,
+        refit=Refit(record.gamma, record.tau, row.objective, row.lower, row.upper, row.proved),
+        support=row.support, coefficients=row.coefficients, intercept=row.intercept,
+        data=data_info(data), folds=fold_info(folds), stability=None,
+        request=replace(record.request, na_within=na, scale_within=scale),
+        warnings=(*said, *record.warnings), work=replace(record.work, nodes=record.work.nodes + nodes),
+    )  # fmt: skip
+
+
+def _best_subset(
+    data: StandardData, gamma: float, tau: int, start: IntArray, expired: Callable[[], bool]
+) -> tuple[BestSubset, int]:
+    """Find the best subset of one size on all rows; also the nodes that it took."""
+    if data.loss is not Loss.SQUARED:
+        from sparsecv_mio.search.glm_folds import subsets_of
+
+        whole = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
+        found = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
+    elif by_rows(data, 1):
+        from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
+
+        rows = all_rows_of(data, gamma, expired)
+        rows.search([tau])
+        found = solve_by_rows(data, rows, tau, gamma, expired)
+    else:
+        from sparsecv_mio.search.all_rows import solve_any
+
+        found = solve_any(data, full_problem(data, gamma), [tau], [start], UNLIMITED, expired)
+    return found.by_size[tau], found.nodes

@@ -1,0 +1,275 @@
+"""Cells filled and columns measured by the training rows of each fold: every interval holds the enumerated CV error."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.folds import folds_of
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.errors import BadInput
+
+METHODS = ("auto", "joint", "rounds", "grid", "algorithm1", "bounds", "descent")
+FOLDS = ("3", "4", "loo", "2x3", "forward:3", "holdout:0.3", "labels", "groups:g")
+TIED = 1e-9  # of an objective
+ENDS = 1e-8  # of a CV error
+
+
+class Drawn(NamedTuple):
+    """A table with empty cells, and how it is asked."""
+
+    frame: pd.DataFrame
+    names: list[str]
+    folds: Any
+    how: dict[str, Any]
+    gammas: list[float]
+
+
+def drawn(seed: int, loss: str = "squared") -> Drawn:
+    """Return a small problem."""
+    rng = np.random.default_rng([12, seed])
+    n, p = int(rng.integers(10, 19 if loss == "squared" else 25)), int(rng.integers(2, 5 if loss == "squared" else 4))
+    X = rng.normal(size=(n, p)) + rng.choice([0.0, 5.0, 1e3]) * rng.normal(size=p)
+    y = (X - X.mean(axis=0)) @ rng.normal(size=p) + rng.choice([0.1, 1.0]) * rng.normal(size=n)
+    kind = seed % 4
+    if kind == 1:  # near copies and copies, of which cells may be empty
+        X[:, -1] = rng.choice([1.0, -2.0]) * X[:, 0] + rng.choice([0.0, 1e-7, 1e-3]) * rng.normal(size=n)
+    if kind == 2:
+        X[:, 0] = rng.random(n) < 0.3
+    X[rng.random((n, p)) < rng.choice([0.05, 0.15, 0.4])] = np.nan
+    if kind == 1 and rng.random() < 0.5:  # empty where the other is
+        X[np.isnan(X[:, 0]), -1] = np.nan
+    if loss == "logistic":
+        y = (y + rng.normal(size=n) > np.median(y)).astype(float)
+    names = [f"x{j}" for j in range(p)]
+    frame = pd.DataFrame(X, columns=names).assign(y=y, g=rng.integers(0, 3, size=n))
+    how: dict[str, Any] = {
+        "na": str(rng.choice(["mean", "median"])), "scale": str(rng.choice(["length", "length", "variance", "none"])),
+        "intercept": str(rng.choice(["fold", "fold", "none"])), "na_within": str(rng.choice(["folds", "folds", "all"])),
+    }  # fmt: skip
+    if how["scale"] != "none":
+        how["scale_within"] = str(rng.choice(["folds", "all"]))
+    if rng.random() < 0.3:
+        how["na_indicator"] = True
+    if rng.random() < 0.4:
+        frame["w"] = rng.choice([0.5, 1.0, 2.0, 3.7], size=n)
+        how["weights"] = "w"
+    if loss == "squared":
+        how["method"] = METHODS[seed % len(METHODS)] if seed % 3 else "auto"
+        if rng.random() < 0.2 and how["method"] != "descent":
+            how["adjust"] = "x0"
+    elif loss == "logistic":
+        how["loss"] = loss
+    if rng.random() < 0.2 and "adjust" not in how:
+        how["force_in"] = "x1"
+    how["gap"] = 0.0 if rng.random() < 0.3 and how.get("method") != "bounds" else 1e-4
+    folds = FOLDS[seed % len(FOLDS)]
+    gammas = [0.02, 1.0] if seed % 2 else [0.1]
+    if loss == "squared" and how["method"] != "descent" and rng.random() < 0.15:
+        gammas = [0.0, 1.0]
+    return Drawn(frame, names, rng.permutation(np.arange(n) % 3) if folds == "labels" else folds, how, gammas)
+
+
+class Fold(NamedTuple):
+    """What a fold sees: all rows as it fills and measures them, those it trains on and scores."""
+
+    Z: FloatArray
+    train: IntArray
+    scored: IntArray
+
+
+def filled(raw: FloatArray, rows: IntArray, how: dict[str, Any], holed: IntArray) -> FloatArray:
+    """Return the features, filled by some rows, with a column of zeros and ones for every one of `holed`."""
+    columns = []
+    for j in range(raw.shape[1]):
+        column, empty = raw[:, j].copy(), np.isnan(raw[:, j])
+        there = column[rows][~empty[rows]]
+        if empty.any():
+            assert len(there)
+            column[empty] = np.median(there) if how["na"] == "median" else np.mean(there)
+        columns.append(column)
+        if how.get("na_indicator") and j in holed:
+            columns.append(empty.astype(float))
+    return np.column_stack(columns)
+
+
+def scales_of(X: FloatArray, weights: FloatArray, rows: IntArray, how: dict[str, Any]) -> FloatArray:
+    """Return what the penalty takes for the unit of each column, by some rows; 0 where it is constant there."""
+    w = weights[rows]
+    mean = w @ X[rows] / w.sum()
+    norm = np.sqrt(w @ (X[rows] - mean) ** 2)
+    norm[np.ptp(X[rows], axis=0) <= 1e-15 * np.abs(X[rows]).max(axis=0)] = 0.0
+    unit = {"length": 1.0, "variance": np.sqrt(w.sum()), "none": np.inf}[how["scale"]]
+    return np.ones(X.shape[1]) if np.isinf(unit) else norm / unit
+
+
+def of_rows(case: Drawn, train: IntArray, scored: IntArray) -> Fold:
+    """Return what a fold sees, columns over their scales."""
+    raw = case.frame[case.names].to_numpy()
+    every = np.arange(len(raw))
+    weights = case.frame["w"].to_numpy() if "weights" in case.how else np.ones(len(raw))
+    holed = np.flatnonzero(np.isnan(raw).any(axis=0))
+    whole = filled(raw, every, case.how, holed)
+    seen = filled(raw, train if case.how["na_within"] == "folds" else every, case.how, holed)
+    scale = scales_of(whole, weights, every, case.how)
+    if case.how.get("scale_within") == "folds":
+        own = scales_of(seen, weights, train, case.how)
+        scale = np.where((own > 0.0) & (scale > 0.0), own, scale)
+    return Fold(seen / np.where(scale > 0.0, scale, 1.0), train, scored)
+
+
+def fitted(case: Drawn, fold: Fold, support: tuple[int, ...], gamma: float) -> tuple[float, float]:
+    """Return the training objective of a support, and its loss over the scored rows."""
+    y = case.frame["y"].to_numpy()
+    weights = case.frame["w"].to_numpy() if "weights" in case.how else np.ones(len(y))
+    Z = fold.Z[:, list(support)]
+    if case.how["intercept"] == "fold":
+        Z = Z - weights[fold.train] @ Z[fold.train] / weights[fold.train].sum()
+        Z = np.column_stack([Z, np.ones(len(y))])
+    free = [i for i, j in enumerate(support) if "adjust" in case.how and j == 0]
+    penalty = np.full(Z.shape[1], gamma / 2.0)
+    penalty[[*free, *range(len(support), Z.shape[1])]] = 0.0
+    root = np.sqrt(weights)
+    if case.how.get("loss") == "logistic":
+        beta = newton(Z[fold.train], y[fold.train], weights[fold.train], penalty)
+        losses = weights * np.logaddexp(0.0, np.where(y > 0.5, -1.0, 1.0) * (Z @ beta))
+    else:
+        A = np.vstack((root[fold.train, None] * Z[fold.train], np.diag(np.sqrt(penalty))))
+        beta = np.linalg.lstsq(A, np.append(root[fold.train] * y[fold.train], np.zeros(len(penalty))), rcond=None)[0]
+        losses = weights * (y - Z @ beta) ** 2
+    return float(losses[fold.train].sum() + penalty @ beta**2), float(losses[fold.scored].sum())
+
+
+def newton(Z: FloatArray, y: FloatArray, w: FloatArray, penalty: FloatArray) -> FloatArray:
+    """Fit by log loss."""
+    beta = np.zeros(Z.shape[1])
+
+    def objective(b: FloatArray) -> float:
+        return float(w @ np.logaddexp(0.0, np.where(y > 0.5, -1.0, 1.0) * (Z @ b)) + penalty @ b**2)
+
+    for _ in range(100):
+        chance = 1.0 / (1.0 + np.exp(-Z @ beta))
+        slope = Z.T @ (w * (chance - y)) + 2.0 * penalty * beta
+        step = np.linalg.lstsq((Z.T * (w * chance * (1 - chance))) @ Z + 2.0 * np.diag(penalty), slope, rcond=None)[0]
+        size = 1.0
+        while objective(beta - size * step) > objective(beta) and size > 1e-8:
+            size /= 2.0
+        beta = beta - size * step
+        if np.abs(step).max(initial=0.0) < 1e-13:
+            break
+    return beta
+
+
+def truth(case: Drawn, folds: list[Fold], gamma: float, tau: int, total: float) -> tuple[float, float]:
+    """Return the least and the largest CV error of a pair, over supports that are tied within folds."""
+    ends = np.zeros(2)
+    for fold in folds:
+        tried = [fitted(case, fold, support, gamma) for support in supports_of(case, fold.Z, tau)]
+        best = min(objective for objective, _ in tried)
+        held = [loss for objective, loss in tried if objective <= best * (1.0 + TIED) + 1e-12]
+        ends += min(held), max(held)
+    return float(ends[0]) / total, float(ends[1]) / total
+
+
+def supports_of(case: Drawn, Z: FloatArray, tau: int) -> list[tuple[int, ...]]:
+    """Return the supports of a size, columns that are adjusted for beside it."""
+    vary = [j for j in range(Z.shape[1]) if np.ptp(Z[:, j]) > 0.0]
+    place = [name for name in made_names(case)]
+    inside = [place.index(case.how[word]) for word in ("adjust", "force_in") if word in case.how]
+    size = min(tau + ("adjust" in case.how), len(vary))
+    rest = [j for j in vary if j not in inside]
+    return [(*sorted(inside), *some) for some in combinations(rest, min(size - len(inside), len(rest)))]
+
+
+def made_names(case: Drawn) -> list[str]:
+    """Return the names of the features."""
+    names = []
+    for name in case.names:
+        names.append(name)
+        if case.how.get("na_indicator") and case.frame[name].isna().any():
+            names.append(f"{name}=(missing)")
+    return names
+
+
+def check(seed: int, loss: str = "squared") -> str:
+    """Solve a drawn problem; return `solved` where all holds, else why it is refused, rightly."""
+    case = drawn(seed, loss)
+    raw = case.frame[case.names].to_numpy()
+    how = {**case.how, "features": case.names}
+    reading = {name: how[name] for name in ("na", "na_indicator") if name in how}
+    data = sc.read_dataset(case.frame, "y", features=case.names, aux=("g",), weights=how.get("weights"), **reading)
+    data = as_two_classes(data) if loss == "logistic" else data  # whose folds are dealt class by class
+    try:
+        plan = folds_of(case.folds, data, 0)
+        record = sc.solve(case.frame, "y", folds=case.folds, gammas=case.gammas, taus=f"{'force_in' in how:d}:2", **how)
+    except BadInput as error:
+        said = str(error)
+        empty = re.match(r"na-within folds: column '(x\d)' is empty in every training row of fold (\d+) of \d+: ", said)
+        if empty:
+            column = case.frame[empty[1]].to_numpy()[plan.train_rows(int(empty[2]) - 1)]
+            assert np.isnan(column).all()
+            return "empty in a fold"
+        told = (
+            "is constant",
+            "no ridge weight",
+            "one class",
+            "without a penalty",
+            "is empty in every row",
+            "tau",
+            "gamma 0: ",
+        )
+        assert any(words in said for words in told), said
+        return "refused"
+    every = np.arange(data.n)
+    folds = [of_rows(case, plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
+    total = sum(float(data.weight_of(fold.scored)) for fold in folds)
+    for row in record.table:
+        low, high = truth(case, folds, row.gamma, row.tau, total)
+        assert row.lower <= low * (1.0 + ENDS) + 1e-12, (seed, row, low, high)
+        assert row.upper >= high * (1.0 - ENDS) - 1e-12, (seed, row, low, high)
+        if row.folds_decided == row.folds:
+            assert row.lower * (1.0 - ENDS) - 1e-12 <= low, (seed, row, low, high)
+            assert row.upper * (1.0 + ENDS) + 1e-12 >= high, (seed, row, low, high)
+    whole = of_rows(case, every, every)
+    tried = {
+        support: fitted(case, whole, support, record.gamma)[0] for support in supports_of(case, whole.Z, record.tau)
+    }
+    names = made_names(case)
+    mine = tuple(sorted(names.index(name) for name in record.coefficients))
+    least = min(tried.values())
+    mine_value = fitted(case, whole, mine, record.gamma)[0]
+    assert record.refit.lower <= least * (1.0 + ENDS) and mine_value <= least * (1.0 + ENDS) or not record.refit.proved
+    X = filled(raw, every, how, np.flatnonzero(np.isnan(raw).any(axis=0)))
+    predicted = X[:, list(mine)] @ np.array([record.coefficients[names[j]] for j in mine]) + record.intercept
+    if loss == "squared":
+        assert np.allclose(record.predict(case.frame), predicted)
+        assert mine_value == pytest.approx(record.refit.objective, rel=1e-7, abs=1e-9)
+    assert (record.request.na_within == "folds") == (how["na_within"] == "folds")
+    report = sc.verify(record, data, replace(plan, spec=record.folds.spec))
+    assert report.ok, (seed, report.failures[:3])
+    return "solved"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_squares(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_two_classes(seed: int) -> None:
+    check(seed, "logistic")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_many(loss: str) -> None:
+    done = [check(seed, loss) for seed in range(24, 324)]
+    assert done.count("solved") > 150

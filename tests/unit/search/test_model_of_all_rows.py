@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.model_of_all_rows import with_model
+from sparsecv_mio.search.options import SearchOptions
+
+RNG = np.random.default_rng(5)
+FRAME = pd.DataFrame(RNG.normal(size=(24, 4)), columns=list("abcd")).assign(
+    y=lambda table: (table.a + table.b + 0.3 * table.c > 0.2).astype(float)
+)
+FRAME.loc[[1, 4, 9, 20], "a"] = np.nan
+FRAME.loc[[2, 4, 14], "b"] = np.nan
+
+
+@pytest.mark.parametrize("how", [{}, {"loss": "logistic"}, {"method": "grid"}, {"time_limit": 60.0}, {"adjust": "a"}])
+def test_the_model_is_that_of_all_rows(how: dict[str, Any]) -> None:
+    data = sc.read_dataset(FRAME, "y", na="mean")
+    record = sc.solve(data, folds="3", gammas=0.5, taus=2, na_within="folds", scale_within="folds", **how)
+    by_all = sc.solve(data, folds="3", gammas=0.5, taus=2, **how)
+    assert record.refit.proved and record.coefficients == pytest.approx(by_all.coefficients, rel=1e-6)
+    assert record.support == by_all.support and record.intercept == pytest.approx(by_all.intercept, rel=1e-6)
+    assert record.data == by_all.data and record.folds == by_all.folds
+    assert record.cv_error != pytest.approx(by_all.cv_error, rel=1e-4) and record.stability is None
+    assert record.warnings[0] == (
+        "7 empty cells filled with the mean of their column over the training rows of each fold, for the model of all "
+        "rows over these, in 'a', 'b'"
+    )
+    assert sc.verify(record, data).ok
+
+
+def test_without_time_nothing_of_it_is_proved() -> None:
+    data = sc.read_dataset(FRAME, "y", na="mean")
+    record = sc.solve(data, folds="3", gammas=0.5, taus=2)
+    quick = with_model(record, standardize(data), sc.make_folds("3", data), SearchOptions(), None)
+    assert not quick.refit.proved and quick.support == record.support
+    assert quick.coefficients == pytest.approx(record.coefficients)
+
+
+def test_more_columns_than_rows() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.normal(size=(20, 300))).rename(columns=str).assign(y=lambda table: table["3"] - table["7"])
+    frame.loc[4, "3"] = frame.loc[8, "7"] = np.nan
+    data = sc.read_dataset(frame, "y", na="median")
+    record = sc.solve(data, folds="4", gammas=1.0, taus="0:2", na_within="folds")
+    assert record.support == ("3", "7") and record.refit.proved and sc.verify(record, data).ok
+
+
+def test_what_it_does_not_go_with() -> None:
+    data = sc.read_dataset(FRAME, "y", na="mean")
+    for how, words in (
+        ({"nested": 3}, "nested: does not go with na-within"), ({"gammas": "0.1..1"}, "na-within goes with a grid"),
+        ({"model": "average"}, "goes with model pair"), ({"stability": 1.0}, "goes with na-within all, not folds"),
+        ({"intercept": "global"}, "goes with intercept fold or none"),
+    ):  # fmt: skip
+        with pytest.raises(BadInput, match=words):
+            sc.solve(data, folds="3", **{"gammas": 0.5, "taus": 1} | how, na_within="folds")
+    record = sc.solve(data, folds="3", gammas=0.5, taus=1, scale_within="folds")
+    with pytest.raises(BadInput, match="^interval: new rows would have to be filled and measured by every fold"):
+        record.predict_interval(data.X, data, 0.5)
