@@ -17,7 +17,7 @@ from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.rows_of_folds import RowsOfFolds, WithinFolds
+from sparsecv_mio.data.rows_of_folds import OfTrainingRows, RowsOfFolds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.words import Missing, Scale, Within
@@ -25,10 +25,10 @@ from sparsecv_mio.words import Missing, Scale, Within
 CELL_RTOL = 1e-9  # of a cell, beside the spread of its column
 
 
-def within_of(record: Record) -> WithinFolds:
+def within_of(record: Record) -> OfTrainingRows:
     """Return what a record says of its training rows: whether they fill empty cells, and measure columns."""
     ask = record.request
-    return WithinFolds(*(Within.ALL if said is None else Within.FOLDS for said in (ask.na_within, ask.scale_within)))
+    return OfTrainingRows(*(Within.ALL if said is None else Within.FOLDS for said in (ask.na_within, ask.scale_within)))
 
 
 def seen_by_folds(record: Record) -> Record:

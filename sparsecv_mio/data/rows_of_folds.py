@@ -27,7 +27,7 @@ MOST_NUMBERS = 100_000_000  # in the table, and rows that its folds list: 0.8 GB
 
 
 @dataclass(frozen=True)
-class WithinFolds:
+class OfTrainingRows:
     """What is computed from the training rows of each fold: what fills empty cells (`na`), and scales."""
 
     na: Within = Within.ALL
@@ -132,14 +132,14 @@ class RowsOfFolds:
     folds: FoldPlan
 
     @classmethod
-    def of(cls, dataset: Dataset, folds: FoldPlan, within: WithinFolds, scale: str, intercept: str) -> RowsOfFolds:
+    def of(cls, dataset: Dataset, folds: FoldPlan, within: OfTrainingRows, scale: str, intercept: str) -> RowsOfFolds:
         """Make them.
 
         Parameters
         ----------
         dataset : Dataset
         folds : FoldPlan
-        within : WithinFolds
+        within : OfTrainingRows
         scale : {"length", "variance", "none"}
         intercept : {"fold", "none"}
 
@@ -157,7 +157,7 @@ class RowsOfFolds:
         >>> from sparsecv_mio.data.folds import folds_from_labels
         >>> data = Dataset.from_arrays([[0.0, 1.0], [1.0, 5.0], [2.0, 2.0], [5.0, 4.0]], [0.0, 1.0, 2.0, 3.0])
         >>> folds = folds_from_labels([0, 0, 1, 1])
-        >>> both = RowsOfFolds.of(data, folds, WithinFolds(scale=Within.FOLDS), "length", "fold")
+        >>> both = RowsOfFolds.of(data, folds, OfTrainingRows(scale=Within.FOLDS), "length", "fold")
         >>> train = both.dataset.X[both.folds.train_rows(0)]
         >>> both.dataset.n, bool(np.allclose(np.var(train, axis=0) * 2.0, 1.0))
         (12, True)

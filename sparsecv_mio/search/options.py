@@ -18,7 +18,7 @@ from sparsecv_mio.certificate.parts import SearchRequest
 from sparsecv_mio.data.counts import check_training_counts, for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.rows_of_folds import WithinFolds
+from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
@@ -360,9 +360,9 @@ class SearchOptions:
         return self.threads or os.cpu_count() or 1
 
     @property
-    def within_folds(self) -> WithinFolds:
+    def within_folds(self) -> OfTrainingRows:
         """What is computed from the training rows of each fold."""
-        return WithinFolds(self.na_within, self.scale_within)
+        return OfTrainingRows(self.na_within, self.scale_within)
 
     @property
     def by_folds(self) -> tuple[str, ...]:

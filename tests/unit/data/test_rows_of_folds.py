@@ -8,7 +8,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data import rows_of_folds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, folds_of
-from sparsecv_mio.data.rows_of_folds import Measures, RowsOfFolds, WithinFolds, fills_of_folds
+from sparsecv_mio.data.rows_of_folds import Measures, OfTrainingRows, RowsOfFolds, fills_of_folds
 from sparsecv_mio.data.weights import Scored, weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Within
@@ -17,8 +17,8 @@ FRAME = pd.DataFrame({
     "a": [1.0, None, 3.0, 8.0, 5.0, 7.0], "b": [2.0, 4.0, 6.0, None, None, 1.0], "c": [1.0, 2.0, 3.0, 4.0, 5.0, 9.0],
     "y": [1.0, 2.0, 4.0, 3.0, 5.0, 7.0],
 })  # fmt: skip
-BOTH = WithinFolds(Within.FOLDS, Within.FOLDS)
-BY_FOLD = WithinFolds(na=Within.FOLDS)
+BOTH = OfTrainingRows(Within.FOLDS, Within.FOLDS)
+BY_FOLD = OfTrainingRows(na=Within.FOLDS)
 
 
 def read(na: str = "mean") -> Dataset:
@@ -43,11 +43,11 @@ def units(X: FloatArray, w: FloatArray, scale: str) -> FloatArray:
 
 
 @pytest.mark.parametrize("weights", [None, [1.0, 2.0, 0.5, 1.0, 3.0, 1.0]])
-@pytest.mark.parametrize("within", [BY_FOLD, WithinFolds(scale=Within.FOLDS), BOTH])
+@pytest.mark.parametrize("within", [BY_FOLD, OfTrainingRows(scale=Within.FOLDS), BOTH])
 @pytest.mark.parametrize("scale", ["length", "variance", "none"])
 @pytest.mark.parametrize("spec", ["3", "loo", "2x2", "forward:2", "holdout:0.3"])
 def test_every_fold_sees_rows_of_its_own(
-    spec: str, scale: str, within: WithinFolds, weights: list[float] | None
+    spec: str, scale: str, within: OfTrainingRows, weights: list[float] | None
 ) -> None:
     data = read() if weights is None else weighted_rows(read(), weights, "w")
     plan, w = folds_of(spec, data), np.ones(6) if weights is None else np.array(weights)
@@ -88,7 +88,7 @@ def test_rows_stand_once_for_each_way_that_they_are_filled() -> None:
 
 def test_a_column_that_is_constant_in_a_fold_keeps_its_scale() -> None:
     data = Dataset.from_arrays([[1.0], [1.0], [1.0], [5.0]], [0.0, 1.0, 2.0, 4.0])
-    own = RowsOfFolds.of(data, folds_from_labels([0, 1, 1, 2]), WithinFolds(scale=Within.FOLDS), "length", "none")
+    own = RowsOfFolds.of(data, folds_from_labels([0, 1, 1, 2]), OfTrainingRows(scale=Within.FOLDS), "length", "none")
     assert np.ptp(own.dataset.X[own.folds.train_rows(2)]) == 0.0
     assert own.dataset.X[own.folds.train_rows(2)][0, 0] == own.dataset.X[0, 0]
     constant = Measures.of(data, np.ones((4, 1)), "length", "fold", slice(0, 4))
@@ -97,7 +97,7 @@ def test_a_column_that_is_constant_in_a_fold_keeps_its_scale() -> None:
 
 def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     BY_FOLD.check(read())
-    WithinFolds(scale=Within.FOLDS).check(Dataset.from_arrays(np.eye(3), np.arange(3.0)))
+    OfTrainingRows(scale=Within.FOLDS).check(Dataset.from_arrays(np.eye(3), np.arange(3.0)))
     for data in (Dataset.from_arrays(np.eye(3), np.arange(3.0)), Dataset.from_frame(FRAME, "y", na="drop")):
         with pytest.raises(BadInput, match="^na-within folds: no empty cell is filled: goes with --na mean or median"):
             BY_FOLD.check(data)
