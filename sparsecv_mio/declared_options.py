@@ -194,6 +194,9 @@ OPTIONS = {
                "Columns that every model adjusts for, as it does for an intercept: in, not penalised, and not counted "
                "in --tau."),
         Option("force_out", str, (), "C,D,...", "Features in no model, as if they were dropped."),
+        Option("count", str, (), "factors|columns",
+               "What counts as one feature. factors: the columns that --encode onehot makes of a column of words enter "
+               "together and count as one; columns: each enters, and counts, by itself. [columns]"),
         Option("at_most", str, (), "K:A,B,...", "At most K of these features in a model; may be repeated.",
                several=True),
         Option("hierarchy", str, (), "RULE",
@@ -300,7 +303,7 @@ OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")
 FORCING = defaults("force_in", "force_out", "adjust")
-RESTRICTING = FORCING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
+RESTRICTING = FORCING | defaults("count", "at_most", "hierarchy", "nonnegative", "nonpositive")
 UNITS = defaults("scale", "intercept")
 RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # of the oracles: columns as in the file
 LASTING = defaults("time_limit")

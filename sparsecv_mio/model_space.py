@@ -34,7 +34,11 @@ class AtMost:
     features: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.count} of {', '.join(self.features)}"
+        return self.shown({})
+
+    def shown(self, words: Mapping[str, str]) -> str:
+        """Return the limit as a text, with other words for some features."""
+        return f"{self.count} of {', '.join(words.get(name, name) for name in self.features)}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,12 @@ class Parents:
     every: bool = True
 
     def __str__(self) -> str:
-        return f"{self.feature} only with {(' and ' if self.every else ' or ').join(self.parents)}"
+        return self.shown({})
+
+    def shown(self, words: Mapping[str, str]) -> str:
+        """Return the rule as a text, with other words for some features."""
+        parents = (" and " if self.every else " or ").join(words.get(name, name) for name in self.parents)
+        return f"{words.get(self.feature, self.feature)} only with {parents}"
 
 
 def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]:
@@ -203,6 +212,59 @@ def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
     return powers if powers.total() > 1 else None
 
 
+COLUMNS, FACTORS = "columns", "factors"  # what counts as one feature
+EVERY_FACTOR = ((FACTORS,),)  # in place of the columns of each
+
+
+def counted_as_one(given: Any) -> tuple[tuple[str, ...], ...]:
+    """Read what counts as one feature: `columns`, `factors`, or groups of columns.
+
+    Raises
+    ------
+    BadInput
+        For what is none of these.
+
+    Examples
+    --------
+    >>> counted_as_one("columns"), counted_as_one([["a", "b"], ["c", "d", "e"]])
+    ((), (('a', 'b'), ('c', 'd', 'e')))
+    """
+    if isinstance(given, str):
+        word = given.strip().lower()
+        if word not in (COLUMNS, FACTORS):
+            raise BadInput(
+                f"count: {given!r} is neither {COLUMNS} nor {FACTORS}{did_you_mean(word, (COLUMNS, FACTORS))}"
+            )
+        return EVERY_FACTOR if word == FACTORS else ()
+    return tuple(_given_names(columns, "count") for columns in _several(given, "count"))
+
+
+def factors_of(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of each factor: names that begin with the same word before a sign of equality.
+
+    Examples
+    --------
+    >>> factors_of(["age", "city=Bergen", "city=Oslo", "sex=m"])
+    (('city=Bergen', 'city=Oslo'),)
+    """
+    by_word: dict[str, list[str]] = {}
+    for name in names:
+        if "=" in name:
+            by_word.setdefault(word_of_factor((name,)), []).append(name)
+    return tuple(tuple(columns) for columns in by_word.values() if len(columns) > 1)
+
+
+def word_of_factor(columns: Sequence[str]) -> str:
+    """Return the name of a factor: what stands before the sign of equality, or its first column.
+
+    Examples
+    --------
+    >>> word_of_factor(["city=Bergen", "city=Oslo"])
+    'city'
+    """
+    return columns[0].partition("=")[0] or columns[0]
+
+
 MOST_SAID = 6  # names in a row, beyond which their number is said
 Column = str | int
 Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
@@ -228,6 +290,10 @@ class Restrictions:
         that a sign holds at zero counts in tau where it is forced in or a parent; else it is as well left out.
     adjust : tuple of str
         Columns that every model adjusts for, as it does for an intercept: in, not penalised, not counted in tau.
+    count : tuple of tuples of str
+        Columns that are in a model all or none, and count as one feature: those of each factor. As given, `factors`
+        stands for the columns `city=Bergen`, `city=Oslo`, ... of every column of words that was encoded, `columns` for
+        none; limits and parents name a factor, and once they are by the names of the data its first column.
 
     Notes
     -----
@@ -246,8 +312,10 @@ class Restrictions:
     nonnegative: tuple[str, ...] = ()
     nonpositive: tuple[str, ...] = ()
     adjust: tuple[str, ...] = ()
+    count: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "count", counted_as_one(self.count))
         for name in ("force_in", "force_out", "adjust", "nonnegative", "nonpositive"):
             object.__setattr__(self, name, _given_features(getattr(self, name), name))
         object.__setattr__(self, "at_most", limits_of(self.at_most))
@@ -278,11 +346,15 @@ class Restrictions:
         """
         forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", self.force_out))
         said = [f"{text} {_names_joined(some)}" for text, some in forced if some]
-        said += [f"at most {limit}" for limit in self.at_most]
+        if self.count:
+            factors = [] if self.count == EVERY_FACTOR else [word_of_factor(columns) for columns in self.count]
+            said.append("factors whole, each counted once" + (f" ({_names_joined(factors)})" if factors else ""))
+        firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
+        said += [f"at most {limit.shown(firsts)}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_SAID:
             said.append(f"{len(self.hierarchy)} features only with their parents")
         else:
-            said += map(str, self.hierarchy)
+            said += [rule.shown(firsts) for rule in self.hierarchy]
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
             every = some == (ALL,) or len(some) == features
             said += [f"no coefficient {text}" if every else f"{_names_joined(some)} not {text}"] if some else []
@@ -308,11 +380,16 @@ class Restrictions:
         levels = [_levels(word.strip(), place) for word in self.adjust]
         references = {some[0] for some in levels if len(some) > 1}  # which the intercept has
         outside, adjusting = outside | references, adjusting - references
+        factors = self._factors_within(names, outside | adjusting)
+        for columns in factors:
+            places = {place[name] for name in columns}
+            inside |= places if inside & places else set()
         both = sorted(inside & outside)
         if both:
             raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
         inner, outer, always = (tuple(names[j] for j in sorted(some)) for some in (inside, outside, adjusting))
-        shaped = replace(self._shape_within(names), force_in=inner, force_out=outer, adjust=always)
+        shaped = replace(self, count=factors)._shape_within(names)
+        shaped = replace(shaped, force_in=inner, force_out=outer, adjust=always)
         shaped.check_adjusted()
         if len(outside) + len(adjusting) == len(names):
             raise BadInput(f"{'adjust' if adjusting else 'force-out'}: no feature is left, take one off")
@@ -329,23 +406,52 @@ class Restrictions:
                     others = f"adjust, {option.replace('_', '-')}"
                     raise BadInput(f"{others}: column {name!r} is in both: what is adjusted for is not chosen")
 
+    def _factors_within(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
+        """Return what counts as one by the names of the data, without columns that are out or adjusted for."""
+        place = {name: j for j, name in enumerate(names)}
+        factors = factors_of(names) if self.count == EVERY_FACTOR else self.count
+        if self.count and not factors:
+            raise BadInput(
+                'count: the data have no factor, columns with names like city=Bergen and city=Oslo: encode="onehot" '
+                "makes them of a column of words"
+            )
+        made = [sorted(_found(columns, place, "count") - others) for columns in factors]
+        seen: set[int] = set()
+        for columns in made:
+            if twice := seen & set(columns):
+                raise BadInput(f"count: column {names[min(twice)]!r} is in two factors: leave it out of one")
+            seen |= set(columns)
+        for option in ("nonnegative", "nonpositive"):
+            for j in sorted(_found([name for name in getattr(self, option) if name != ALL], place, option) & seen):
+                why = "the levels of a factor are told apart by differences, which have no sign of their own"
+                raise BadInput(f"{option}, count: column {names[j]!r} is of a factor: {why}")
+        return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
+
     def _shape_within(self, names: Sequence[str]) -> Restrictions:
         """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
         place = {name: j for j, name in enumerate(names)}
         adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # a first level with them
+        of_factors = {name for columns in self.count for name in columns}
+        firsts = {name: columns[0] for columns in self.count for name in columns}
+        terms = [word_of_factor((name,)) if name in of_factors else name for name in names]
+        first_of = {word: firsts.get(name, name) for word, name in zip(reversed(terms), reversed(names), strict=True)}
 
         def named(some: Sequence[str], option: str) -> tuple[str, ...]:
             if tuple(some) == (ALL,) and ALL not in place:
-                return tuple(name for name in names if name not in adjusted)
-            return tuple(names[j] for j in sorted(_found(some, place, option)))
+                return tuple(name for name in names if name not in adjusted | of_factors)
+            columns = [names[j] for j in sorted(_found([first_of.get(word, word) for word in some], place, option))]
+            return tuple(dict.fromkeys(firsts.get(name, name) for name in columns))
 
         parents: list[Parents] = []
         for rule in self.hierarchy:
             if (rule.feature, rule.parents) == (ALL, ()):
-                all_products = products(names, rule.every)
+                all_products = products(list(dict.fromkeys(terms)), rule.every)
                 if not all_products:
                     raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
-                parents += all_products
+                parents += [
+                    Parents(first_of[product.feature], tuple(first_of[word] for word in product.parents), product.every)
+                    for product in all_products
+                ]
             else:
                 child, above = named([rule.feature], "hierarchy")[0], named(rule.parents, "hierarchy")
                 if child in above:
@@ -361,8 +467,13 @@ class Restrictions:
         )
 
     def left(self, p: int) -> int:
-        """Return how many of p columns may be chosen: neither forced out nor adjusted for."""
-        return p - len(self.force_out) - len(self.adjust)
+        """Return how many features of p columns may be chosen: neither forced out nor adjusted for, a factor as one."""
+        return p - len(self.force_out) - len(self.adjust) - sum(len(columns) - 1 for columns in self.count)
+
+    def features(self, columns: Iterable[str]) -> int:
+        """Return how many features some columns count as."""
+        chosen = set(columns)
+        return len(chosen) - sum(max(len(chosen.intersection(factor)) - 1, 0) for factor in self.count)
 
     def check_sizes(self, taus: Iterable[int], p: int) -> None:
         """Raise `BadInput` for a support size that no model can have.
@@ -373,7 +484,7 @@ class Restrictions:
         p : int
             Features of the data.
         """
-        least, most = len(self.force_in), self.left(p)
+        least, most = self.features(self.force_in), self.left(p)
         for tau in taus:
             if tau < least:
                 raise BadInput(f"tau {tau} is below the number of features that are forced in: use {least} to {most}")

@@ -63,6 +63,28 @@ class AllowedSupports:
     together: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
+    def factors(self) -> tuple[frozenset[str], ...]:
+        """Columns that are chosen all or none, and count as one."""
+        there = set(self.names)
+        return tuple(columns for group in self.asked.count if (columns := frozenset(there.intersection(group))))
+
+    @cached_property
+    def terms(self) -> tuple[tuple[int, ...], ...]:
+        """Columns that are chosen as one: those of a factor, each other by itself."""
+        of_factor = {name: factor for factor in self.factors for name in factor}
+        sets = dict.fromkeys(of_factor.get(name, frozenset((name,))) for name in self.names)
+        return tuple(tuple(j for j, name in enumerate(self.names) if name in some) for some in sets)
+
+    def columns(self, tau: int) -> int:
+        """Return how many columns a model of up to tau features may have."""
+        return sum(sorted(map(len, self.terms), reverse=True)[:tau])
+
+    def count(self, support: Iterable[int]) -> int:
+        """Return how many features a support counts as."""
+        chosen = set(support)
+        return sum(not chosen.isdisjoint(term) for term in self.terms)
+
+    @cached_property
     def sign(self) -> IntArray:
         """(q,) 1 for columns whose coefficient is not below 0, -1 for not above, else 0."""
         up, down = (np.isin(self.names, list(some)) for some in (self.asked.nonnegative, self.asked.nonpositive))
@@ -74,7 +96,7 @@ class AllowedSupports:
         return (
             chosen.issuperset((*asked.force_in, *asked.adjust))
             and chosen.isdisjoint(asked.force_out)
-            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
+            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in (*self.together, *self.factors))
             and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
             and all(
                 chosen.issuperset(rule.parents) if rule.every else not chosen.isdisjoint(rule.parents)
@@ -95,24 +117,23 @@ class AllowedSupports:
         others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
         return any(
             self.allows((*active, *more))
-            for size in range(min(tau - len(active), len(others)) + 1)
+            for size in range(min(tau - self.count(active), len(others)) + 1)
             for more in combinations(others, size)
         )
 
     def up_to(self, tau: int) -> dict[int, IntArray]:
-        """Return what `holds` of up to tau columns, as the rows of a table for each size."""
-        q = len(self.names)
+        """Return what `holds` of up to tau features, as the rows of a table for each number of columns."""
         held = set(np.flatnonzero(self.sign).tolist())
-        sets = [some for size in range(min(tau, q) + 1) for some in combinations(range(q), size)]
+        chosen = (some for size in range(min(tau, len(self.terms)) + 1) for some in combinations(self.terms, size))
+        sets = [tuple(sorted(j for term in some for j in term)) for some in chosen]
         supports: set[tuple[int, ...]] = set()
         for some in sets:
             if self.allows(some):
                 loose = [j for j in some if j in held]
                 for size in range(len(loose) + 1):
                     supports |= {tuple(j for j in some if j not in gone) for gone in combinations(loose, size)}
-        by_size = {
-            size: sorted(support for support in supports if len(support) == size) for size in range(min(tau, q) + 1)
-        }
+        most = self.columns(tau)
+        by_size = {size: sorted(support for support in supports if len(support) == size) for size in range(most + 1)}
         return {size: np.array(rows, dtype=np.int64).reshape(len(rows), size) for size, rows in by_size.items() if rows}
 
     def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
@@ -250,6 +271,15 @@ class UnitColumns:
         return int(self.columns.shape[0])
 
     @property
+    def terms(self) -> int:
+        """Number of features that are chosen, a factor as one."""
+        return self.q if self.allowed is None else len(self.allowed.terms)
+
+    def most_columns(self, tau: int) -> int:
+        """Return how many columns a model of tau features may have."""
+        return min(tau, self.q) if self.allowed is None else self.allowed.columns(tau)
+
+    @property
     def exact(self) -> bool:
         """Whether columns and targets are the data over powers of two, to the last bit."""
         return self.intercept == "none" and self.dataset.row_weights is None
@@ -276,7 +306,7 @@ class UnitColumns:
         gammas, k : int
             Numbers of gammas and of folds.
         """
-        if self.q > ENUMERATE_PAIR:
+        if self.terms > ENUMERATE_PAIR:
             return f"p > {ENUMERATE_PAIR}"
         return "too many rows to try all supports" if self.cost(taus, gammas, k) > COST_LIMIT else ""
 
@@ -288,11 +318,12 @@ class UnitColumns:
         gammas, k : int
             Numbers of gammas and of folds.
         """
-        limited, q, total = self.allowed is not None, self.q, 0.0
+        limited, q, total = self.allowed is not None, self.terms, 0.0
         for size in [size for tau in taus for size in range(0 if limited else min(tau, q), min(tau, q) + 1)]:
             count = comb(q, size)
             blocks = 1.0 + k * count // ENUMERATED_AT_ONCE
-            total += count * (max(self.dataset.n, 400, 30 * k) * (size + 2.0) * blocks + 500.0 * k * limited)
+            work = max(self.dataset.n, 400, 30 * k) * (self.most_columns(size) + 2.0)
+            total += count * (work * blocks + 500.0 * k * limited)
         return gammas * total
 
     def sets(self, tau: int) -> list[IntArray]:
@@ -371,7 +402,7 @@ class UnitColumns:
         most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value. Of
         columns without a penalty that is bounded by the least eigenvalue of their correlations.
         """
-        penalty = gamma / 2.0 * self.weight
+        penalty, tau = gamma / 2.0 * self.weight, self.most_columns(tau)
         paid = penalty > 0.0
         with np.errstate(over="ignore"):
             ratio = 1.0 + np.einsum("ij,ij->j", self.Z[:, paid], self.Z[:, paid]) / penalty[paid]

@@ -22,6 +22,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
+from sparsecv_mio.problem.objective import varying_columns
 
 BOX_RTOL = 1e-9  # closer to the end of a box a coefficient may lie on either side
 
@@ -41,8 +42,11 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
              for place, name in _features(side)]  # fmt: skip
     if not all(right):
         return False
-    allowed = enumeration.AllowedSupports(tuple(dataset.names), side.restrictions or NONE, side.together or ())
-    keeps = allowed.allows(dataset.names.index(name) for name in record.support)
+    names = tuple(dataset.names[j] for j in varying_columns(dataset.X).tolist())
+    allowed = enumeration.AllowedSupports(names, side.restrictions or NONE, side.together or ())
+    keeps = features.issuperset(record.support) and set(names).issuperset(record.support)
+    places = [names.index(name) for name in record.support] if keeps else []
+    keeps = keeps and allowed.allows(places) and allowed.count(places) <= record.tau
     checks.that(keeps, "support", "does not keep to the side constraints")
     ends = _coefficient_ends(side)
     X, y = dataset.X, size_of_target(dataset, record.data.intercept)
@@ -155,6 +159,7 @@ def _features(side: Side) -> Iterator[tuple[str, str]]:
     asked = side.restrictions or NONE
     for field in ("force_in", "force_out", "adjust", "nonnegative", "nonpositive"):
         yield from ((f"restrictions.{field}", name) for name in getattr(asked, field))
+    yield from (("restrictions.count", name) for columns in asked.count for name in columns)
     yield from (("restrictions.at_most", name) for group in asked.at_most for name in group.features)
     for rule in asked.hierarchy:
         yield from (("restrictions.hierarchy", name) for name in (rule.feature, *rule.parents))

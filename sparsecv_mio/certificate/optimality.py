@@ -81,7 +81,7 @@ def level_of(record: records.Record, design: enumeration.UnitColumns, plan: Fold
     """
     if reason := design.too_many([pair.known.tau for pair in reported_pairs(record)], 2, plan.k):
         return EnumerationLevel.NEIGHBOURS, reason
-    if design.q > ENUMERATE_GRID:
+    if design.terms > ENUMERATE_GRID:
         return EnumerationLevel.PAIR, f"p > {ENUMERATE_GRID}"
     gammas = len(record.request.gammas) + len(record.descent) + (record.refined is not None)
     if reason := design.too_many(list(record.request.taus), gammas, plan.k):

@@ -256,7 +256,7 @@ def check_fit(
     """
     dataset, index = design.dataset, design.index
     exact = design.allowed is None  # under other restrictions a smaller one may be the best
-    support = checked_support(checks, said.support, index, min(row.tau, len(index)), f"{path}support", exact)
+    support = checked_support(checks, said.support, index, design.most_columns(row.tau), f"{path}support", exact)
     if support is None or not check_allowed(checks, design, support, row.tau, path):
         return None
     model = design.refit(support, row.gamma, None)

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
-from sparsecv_mio.certificate.enumeration import LOOSE_TIES, UnitColumns, close_fits
+from sparsecv_mio.certificate.enumeration import LOOSE_TIES, AllowedSupports, UnitColumns, close_fits
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
@@ -22,6 +22,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import outer_folds
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective, objective
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.units import TIE_RTOL
@@ -143,14 +144,16 @@ def check_outer_model(
     X, y = dataset.X[train], dataset.y[train]
     vary = objective.varying_columns(X).tolist()
     index, kind = {dataset.names[j]: j for j in vary}, "that vary on the training rows"
-    support = checked_support(checks, one.support, index, one.tau, f"{path}support", what=kind)
+    limits = request.restrictions or NONE
+    most = AllowedSupports(tuple(index), limits).columns(one.tau)
+    support = checked_support(checks, one.support, index, most, f"{path}support", what=kind)
     if support is None:
         return
-    limits = request.restrictions
-    if limits is not None:
+    if limits:
         # a sign may hold the coefficient of a feature that is forced in at zero
         forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
         allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
+        allowed &= limits.features(one.support) <= one.tau
         checks.that(allowed, f"{path}support", "does not keep to the restrictions")
     if not record.descent and record.classes is None:  # of two classes the default ones depend on the number of rows
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
@@ -457,7 +460,9 @@ def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None
     """Check that the model of a weight is at a pair of the grid, of features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
     checks.that((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
-    allowed = len(set(one.support)) == len(one.support) <= one.tau and set(one.support) <= set(record.data.names)
+    size = (record.request.restrictions or NONE).features(one.support)
+    allowed = len(set(one.support)) == len(one.support) and size <= one.tau
+    allowed &= set(one.support) <= set(record.data.names)
     checks.that(allowed, f"{path}support", f"is not a set of up to {one.tau} features of the data")
 
 

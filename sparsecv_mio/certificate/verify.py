@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.class_values import RefittedValues
-from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
+from sparsecv_mio.certificate.enumeration import AllowedSupports, UnitColumns, held_out_errors
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_records import (
     MOST_FITS,
@@ -59,6 +59,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, ridge_weights, varying_columns
 from sparsecv_mio.words import Loss
@@ -268,7 +269,7 @@ def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
 
 
 def _fold_supports(checks: Checks, pair: optimality.ReportedPair, design: UnitColumns) -> optimality.Supports | None:
-    size = min(pair.known.tau, design.q)
+    size = design.most_columns(pair.known.tau)
     translated = [refits.positions(names, design.index) for names in pair.folds.supports]
     supports: optimality.Supports = []
     allowed = set[int]()  # few supports serve many folds
@@ -418,7 +419,9 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.caveat = "optimality not verified (the record does not hold the side constraints)"
     checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
-    support = refits.checked_support(checks, record.support, index, record.tau, "support")
+    asked = NONE if record.side is None else record.side.restrictions or NONE
+    most = AllowedSupports(tuple(index), asked).columns(record.tau) if asked.count else record.tau
+    support = refits.checked_support(checks, record.support, index, most, "support")
     if support is None:
         return False
     if record.loss is not Loss.SQUARED:

@@ -12,7 +12,15 @@ from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
 from sparsecv_mio.errors import BadInput, SparseCVError, one_of
-from sparsecv_mio.model_space import MOST_DIGITS, Restrictions, finite_number, limits_of, parents_of, whole
+from sparsecv_mio.model_space import (
+    MOST_DIGITS,
+    Restrictions,
+    counted_as_one,
+    finite_number,
+    limits_of,
+    parents_of,
+    whole,
+)
 from sparsecv_mio.units import MOST_THREADS
 
 IN_PYTHON = {"taus": "tau", "gammas": "gamma"}
@@ -220,7 +228,11 @@ def names(text: str | None, option: str) -> list[str] | None:
 
 
 def restrictions(
-    *, at_most: Sequence[str] | None = None, hierarchy: Sequence[str] | None = None, **texts: str | None
+    *,
+    at_most: Sequence[str] | None = None,
+    hierarchy: Sequence[str] | None = None,
+    count: str | None = None,
+    **texts: str | None,
 ) -> Restrictions:
     """Return the restrictions that options describe.
 
@@ -228,11 +240,16 @@ def restrictions(
     ----------
     at_most, hierarchy : sequence of str, optional
         As :func:`~sparsecv_mio.model_space.limits_of` and :func:`~sparsecv_mio.model_space.parents_of` read them.
+    count : str, optional
+        As :func:`~sparsecv_mio.model_space.counted_as_one` reads it.
     **texts
         Lists of columns separated by commas.
     """
-    given = {name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()}
-    return Restrictions(at_most=limits_of(at_most or ()), hierarchy=parents_of(hierarchy or ()), **given)
+    given: dict[str, Any] = {
+        name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()
+    }
+    given |= {"at_most": limits_of(at_most or ()), "hierarchy": parents_of(hierarchy or ())}
+    return Restrictions(count=counted_as_one(count or ()), **given)
 
 
 def whole_within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:

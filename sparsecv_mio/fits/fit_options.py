@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from sparsecv_mio.declared_options import check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, parents_of
+from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, counted_as_one, parents_of
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
 from sparsecv_mio.search.options import check_formulation, check_limits, solver_options_of, with_keywords
 from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
@@ -37,7 +37,7 @@ class SideOptions:
         `(k, features)`: at most k of these.
     box : mapping of str to (float, float)
         Bounds of a feature's coefficient, where the feature is chosen; infinite for an open side.
-    hierarchy, nonnegative, nonpositive
+    hierarchy, nonnegative, nonpositive, count
         As for :class:`~sparsecv_mio.model_space.Restrictions`.
     """
 
@@ -50,10 +50,12 @@ class SideOptions:
     hierarchy: Hierarchy = ()
     nonnegative: Sequence[str] = ()
     nonpositive: Sequence[str] = ()
+    count: str | Sequence[Sequence[str]] = ()
 
     def on(self, data: StandardData) -> SideConstraints:
         """Return the constraints in standard coordinates."""
-        more = constraints_of(replace(data, restrictions=self._shape(data.dataset.names)))
+        shape = self._shape(data.dataset.names)
+        more = constraints_of(replace(data, restrictions=shape))
         made = side_constraints(
             data,
             force_in=self.force_in,
@@ -65,7 +67,23 @@ class SideOptions:
         return replace(
             made, forced_in=tuple(sorted({*made.forced_in, *data.adjusting.tolist()})),
             forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents,
+            factors=more.factors,
         )  # fmt: skip
+
+    def within(self, names: Sequence[str]) -> SideOptions:
+        """Return the same by the names of the data where factors count as one, so that every part names whole ones.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Features of the data.
+        """
+        if not self.count:
+            return self
+        given = {field.name: getattr(self, field.name) for field in fields(Restrictions)}
+        found = Restrictions(**given).within(names)
+        made = {name: getattr(found, name) for name in given}
+        return replace(self, **made | {"at_most": tuple((limit.count, limit.features) for limit in found.at_most)})
 
     def adjusted(self, names: Sequence[str]) -> Restrictions:
         """Return the restrictions to what is adjusted for, by the names of the data, once they are checked.
@@ -103,10 +121,10 @@ class SideOptions:
         )
 
     def _shape(self, names: Sequence[str]) -> Restrictions:
-        """Return hierarchy and signs by the names of the data."""
+        """Return hierarchy, signs and factors by the names of the data."""
         return Restrictions(
             hierarchy=parents_of(self.hierarchy), nonnegative=tuple(self.nonnegative),
-            nonpositive=tuple(self.nonpositive),
+            nonpositive=tuple(self.nonpositive), count=counted_as_one(self.count),
         ).within(names)  # fmt: skip
 
 

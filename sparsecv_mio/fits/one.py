@@ -28,7 +28,7 @@ from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
-from sparsecv_mio.model_space import NONE
+from sparsecv_mio.model_space import NONE, counted_as_one
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
@@ -217,10 +217,11 @@ class _Model:
     def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
         """Check a pair (tau, gamma) and the side constraints against the data."""
         tau, gamma = pair
-        side = how.side or SideOptions()
+        side = (how.side or SideOptions()).within(dataset.names)
         adjusted = side.adjusted(dataset.names)
-        if not 0 <= tau <= adjusted.left(dataset.p):
-            raise BadInput(f"tau {tau} is out of range: use 0 to {adjusted.left(dataset.p)}, the number of features")
+        most = replace(adjusted, count=counted_as_one(side.count)).left(dataset.p)
+        if not 0 <= tau <= most:
+            raise BadInput(f"tau {tau} is out of range: use 0 to {most}, the number of features")
         if not (np.isfinite(gamma) and gamma >= 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range: it must be finite and not negative")
         data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)

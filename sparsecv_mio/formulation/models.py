@@ -65,7 +65,7 @@ class SparseModel(ABC):
             z.setlb(float(low))
             z.setub(float(high))
         rows = self.pyomo.rows
-        rows["budget"] = linear(np.ones(task.q), self.z) <= task.tau
+        rows["budget"] = linear(task.constraints.counted(task.q), self.z) <= task.tau
         at_most, equal = task.constraints.rows
         for i, (k, columns) in enumerate(at_most):
             chosen = sorted(set(columns))
@@ -266,7 +266,9 @@ class PiecewiseModel(OuterApproximation):
         for j, (t, u, z) in enumerate(zip(self.t, self.u, self.z, strict=True)):
             for k, at in enumerate(np.linspace(task.lo[j], task.hi[j], self.tangents).tolist()):
                 rows["cone", j, k] = linear([1.0, -2.0 * at, at**2], [t, u, z]) >= 0
-        cones = np.sort(scaled.w * ((task.hi - task.lo) / (self.tangents - 1) / 2.0) ** 2)[task.q - task.tau :]
+        cones = np.sort(scaled.w * ((task.hi - task.lo) / (self.tangents - 1) / 2.0) ** 2)[
+            max(task.q - task.constraints.columns(task.tau), 0) :
+        ]
         bends = 0.125 * self.bend * ((high - low) / (self.tangents - 1)) ** 2
         self.missed = float(scaled.row_weights @ bends) + float(cones.sum())
         return objective

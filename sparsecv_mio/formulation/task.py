@@ -464,7 +464,7 @@ def model_task(
     z_hi[unreachable] = 0.0
     lo, hi = np.where(unreachable, 0.0, lo), np.where(unreachable, 0.0, hi)
     lower = scaled.value(advice.lower) if np.isfinite(advice.lower) else -np.inf
-    floor = max(scaled.own_lower(tau), lower)
+    floor = max(scaled.own_lower(constraints.columns(tau)), lower)
     points = (scaled.ridge, *(scaled.to_u(point) for point in advice.points))
     return ModelTask(problem, scaled, tau, constraints, start, lo, hi, z_lo, z_hi, floor, points)
 

@@ -11,6 +11,10 @@ disjoint sets of columns may have at most so many columns in a support: of each 
 of step s the weight of a column is `|v| / r - s`, or where its interval holds it back, M its end on that side, `|v| / M
 - s (r^2 + M^2) / (2 M^2)`, clipped to [0, 1]; r is common to all columns, but in a cluster no larger than it takes for
 its weights to sum to 1, and in a set with a most no smaller than it takes for them to sum to that.
+
+A *term* is what is chosen as one: a column, or several that enter together. Its h is the sum of theirs, and they share
+their weight, in which `|v|` is the length of v on them. Everything above is then of terms, k and clusters too. Of the
+intervals of a term's columns the map knows open ends alone; any point gives a bound.
 """
 
 from typing import NamedTuple
@@ -27,6 +31,7 @@ WEIGHT_ACCURACY = 1e-10  # of the sum of the weights, relative
 DIVERGED = 4.0  # times yy: a step too long for the curvature
 NO_CLUSTER = -1
 NO_MOST = np.zeros(0, dtype=np.int64)
+NO_TERM = np.zeros(0, dtype=np.int64)  # every column is one by itself
 TINY = 1e-150
 
 
@@ -50,12 +55,15 @@ class ClusterChoice(NamedTuple):
         `asked <= k <= q`.
     most : int64 array
         Of each further set.
+    term : (q,) int64 array
+        Place of a column's term, of which the three above are then said; NO_TERM where every column is one.
     """
 
     cluster: np.ndarray
     asked: int
     k: int
     most: np.ndarray
+    term: np.ndarray
 
 
 class BestChoice(NamedTuple):
@@ -119,6 +127,25 @@ def scores(g, box, h):
         x = g[j]
         end = min(max(x, box.lo[j]), box.hi[j])
         h[j] = 2.0 * x * end - end * end
+
+
+@njit(cache=True, nogil=True)
+def of_terms(h, choice, total):
+    """Fill `total` with the sum of h over the columns of each term. O(q).
+
+    Parameters
+    ----------
+    h : (q,) array
+    choice : ClusterChoice
+    total : (terms,) array
+    """
+    if choice.term.shape[0] == 0:
+        put(h, total)
+        return
+    for t in range(total.shape[0]):
+        total[t] = 0.0
+    for j in range(h.shape[0]):
+        total[choice.term[j]] += h[j]
 
 
 @njit(cache=True, nogil=True)
@@ -327,22 +354,30 @@ def proximal_map(v, step, box, choice, lists, caps, b, z):
         Guesses, overwritten.
     b, z : (q,) arrays
     """
-    q, count = v.shape[0], lists.most.shape[0]
-    a, end = np.empty(q), np.empty(q)
+    q, count, terms = v.shape[0], lists.most.shape[0], choice.cluster.shape[0]
+    a, end, weights = np.zeros(terms), np.full(terms, np.inf), np.zeros(terms)
+    alone = choice.term.shape[0] == 0
     for j in range(q):
-        a[j] = abs(v[j])
-        end[j] = box.hi[j] if v[j] > 0.0 else -box.lo[j]
+        side = box.hi[j] if v[j] > 0.0 else -box.lo[j]
+        t = j if alone else choice.term[j]
+        if alone or terms == q:
+            a[t], end[t] = abs(v[j]), side
+        elif side > 0.0:
+            a[t] = np.hypot(a[t], v[j])
     for i in range(count):
         caps[i] = _level(a, end, lists, caps, i, float(abs(lists.most[i])), step, caps[i])
     r = caps[count] = _level(a, end, lists, caps, -1, float(choice.k), step, caps[count])
-    for j in range(q):
-        i = choice.cluster[j]
+    for t in range(terms):
+        i = choice.cluster[t]
         x = r if i < 0 else min(r, caps[i]) if i < choice.asked else max(r, caps[i])
         if 0 <= i < choice.asked and lists.start[i + 1] - lists.start[i] == 1:
-            z[j] = 1.0
+            weights[t] = 1.0
         else:
-            z[j] = weight(a[j], end[j], x, step)
-        size = min(a[j] * z[j] / (z[j] + step), end[j] * z[j]) if z[j] > 0.0 else 0.0
+            weights[t] = weight(a[t], end[t], x, step)
+    for j in range(q):
+        z[j] = weights[j if alone else choice.term[j]]
+        side = box.hi[j] if v[j] > 0.0 else -box.lo[j]
+        size = min(abs(v[j]) * z[j] / (z[j] + step), side * z[j]) if z[j] > 0.0 else 0.0
         b[j] = size if v[j] > 0.0 else -size
 
 
@@ -395,6 +430,7 @@ def descend(form, box, choice, stop, b, best_b, best_z):
     theta, step = 1.0, 1.0 / form.lipschitz
     old, new, z = b.copy(), np.empty(q), np.zeros(q)
     Gb, Gnew, v, g, h = np.empty(q), np.empty(q), np.empty(q), np.empty(q), np.empty(q)
+    total = np.empty(choice.cluster.shape[0])
     product(G, b, Gb)
     Gold = Gb.copy()
     dual, primal = -np.inf, np.inf
@@ -408,7 +444,8 @@ def descend(form, box, choice, stop, b, best_b, best_z):
                 quad += b[j] * Gb[j]
                 g[j] = c[j] - Gb[j]
             scores(g, box, h)
-            d = yy - quad - best_choice(h, choice).total
+            of_terms(h, choice, total)
+            d = yy - quad - best_choice(total, choice).total
             if d > dual:
                 dual = d
                 put(b, best_b)

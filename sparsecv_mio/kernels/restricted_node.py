@@ -1,15 +1,18 @@
 """Bounds of one node of a tree over supports with limits on groups of columns and signs of coefficients.
 
 In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node is (included I, free F), A = I + F; at
-most `room` free columns may be chosen, of each group at most its `cap`; the coefficient of a column may be held at or
-above zero (sign 1), at or below (-1), or be free (0). Three statements hold for every support S of the node, f(S) the
-least objective with the signs held (docs/theory.md, "Restrictions"):
+most `room` free terms may be chosen, of each group at most its `cap`; a term is a column, or several that are chosen
+all or none. The coefficient of a column may be held at or above zero (sign 1), at or below (-1), or be free (0). Three
+statements hold for every support S of the node, f(S) the least objective with the signs held (docs/theory.md,
+"Restrictions"):
 
-* with b the fit of all of A, signs held, and `V = M_A^{-1}`: dropping j costs at least `b_j^2 / V_jj`, so that S, which
-  drops m columns or more, has `f(S) >= f(A) + m-th smallest cost`;
-* for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over columns of F that room and caps allow)`, where
+* with b the fit of all of A, signs held, and `V = M_A^{-1}`: dropping a term T costs at least `b_T' V_TT^{-1} b_T`, so
+  that S, which drops m terms or more, has `f(S) >= f(A) + m-th smallest cost`;
+* for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over terms of F that room and caps allow)`, where
   `s_j` is the square of the part of `g_j = c_j - (G u)_j` that the sign allows;
-* the same with a column forced in, or left out, screens that column.
+* the same with a term forced in, or left out, screens that term.
+
+Of several columns V_TT is inverted with more on its diagonal than its rounding: that lowers the cost.
 """
 
 from typing import NamedTuple
@@ -22,6 +25,7 @@ from sparsecv_mio.kernels.cluster_relaxation import (
     ClusterChoice,
     best_choice,
     descend,
+    of_terms,
     product,
     scores,
     screen_choice,
@@ -41,17 +45,23 @@ class Rules(NamedTuple):
     sign : (m,) int8 array
         1, -1 or 0.
     group : (m,) int array
-        Number of the group of a column, -1 for none.
+        Number of the group of a column, -1 for none; the same in all columns of a term.
     cap : (groups,) int array
-        What the included columns leave of each group.
+        What the included terms leave of each group.
     room : int
-        Free columns that may be chosen.
+        Free terms that may be chosen.
+    term : (m,) int array
+        Number of a column's term, below m.
+    rounding : float
+        Of an inverse of M, relative to it.
     """
 
     sign: np.ndarray
     group: np.ndarray
     cap: np.ndarray
     room: int
+    term: np.ndarray
+    rounding: float
 
 
 class NodePoint(NamedTuple):
@@ -64,7 +74,7 @@ class NodePoint(NamedTuple):
     u : array
         Point of the best dual bound; on entry where to start.
     cost : array
-        At least what dropping a free column adds to the objective of the fit.
+        At least what dropping a free column's term adds to the objective of the fit.
     z : array
         Relaxed indicators.
     """
@@ -198,9 +208,9 @@ def node_bound(form, w, rules, status, bar, steps, point):
         return form.yy, form.yy
     G, M = np.empty((size, size)), np.empty((size, size))
     c, b, u = np.empty(size), np.empty(size), np.empty(size)
-    sign, free = np.empty(size, dtype=np.int8), np.empty(size, dtype=np.bool_)
+    sign, term = np.empty(size, dtype=np.int8), np.empty(size, dtype=np.int64)
     box = BoxEnds(np.full(size, -np.inf), np.full(size, np.inf))
-    group, inside = np.empty(size, dtype=np.int64), np.int64(0)
+    number, terms = np.full(m, -1, dtype=np.int64), 0
     for a in range(size):
         i = at[a]
         for k in range(size):
@@ -208,78 +218,123 @@ def node_bound(form, w, rules, status, bar, steps, point):
             M[a, k] = G[a, k]
         M[a, a] += w
         c[a], b[a], u[a] = form.c[i], point.b[i], point.u[i]
-        sign[a], group[a], free[a] = rules.sign[i], rules.group[i], status[i] == FREE
+        sign[a] = rules.sign[i]
         if sign[a] > 0:
             box.lo[a] = 0.0
         elif sign[a] < 0:
             box.hi[a] = 0.0
-        inside += not free[a]
+        if number[rules.term[i]] < 0:
+            number[rules.term[i]] = terms
+            terms += 1
+        term[a] = number[rules.term[i]]
+    group, free, inside = np.empty(terms, dtype=np.int64), np.empty(terms, dtype=np.bool_), np.int64(0)
+    for a in range(size):
+        group[term[a]], free[term[a]] = rules.group[at[a]], status[at[a]] == FREE
+    for t in range(terms):
+        inside += not free[t]
     value = -np.inf
     bound = value
     if signed_fit(M, c, sign, b, size):
         value = form.yy
         for a in range(size):
             value -= c[a] * b[a]
+        cost = np.zeros(terms)
         V, ok = invert(M)
-        for a in range(size):
-            if ok and free[a] and b[a] != 0.0:
-                point.cost[at[a]] = b[a] * b[a] / V[a, a]
-        bound = value + _least_cost(point.cost, at, free, group, rules, size)
+        if ok:
+            _dropping_costs(b, V, term, rules.rounding, cost)
+        bound = value + _least_cost(cost, free, group, rules)
         for a in range(size):
             point.b[at[a]] = b[a]
             point.z[at[a]] = 1.0 if b[a] != 0.0 else 0.0
-            if free[a] and value + point.cost[at[a]] > bar:
-                status[at[a]] = INSIDE
+            if free[term[a]]:
+                point.cost[at[a]] = cost[term[a]]
+                if value + cost[term[a]] > bar:
+                    status[at[a]] = INSIDE
     if w == 0.0 or bound > bar:
         return bound, value
-    # an included column is a cluster of its own
-    cluster, held = np.empty(size, dtype=np.int64), 0
-    for a in range(size):
-        cluster[a] = held if not free[a] else inside + group[a] if group[a] >= 0 else NO_CLUSTER
-        held += not free[a]
-    choice = ClusterChoice(cluster, inside, inside + min(rules.room, size - inside), rules.cap)
-    h = np.empty(size)
-    bound = max(bound, _dual_value(G, c, form.yy, b, box, choice, h))
-    if bound > bar or size - inside <= rules.room:
+    # an included term is a cluster of its own
+    cluster, held = np.empty(terms, dtype=np.int64), 0
+    for t in range(terms):
+        cluster[t] = held if not free[t] else inside + group[t] if group[t] >= 0 else NO_CLUSTER
+        held += not free[t]
+    choice = ClusterChoice(cluster, inside, inside + min(rules.room, terms - inside), rules.cap, term)
+    total = np.empty(terms)
+    bound = max(bound, _dual_value(G, c, form.yy, b, box, choice, total))
+    if bound > bar or terms - inside <= rules.room:
         return bound, value
     if not np.any(u != 0.0):
         put(b, u)
     best, z = np.empty(size), np.empty(size)
     descend(Form(G, c, form.yy, gershgorin(G)), box, choice, Accuracy(bar, NEAR, steps), u, best, z)
-    top = _dual_value(G, c, form.yy, best, box, choice, h)
+    top = _dual_value(G, c, form.yy, best, box, choice, total)
     bound = max(bound, top)
-    fixed = np.zeros(size, dtype=np.int8)
-    screen_choice(h, choice, bar - top, fixed)
+    fixed = np.zeros(terms, dtype=np.int8)
+    screen_choice(total, choice, bar - top, fixed)
     for a in range(size):
         point.u[at[a]] = best[a]
         point.z[at[a]] = z[a]
-        if free[a] and fixed[a] != FREE and status[at[a]] == FREE:
-            status[at[a]] = fixed[a]
+        if free[term[a]] and fixed[term[a]] != FREE and status[at[a]] == FREE:
+            status[at[a]] = fixed[term[a]]
     return bound, value
 
 
 @njit(cache=True, nogil=True)
-def _dual_value(G, c, yy, b, box, choice, h):
-    """Return the dual value of a point, and fill h with what each column may add. O(size^2)."""
-    slope = np.empty(c.shape[0])
+def _dual_value(G, c, yy, b, box, choice, total):
+    """Return the dual value of a point, and fill `total` with what each term may add. O(size^2)."""
+    slope, h = np.empty(c.shape[0]), np.empty(c.shape[0])
     quad = product(G, b, slope)
     for a in range(c.shape[0]):
         slope[a] = c[a] - slope[a]
     scores(slope, box, h)
-    return yy - quad - best_choice(h, choice).total
+    of_terms(h, choice, total)
+    return yy - quad - best_choice(total, choice).total
 
 
 @njit(cache=True, nogil=True)
-def _least_cost(cost, at, free, group, rules, size):
-    """Return the least cost of dropping as many columns as the room and each cap demand: the largest m-th smallest."""
+def _dropping_costs(b, V, term, rounding, cost):
+    """Fill `cost`, zeros, with at least what dropping each term adds: 0 where rounding leaves nothing to say."""
+    size, terms = b.shape[0], cost.shape[0]
+    start, members = np.zeros(terms + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
+    trace = 0.0
+    for a in range(size):
+        start[term[a] + 1] += 1
+        trace += V[a, a]
+    for t in range(terms):
+        start[t + 1] += start[t]
+    ahead = start.copy()
+    for a in range(size):
+        members[ahead[term[a]]] = a
+        ahead[term[a]] += 1
+    for t in range(terms):
+        mine = members[start[t] : start[t + 1]]
+        n = mine.shape[0]
+        if n == 1:
+            a = mine[0]
+            cost[t] = b[a] * b[a] / V[a, a] if b[a] != 0.0 else 0.0
+            continue
+        L, x = np.empty((n, n)), np.empty(n)
+        for i in range(n):
+            for k in range(i + 1):
+                L[i, k] = V[mine[i], mine[k]]
+            L[i, i] += rounding * trace
+            x[i] = b[mine[i]]
+        if cholesky_in_place(L, n):
+            cholesky_solve(L, x, n)
+            for i in range(n):
+                cost[t] += x[i] * b[mine[i]]
+
+
+@njit(cache=True, nogil=True)
+def _least_cost(cost, free, group, rules):
+    """Return the least cost of dropping as many terms as the room and each cap demand: the largest m-th smallest."""
     cap, room = rules.cap, rules.room
     worst = 0.0
     for g in range(-1, cap.shape[0]):
-        here = np.empty(size)
+        here = np.empty(cost.shape[0])
         count = 0
-        for a in range(size):
-            if free[a] and (g < 0 or group[a] == g):
-                here[count] = cost[at[a]]
+        for t in range(cost.shape[0]):
+            if free[t] and (g < 0 or group[t] == g):
+                here[count] = cost[t]
                 count += 1
         drop = count - (room if g < 0 else min(cap[g], room))
         if drop > 0:

@@ -24,7 +24,9 @@ class SideConstraints:
     forced_in, forced_out : tuple of int
         Columns in every, or in no, support.
     together : tuple of tuples of int
-        Groups whose columns are chosen all or none.
+        Groups whose columns are chosen all or none; each of them counts.
+    factors : tuple of tuples of int
+        Such groups that do not overlap and count as one column each; `at_most` and `parents` name their first columns.
     at_most : tuple of (int, tuple of int)
         `(k, columns)`: at most k of these columns.
     box : tuple of (int, float, float)
@@ -53,6 +55,7 @@ class SideConstraints:
     at_most: tuple[tuple[int, tuple[int, ...]], ...] = ()
     box: tuple[tuple[int, float, float], ...] = ()
     parents: tuple[tuple[int, tuple[int, ...], bool], ...] = ()
+    factors: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for j, lo, hi in self.box:
@@ -73,6 +76,7 @@ class SideConstraints:
         kinds = {
             "force": self.forced_in or self.forced_out,
             "together": self.together,
+            "count": self.factors,
             "at_most": self.at_most,
             "parents": self.parents,
             "sign": self.box,
@@ -83,7 +87,7 @@ class SideConstraints:
     @property
     def rows(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[tuple[int, int], ...]]:
         """`(at_most, equal)`: the rows on z that a model adds; a group becomes pairs of equal columns."""
-        pairs = tuple((group[0], j) for group in self.together for j in group[1:])
+        pairs = tuple((group[0], j) for group in (*self.together, *self.factors) for j in group[1:])
         return self.at_most, pairs
 
     @property
@@ -93,6 +97,22 @@ class SideConstraints:
         for j, columns, every in self.parents:
             rows += [(j, (i,)) for i in columns] if every else [(j, columns)]
         return tuple(rows)
+
+    def count(self, support: Iterable[int]) -> int:
+        """Return how many features a support counts as."""
+        chosen = set(support)
+        return len(chosen) - sum(max(len(chosen.intersection(factor)) - 1, 0) for factor in self.factors)
+
+    def counted(self, q: int) -> FloatArray:
+        """Return (q,) what each column counts beside the others of its factor: the first one 1, the others 0."""
+        counts = np.ones(q)
+        counts[[j for factor in self.factors for j in factor[1:]]] = 0.0
+        return counts
+
+    def columns(self, tau: int) -> int:
+        """Return how many columns a support of tau features has at most."""
+        more = sorted((len(factor) - 1 for factor in self.factors), reverse=True)
+        return tau + sum(more[:tau])
 
     def fixed(self, q: int) -> tuple[FloatArray, FloatArray]:
         """Return (q,) bounds of the indicators: 1, 1 for a column forced in, 0, 0 for one forced out, else 0, 1."""
@@ -119,10 +139,10 @@ class SideConstraints:
         """Whether a support meets all constraints, the boxes aside."""
         chosen = set(support)
         return (
-            len(chosen) <= tau
+            self.count(chosen) <= tau
             and chosen.issuperset(self.forced_in)
             and chosen.isdisjoint(self.forced_out)
-            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in self.together)
+            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in (*self.together, *self.factors))
             and all(len(chosen.intersection(columns)) <= k for k, columns in self.at_most)
             and all(
                 chosen.issuperset(columns) if every else not chosen.isdisjoint(columns)
@@ -204,6 +224,9 @@ def constraints_of(data: StandardData) -> SideConstraints:
     data : StandardData
     """
     asked, position = data.restrictions, {name: j for j, name in enumerate(data.names)}
+    factors = [[position[name] for name in group if name in position] for group in asked.count]
+    for group, columns in zip(asked.count, factors, strict=True):  # its first name stands for it, varying or not
+        position |= {name: columns[0] for name in group[:1] if columns}
     parents, never = [], []
     for rule in asked.hierarchy:
         if rule.feature not in position:
@@ -223,4 +246,5 @@ def constraints_of(data: StandardData) -> SideConstraints:
                       for limit in asked.at_most),
         box=tuple(box),
         parents=tuple(parents),
+        factors=tuple(map(tuple, (columns for columns in factors if columns))),
     )  # fmt: skip

@@ -25,6 +25,7 @@ from sparsecv_mio.bounds.model_changes import (
     worn_without,
 )
 from sparsecv_mio.certificate.parts import InstabilityRow, Stability, StableChoice, WeighedModel
+from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.refit import refit_rows
@@ -231,7 +232,8 @@ class Instabilities:
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
-        data, tau = self.context.data, int(self.context.grid.taus[t])
+        data = self.context.data
+        most = constraints_of(data).columns(int(self.context.grid.taus[t]))
         if float(data.n) * data.q * len(which) > QUICK_WORK or len(data.adjusting):
             return np.full(len(which), np.inf)
         V, r = data.rows(slice(0, data.n))
@@ -251,7 +253,7 @@ class Instabilities:
         lam = lam_of(float(self.context.grid.gammas[g])) * data.weight
         with np.errstate(over="ignore", divide="ignore"):
             scores = (V.T @ residual) ** 2 / lam[:, None]
-        distance = residual_distances(residual, target, scores, tau, value)
+        distance = residual_distances(residual, target, scores, most, value)
         distance = np.hypot(distance, np.abs(mean) * np.sqrt(along)) + full.doubt.max() * np.sqrt(data.n)
         return np.where(worn_without(data, [self.left_out[fold] for fold in which]), np.inf, distance)
 

@@ -219,6 +219,8 @@ RULES = (
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
     Rule("adjust", "oracles", (None, ()), "they know one column without a penalty, the intercept"),
+    Rule("count", "model", (Model.PAIR,), "averages count columns"),
+    Rule("count", "backend", (NATIVE,), "the models of solvers count columns"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in BEYOND_FORCING),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in BEYOND_FORCING),
     *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in BEYOND_FORCING),

@@ -32,7 +32,7 @@ def columns_of(mask: int) -> Iterator[int]:
 
 
 class Family:
-    """Supports of at most tau of q columns under side constraints, the boxes aside.
+    """Supports of at most tau of q columns under side constraints, the boxes aside; a factor counts as one column.
 
     Parameters
     ----------
@@ -45,6 +45,12 @@ class Family:
         Columns in every support; columns that may be chosen beside these.
     caps : list of (int, int)
         `(k, columns)`: at most k of these.
+    factors : list of int
+        Columns that are chosen all or none, and count as one.
+    whole : list of int
+        By column, itself or the columns of its factor.
+    first : int
+        The first column of each factor, and all others.
     need : list of int
         By column, what it is chosen with: itself, its parents, theirs.
     one_of : list of (int, int)
@@ -53,19 +59,26 @@ class Family:
 
     def __init__(self, q: int, tau: int, constraints: SideConstraints) -> None:
         self.q, self.tau = q, tau
-        self.forced = mask_of(constraints.forced_in)
-        self.free = mask_of(range(q)) & ~mask_of(constraints.forced_out) & ~self.forced
-        self.contradicts = bool(self.forced & mask_of(constraints.forced_out))
-        self.caps = [(k, mask_of(columns)) for k, columns in constraints.at_most]
+        self.factors = [mask_of(group) for group in constraints.factors]
+        self.whole = [1 << j for j in range(q)]
+        for group in constraints.factors:
+            for j in group:
+                self.whole[j] = mask_of(group)
+        self.first = mask_of(next(columns_of(columns)) for columns in self.whole)
+        self.forced, out = self._widened(constraints.forced_in), self._widened(constraints.forced_out)
+        self.free = mask_of(range(q)) & ~out & ~self.forced
+        self.contradicts = bool(self.forced & out)
+        self.caps = [(k, self._widened(columns)) for k, columns in constraints.at_most]
         self.one_of = [(j, mask_of(columns)) for j, columns, every in constraints.parents if not every]
         self.need = [1 << j for j in range(q)]
         for j, columns, every in constraints.parents:
             if every:
                 self.need[j] |= mask_of(columns)
-        for group in constraints.together:
+        for group in (*constraints.together, *constraints.factors):
             for j in group:
                 self.need[j] |= mask_of(group)
         self._close()
+        self._needed = [self.count(need) for need in self.need]
 
     @classmethod
     def some(cls, q: int, tau: int, constraints: SideConstraints) -> tuple[Family, int]:
@@ -87,6 +100,13 @@ class Family:
             raise BadInput(f"tau {tau}: no model of at most {tau} features keeps to the restrictions, use a larger one")
         return family, least
 
+    def _widened(self, columns: Iterable[int]) -> int:
+        """Return columns as a number, of a factor all."""
+        mask = 0
+        for j in columns:
+            mask |= self.whole[j]
+        return mask
+
     def _close(self) -> None:
         """Let parents bring their own parents along."""
         changed = True
@@ -98,6 +118,11 @@ class Family:
                     whole |= self.need[parent]
                 changed |= whole != self.need[j]
                 self.need[j] = whole
+
+    def count(self, columns: int) -> int:
+        """Return how many features some columns count as: the columns of a factor one, however many there are."""
+        here = [columns & factor for factor in self.factors]
+        return columns.bit_count() - sum(some.bit_count() - 1 for some in here if some)
 
     @property
     def root(self) -> tuple[int, int] | None:
@@ -125,22 +150,25 @@ class Family:
             if inside & ~(before[0] | free):
                 return None
             free &= ~inside
-            room = self.tau - inside.bit_count()
+            for factor in self.factors:
+                if factor & ~(inside | free):
+                    free &= ~factor
+            room = self.tau - self.count(inside)
             if room < 0:
                 return None
             for k, columns in self.caps:
-                taken = (inside & columns).bit_count()
+                taken = self.count(inside & columns)
                 if taken > k:
                     return None
                 if taken == k:
                     free &= ~columns
-            for j in columns_of(free):
+            for j in columns_of(free & self.first):
                 extra = self.need[j] & ~inside
-                if extra & ~free or extra.bit_count() > room:
-                    free &= ~(1 << j)
+                if extra & ~free or (self._needed[j] > room and self.count(extra) > room):
+                    free &= ~self.whole[j]
             for j, parents in self.one_of:
                 if free >> j & 1 and not parents & (inside | free):
-                    free &= ~(1 << j)
+                    free &= ~self.whole[j]
             if (inside, free) == before:
                 return inside, free
 
@@ -149,8 +177,8 @@ class Family:
         return (
             support & ~(self.forced | self.free) == 0
             and support & self.forced == self.forced
-            and support.bit_count() <= self.tau
-            and all((support & columns).bit_count() <= k for k, columns in self.caps)
+            and self.count(support) <= self.tau
+            and all(self.count(support & columns) <= k for k, columns in self.caps)
             and all(self.need[j] & ~support == 0 for j in columns_of(support))
             and all(support & parents for j, parents in self.one_of if support >> j & 1)
         )

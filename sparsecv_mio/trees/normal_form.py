@@ -318,7 +318,9 @@ class ClusterRelaxation:
 
     def choice(self, columns: IntArray, cluster: IntArray, asked: int) -> cluster_relaxation.ClusterChoice:
         """Return the supports of a node as the kernels take them."""
-        return cluster_relaxation.ClusterChoice(cluster[columns], asked, self.size, cluster_relaxation.NO_MOST)
+        return cluster_relaxation.ClusterChoice(
+            cluster[columns], asked, self.size, cluster_relaxation.NO_MOST, cluster_relaxation.NO_TERM
+        )
 
     def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> NodeAnswer:
         """Evaluate the dual of a point over all columns of a node."""

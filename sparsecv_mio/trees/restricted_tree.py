@@ -1,4 +1,4 @@
-"""Best subsets under limits on groups, parents and signs: one best-first tree for each tau.
+"""Best subsets under limits on groups, parents and signs, and of whole factors: one best-first tree for each tau.
 
 A support that is found is named by its *active* columns: those but for columns that a sign holds at zero. The fit of a
 support with signs held is the ridge fit of its active columns, so that whoever fits these has the coefficients.
@@ -118,7 +118,11 @@ class RestrictedTree:
         group = np.full(family.q, -1, dtype=np.int64)
         for g, (_, columns) in enumerate(self.caps):
             group[list(columns_of(columns))] = g
+        term = np.arange(family.q)
+        for factor in map(list, map(columns_of, family.factors)):
+            term[factor] = factor[0]
         self.sign, self.group = signs[form.columns].astype(np.int8), group[form.columns]
+        self.term = np.unique(term[form.columns], return_inverse=True)[1]
         self.varying = mask_of(form.columns.tolist()) & ~mask_of(zero.tolist())
         self.place = np.full(family.q, -1, dtype=np.int64)
         self.place[form.columns] = np.arange(form.m)
@@ -243,8 +247,9 @@ class RestrictedTree:
         for mask, word in ((inside, INSIDE), (free, FREE)):
             at = self.place[list(columns_of(mask & self.varying))]
             status[at] = word
-        cap = np.array([k - (inside & some).bit_count() for k, some in self.caps], dtype=np.int64)
-        rules = Rules(self.sign, self.group, cap, self.family.tau - inside.bit_count())
+        cap = np.array([k - self.family.count(inside & some) for k, some in self.caps], dtype=np.int64)
+        room = self.family.tau - self.family.count(inside)
+        rules = Rules(self.sign, self.group, cap, room, self.term, form.keep)
         before = status.copy()
         bound, value = node_bound(form.quadratic, form.w, rules, status, self.bar, PROXIMAL_STEPS, point)
         if not form.trusted:

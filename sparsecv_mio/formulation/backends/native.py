@@ -34,7 +34,7 @@ class NativeBackend(Backend):
 
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
-        formulations={"tree": frozenset({"force", "together", "at_most", "parents", "sign"})},
+        formulations={"tree": frozenset({"force", "together", "count", "at_most", "parents", "sign"})},
         logistic={"tree": frozenset({"force"})},
         poisson={"tree": frozenset({"force"})},
         limits=frozenset({"seconds", "nodes", "gap"}),

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from sparsecv_mio.kernels import cluster_relaxation as kernel
-from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, NO_MOST, BoxEnds, ClusterChoice
+from sparsecv_mio.kernels.cluster_relaxation import NO_CLUSTER, NO_MOST, NO_TERM, BoxEnds, ClusterChoice
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
 from .plain import Floats, Small, small
@@ -25,7 +25,7 @@ def choice_of(q: int, rng: np.random.Generator) -> ClusterChoice:
     while asked < 3 and len(order) and rng.random() < 0.6:
         size = min(int(rng.integers(1, 4)), len(order))
         cluster[order[:size]], order, asked = asked, order[size:], asked + 1
-    return ClusterChoice(cluster, asked, int(rng.integers(max(asked, 1), q + 1)), NO_MOST)
+    return ClusterChoice(cluster, asked, int(rng.integers(max(asked, 1), q + 1)), NO_MOST, NO_TERM)
 
 
 def box_of(q: int, rng: np.random.Generator) -> BoxEnds:
@@ -189,7 +189,7 @@ def test_sets_with_a_most(seed: int) -> None:
     cluster[order[:asked]], most = np.arange(asked), rng.integers(0, 3, size=2)
     for number, some in enumerate(np.array_split(order[asked:], 3)[:2]):
         cluster[some] = asked + number
-    choice = ClusterChoice(cluster, asked, int(rng.integers(asked, q + 1)), most)
+    choice = ClusterChoice(cluster, asked, int(rng.integers(asked, q + 1)), most, NO_TERM)
     every = [
         S
         for k in range(choice.k + 1)
@@ -215,3 +215,24 @@ def test_sets_with_a_most(seed: int) -> None:
     assert value == pytest.approx(problem.yy - best_b @ problem.G @ best_b - largest, abs=1e-9 * problem.yy)
     assert value <= min(boxed(problem, S, box) for S in every) + 1e-9 * problem.yy
     assert primal - value <= 1e-4 * problem.yy
+
+
+def test_relaxation_of_terms_is_tight() -> None:
+    """The best point is the relaxation with one weight for a term."""
+    rng = np.random.default_rng(5)
+    term = np.repeat(np.arange(6), [3, 1, 2, 4, 1, 2])
+    X = rng.normal(size=(12, len(term)))
+    y = X @ rng.normal(size=len(term)) + rng.normal(size=12)
+    G, c, yy = X.T @ X, X.T @ y, float(y @ y)
+    everywhere = BoxEnds(np.full(len(term), -np.inf), np.full(len(term), np.inf))
+    choice = ClusterChoice(np.full(6, NO_CLUSTER), 0, 2, NO_MOST, term)
+    best, z = np.empty(len(term)), np.empty(len(term))
+    dual, primal, _ = kernel.descend(
+        Form(G, c, yy, float(np.linalg.eigvalsh(G)[-1])), everywhere, choice, Accuracy(np.inf, 0.0, 20000),
+        np.zeros(len(term)), best, z,
+    )  # fmt: skip
+    assert primal == pytest.approx(dual, rel=1e-5)
+    h, total = (c - G @ best) ** 2, np.empty(6)
+    kernel.of_terms(h, choice, total)
+    assert total == pytest.approx(np.bincount(term, h))
+    assert dual == pytest.approx(yy - best @ G @ best - np.sort(total)[-2:].sum())

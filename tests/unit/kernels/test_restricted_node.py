@@ -58,7 +58,7 @@ def test_bounds_and_fixed_columns_of_a_node(seed: int) -> None:
                 values[more] = yy - float(c[S] @ b)
     bar = min(values.values()) * 1.05
     point = NodePoint(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
-    rules, found = Rules(sign, group, cap, room), status.copy()
+    rules, found = Rules(sign, group, cap, room, np.arange(m), 1e-12), status.copy()
     bound, value = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, np.inf, 40, point)
     assert bound <= min(values.values()) * (1 + 1e-9)
     assert value <= min(values.values()) * (1 + 1e-9)
@@ -70,3 +70,42 @@ def test_bounds_and_fixed_columns_of_a_node(seed: int) -> None:
             held = [j for j in more if abs(point.b[j]) > 0.0 or sign[j] == 0]
             assert gone.isdisjoint(held), more
             assert fixed.issubset(more), more
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_and_fixed_columns_of_a_node_of_terms(seed: int) -> None:
+    rng = np.random.default_rng([2, seed])
+    m, terms = 9, 5
+    term = rng.permutation(np.concatenate([np.arange(terms), rng.integers(0, terms, m - terms)]))
+    G, c, yy = drawn(rng, m)
+    sign = rng.integers(-1, 2, m).astype(np.int8) if seed % 4 == 0 else np.zeros(m, dtype=np.int8)
+    of_term, group_of = (
+        rng.choice(np.array([FREE, FREE, FREE, INSIDE, DROPPED], dtype=np.int8), terms),
+        rng.integers(-1, 2, terms),
+    )
+    room, cap, first = (
+        int(rng.integers(0, 4)),
+        rng.integers(0, 3, 2),
+        np.array([np.argmax(term == t) for t in range(terms)]),
+    )
+    inside, free = (np.flatnonzero(of_term == word).tolist() for word in (INSIDE, FREE))
+    values = {}
+    for size in range(min(room, len(free)) + 1):
+        for more in combinations(free, size):
+            if all(np.sum(group_of[list(more)] == g) <= cap[g] for g in range(2)):
+                S = np.flatnonzero(np.isin(term, [*inside, *more]))
+                b = plain(G[np.ix_(S, S)] + np.eye(len(S)), c[S], sign[S]) if len(S) else np.zeros(0)
+                values[more] = yy - float(c[S] @ b)
+    bar = min(values.values()) * 1.05
+    point = NodePoint(np.zeros(m), np.zeros(m), np.empty(m), np.empty(m))
+    rules, found = Rules(sign, group_of[term], cap, room, first[term], 1e-12), of_term[term]
+    bound, value = node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, np.inf, 40, point)
+    assert max(bound, value) <= min(values.values()) * (1 + 1e-9)
+    found = of_term[term]
+    node_bound(Form(G, c, yy, np.trace(G)), 1.0, rules, found, bar, 40, point)
+    assert all(len(set(found[term == t].tolist())) == 1 for t in range(terms))
+    for more, f in values.items():
+        if f <= bar:
+            assert all(found[first[t]] != INSIDE for t in free if t not in more), more
+            held = [t for t in more if np.any(point.b[term == t] != 0.0) or not np.any(sign[term == t])]
+            assert all(found[first[t]] != DROPPED for t in held), more

@@ -87,6 +87,7 @@ OTHER: dict[str, list[Any]] = {
     "force_in": ["x0"],
     "adjust": ["x3"],
     "force_out": ["x2"],
+    "count": [[["x2", "x3"]]],
     "at_most": ["1:x0,x1"],
     "hierarchy": ["x1=x0"],
     "nonnegative": ["x0"],

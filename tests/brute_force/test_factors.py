@@ -1,0 +1,228 @@
+"""Whole factors: every interval holds what an enumeration over terms finds, and `verify` agrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.data.weights import weighted
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_options import SideOptions
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.model_space import Restrictions
+
+KINDS = ("plain", "near copy", "copy of a factor", "rare level", "wide", "numbers", "of levels", "far away")
+ALIKE, APART = 1e-11, 1e-8  # relative: objectives that floats do not tell apart, and what an end may be off
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data, folds, the columns of every term and what is asked."""
+
+    data: sc.Dataset
+    plan: FoldPlan
+    terms: list[list[int]]
+    asked: dict[str, Any]
+    how: tuple[str, str]
+    kind: str
+
+    def allowed(self, tau: int) -> list[list[int]]:
+        """Columns of every model of up to tau terms."""
+        names, asked = self.data.names, Restrictions(**self.asked).within(self.data.names)
+        adjusted = [names.index(name) for name in asked.adjust]
+        terms = [[j for j in term if names[j] not in (*asked.force_out, *asked.adjust)] for term in self.terms]
+        made = []
+        for size in range(tau + 1):
+            for some in combinations([term for term in terms if term], size):
+                columns = {names[j] for term in some for j in term}
+                kept = columns.issuperset(asked.force_in) and all(
+                    len(columns.intersection(limit.features)) <= limit.count for limit in asked.at_most
+                )
+                kept &= all(columns.issuperset(rule.parents) for rule in asked.hierarchy if rule.feature in columns)
+                if kept:
+                    made.append(sorted(adjusted + [j for term in some for j in term]))
+        return made
+
+
+def factor(rng: np.random.Generator, n: int, levels: int) -> np.ndarray:
+    """Zeros and ones of every level, each of which some row has."""
+    codes = rng.permutation(np.concatenate([np.arange(levels), rng.integers(0, levels, n - levels)]))
+    return np.eye(levels)[codes]
+
+
+def drawn(seed: int) -> Case:
+    """Return a case with one to three factors of two to five levels."""
+    rng = np.random.default_rng([42, seed])
+    kind, k = KINDS[seed % len(KINDS)], int(rng.integers(3, 6))
+    n = int(rng.integers(8, 12)) if kind == "wide" else int(rng.integers(14, 26))
+    sizes = rng.integers(2, 6, size=rng.integers(1, 4)).tolist()
+    blocks = [factor(rng, n, levels) for levels in sizes]
+    if kind == "copy of a factor" and len(blocks) > 1:
+        blocks[1] = blocks[0][:, rng.permutation(sizes[0])].copy()
+        if seed % 16 < 8:
+            blocks[1][:2] = blocks[1][1::-1]
+    if kind == "rare level":
+        blocks[0][:] = np.eye(sizes[0])[np.minimum(np.arange(n) * 0, 0)]
+        blocks[0][0], blocks[0][1] = np.eye(sizes[0])[1], np.eye(sizes[0])[-1]
+    if kind == "numbers":
+        blocks[0] = rng.normal(size=(n, sizes[0]))
+    singles = [rng.normal(size=(n, 1)) for _ in range(rng.integers(1, 4))]
+    if kind == "near copy":
+        singles.append(singles[0] + 10.0 ** -rng.integers(2, 9) * rng.normal(size=(n, 1)))
+    if kind == "of levels":
+        singles.append(blocks[0][:, :1] + rng.choice([0.0, 1e-3]) * rng.normal(size=(n, 1)))
+    names = [f"f{i}={'abcde'[level]}" for i, block in enumerate(blocks) for level in range(block.shape[1])]
+    X = np.hstack([*blocks, *singles])
+    if kind == "far away":
+        X = X + rng.choice([0.0, 1e5, -30.0], size=X.shape[1])
+    names += [f"x{i}" for i in range(len(singles))]
+    y = X @ (rng.normal(size=X.shape[1]) * (rng.random(X.shape[1]) < 0.6)) + rng.choice([0.1, 1.0]) * rng.normal(size=n)
+    data = sc.Dataset.from_arrays(X, y, names=names)
+    labels = rng.permutation(np.arange(n) % k)
+    plan = folds_from_labels(np.unique(labels, return_inverse=True)[1])
+    if seed % 3 == 0:
+        data, plan = weighted(data, rng.choice([0.5, 1.0, 3.7], size=n), lambda _: plan, name="w", by_row=True)
+    ends = np.cumsum([0, *(block.shape[1] for block in (*blocks, *singles))]).tolist()
+    terms = [list(range(low, high)) for low, high in zip(ends, ends[1:], strict=False)]
+    how = str(rng.choice(["length", "variance", "none"])), str(rng.choice(["fold", "fold", "global", "none"]))
+    return Case(data, plan, terms, asked_of(seed, rng, names, len(blocks)), how, kind)
+
+
+def asked_of(seed: int, rng: np.random.Generator, names: list[str], blocks: int) -> dict[str, Any]:
+    """Return what is asked of the terms beside that they are whole."""
+    asked: dict[str, Any] = {"count": "factors"}
+    others = [name for name in names if name.startswith("x")]
+    if seed % 5 == 1:
+        asked["force_in"] = ["f0"]
+    if seed % 5 == 2:
+        asked["at_most"] = [(1, ["f0", others[0]])]
+    if seed % 5 == 3:
+        asked["hierarchy"] = [f"{others[0]}=f0"] if rng.random() < 0.5 else {"f0": [others[0]]}
+    if seed % 10 == 4:
+        asked["force_out"] = ["f0=a"]
+    if seed % 10 == 9:
+        asked["adjust"] = [others[0]]
+    return asked
+
+
+class Fits(NamedTuple):
+    """Objectives and held-out sums of squares of some models, in the order in which they were asked for."""
+
+    value: np.ndarray
+    error: np.ndarray
+
+
+def fits(case: Case, models: list[list[int]], gamma: float, train: np.ndarray, test: np.ndarray) -> Fits:
+    """Fit by an orthogonal factorisation of rows and penalties: nothing of the package."""
+    X, y, n = case.data.X, case.data.y, case.data.n
+    w = np.ones(n) if case.data.row_weights is None else np.asarray(case.data.row_weights)
+    about = np.average(X, axis=0, weights=w)
+    length = np.sqrt(w @ (X - about) ** 2)
+    per = {"length": length, "variance": length / np.sqrt(w.sum()), "none": np.ones(X.shape[1])}[case.how[0]]
+    per = np.where([name in case.asked.get("adjust", ()) for name in case.data.names], 0.0, per)
+    if case.how[1] == "global":
+        X, y = X - about, y - np.average(y, weights=w)
+    centred, root = case.how[1] == "fold", np.sqrt(w[train])
+    mean = np.average(X[train], axis=0, weights=w[train]) if centred else np.zeros(X.shape[1])
+    middle = np.average(y[train], weights=w[train]) if centred else 0.0
+    value, error = [], []
+    for S in models:
+        A = np.vstack([(X[train][:, S] - mean[S]) * root[:, None], np.diag(np.sqrt(gamma / 2.0) * per[S])])
+        b = np.concatenate([(y[train] - middle) * root, np.zeros(len(S))])
+        size = np.maximum(np.linalg.norm(A, axis=0), 1e-300)
+        beta = np.linalg.lstsq(A / size, b, rcond=None)[0] / size if S else np.zeros(0)
+        value.append(float(np.sum((b - A @ beta) ** 2)))
+        error.append(float(w[test] @ (y[test] - middle - (X[test][:, S] - mean[S]) @ beta) ** 2))
+    return Fits(np.array(value), np.array(error))
+
+
+def cv_error(case: Case, gamma: float, tau: int) -> tuple[float, float]:
+    """Least and largest CV error over the optima of the folds, as far as floats tell these."""
+    models, low, high, total = case.allowed(tau), 0.0, 0.0, 0.0
+    w = np.ones(case.data.n) if case.data.row_weights is None else np.asarray(case.data.row_weights)
+    for fold in range(case.plan.k):
+        train, test = case.plan.train_rows(fold), case.plan.scored_rows(fold)
+        made = fits(case, models, gamma, train, test)
+        tied = made.error[made.value <= made.value.min() * (1.0 + ALIKE)]
+        low, high, total = low + tied.min(), high + tied.max(), total + w[test].sum()
+    return low / total, high / total
+
+
+def check(seed: int) -> str:
+    """Solve a drawn case; return its kind where it is refused, and `solved` where every interval holds."""
+    case = drawn(seed)
+    rng = np.random.default_rng([seed, 1])
+    within = Restrictions(**case.asked).within(case.data.names)
+    taus = range(within.features(within.force_in), within.left(case.data.p) + 1)
+    gammas = [[0.01, 1.0], [0.1], [1e-4, 0.3]][seed % 3]
+    try:
+        record = sc.cross_validate(
+            case.data, case.plan, gammas=gammas, taus=taus, gap=float(rng.choice([0.0, 1e-2])), threads=1,
+            method=str(rng.choice(["auto", "grid"])), scale=case.how[0], intercept=case.how[1],
+            stability=0.5 if seed % 7 == 0 else None, one_se=seed % 7 == 1, **case.asked,
+        )  # fmt: skip
+    except BadInput as refusal:
+        return str(refusal)
+    for row in record.table:
+        low, high = cv_error(case, row.gamma, row.tau)
+        room = APART * max(high, 1e-6 * float(np.var(case.data.y)))
+        where = (seed, case.kind, row.gamma, row.tau, row.lower, low, high, row.upper)
+        if high - low <= room:
+            assert row.lower - room <= low and high <= row.upper + room, where
+        else:  # floats do not say which
+            assert row.lower - room <= high and low <= row.upper + room, where
+    report = sc.verify(record, case.data, case.plan)
+    assert report.ok, (seed, case.kind, report.failures)
+    assert type(record).from_json(record.to_json()) == record, seed
+    return "solved"
+
+
+def check_on_all_rows(seed: int) -> str:
+    """Best subsets of every size, and one MIO, against all models."""
+    case = drawn(seed)
+    within = Restrictions(**case.asked).within(case.data.names)
+    taus = range(within.features(within.force_in), within.left(case.data.p) + 1)
+    gamma, rows = (0.01, 0.5)[seed % 2], np.arange(case.data.n)
+    how = {"scale": case.how[0], "intercept": case.how[1]}
+    try:
+        path = sc.best_subsets(case.data, gammas=[gamma], taus=taus, **how, **case.asked)
+    except BadInput as refusal:
+        return str(refusal)
+    assert sc.verify(path, case.data).ok, seed
+    best = {tau: fits(case, case.allowed(tau), gamma, rows, rows).value.min() for tau in taus}
+    for row in path.path:
+        room = APART * (best[row.tau] + 1e-6 * float(case.data.y @ case.data.y))
+        assert row.lower - room <= best[row.tau] <= row.upper + room, (seed, case.kind, row, best[row.tau])
+        assert row.proved or not np.isfinite(row.upper) or case.kind != "plain", seed
+    tau = taus[len(taus) // 2]
+    found = fit_one(case.data, tau=tau, gamma=gamma, side=SideOptions(**case.asked), **how)
+    room = APART * (best[tau] + 1e-6 * float(case.data.y @ case.data.y))
+    assert found.lower - room <= best[tau] <= found.objective + room, (seed, case.kind, found, best[tau])
+    report = sc.verify(found, case.data)
+    assert report.ok, (seed, report.failures)
+    return "solved"
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_intervals_of_searches(seed: int) -> None:
+    assert check(seed) == "solved" or seed % 8 == 3
+
+
+@pytest.mark.parametrize("seed", range(100, 116))
+def test_best_subsets_and_one_mio(seed: int) -> None:
+    assert check_on_all_rows(seed) == "solved" or seed % 8 == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(1000, 1400, 50))
+def test_many(start: int) -> None:
+    solved = [check(seed) for seed in range(start, start + 50)]
+    solved += [check_on_all_rows(seed) for seed in range(start, start + 25)]
+    assert solved.count("solved") >= 60
