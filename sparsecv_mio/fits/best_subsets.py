@@ -33,7 +33,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
-from sparsecv_mio.model_space import GammaInterval, interval
+from sparsecv_mio.model_space import NONE, GammaInterval, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.responses import of_dataset, row_loss
@@ -547,12 +547,22 @@ def criteria(
         for name, value in row.coefficients.items():
             beta[place[name]] = value
         rss = float(weights @ (y - X @ beta) ** 2)  # about the means: an intercept of 1e12 has four decimals left
-        share, used = rss / total, len(row.coefficients) + free
+        share, used = rss / total, len(row.coefficients) + free - _spare_levels(row, X, record)
         freedom = data.n - used
         adjusted = 1.0 - share * (data.n - free) / freedom if freedom > 0 else math.nan
         bic = data.n * math.log(share) + used * math.log(data.n) if share > 1e-20 else math.nan
         made.append(Criteria(1.0 - share, adjusted, rss / variance - data.n + 2 * used if variance else math.nan, bic))
     return made
+
+
+def _spare_levels(row: PathRow, X: FloatArray, record: PathRecord | None) -> int:
+    """Return by how many columns the factors of a model exceed what they span beside the intercept: a level each."""
+    factors = () if record is None else (record.request.restrictions or NONE).count
+    names, spare = () if record is None else record.data.names, 0
+    for columns in factors:
+        here = [names.index(name) for name in columns if name in row.coefficients]
+        spare += len(here) - int(np.linalg.matrix_rank(X[:, here])) if here else 0
+    return spare
 
 
 def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:

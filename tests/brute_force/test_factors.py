@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -218,6 +218,51 @@ def test_intervals_of_searches(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(100, 116))
 def test_best_subsets_and_one_mio(seed: int) -> None:
     assert check_on_all_rows(seed) == "solved" or seed % 8 == 3
+
+
+def test_a_factor_has_one_degree_of_freedom_less_than_levels() -> None:
+    rng = np.random.default_rng(3)
+    X = np.column_stack([factor(rng, 40, 4), rng.normal(size=40)])
+    data = sc.Dataset.from_arrays(
+        X, X @ [1.0, -1.0, 0.5, 0.0, 1.0] + rng.normal(size=40), names=["f=a", "f=b", "f=c", "f=d", "x"]
+    )
+    table = sc.best_subsets(data, gammas=[1e-9], taus=[2], count="factors").to_frame(data)
+    A = np.column_stack([np.ones(40), X[:, 1:]])
+    rss = float(np.linalg.lstsq(A, data.y, rcond=None)[1][0])
+    total = float(np.sum((data.y - data.y.mean()) ** 2))
+    assert table["adjusted"][0] == pytest.approx(1.0 - (rss / (40 - 5)) / (total / 39), rel=1e-6)
+    assert table["bic"][0] == pytest.approx(40 * np.log(rss / total) + 5 * np.log(40), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"count": "factor"}, "^count: 'factor' is neither columns nor factors"),
+        ({"count": [["x0", "f0=a"], ["f0=a", "f0=b"]]}, "^count: column 'f0=a' is in two factors"),
+        ({"count": "factors", "nonnegative": ["f0=a"]}, "^nonnegative, count: column 'f0=a' is of a factor"),
+        ({"count": "factors", "model": "average"}, "^count: goes with model pair, not average"),
+        ({"count": "factors", "method": "rounds"}, "^count: goes with method auto, algorithm1 or grid, not rounds"),
+        ({"count": "factors", "backend": "highs"}, "^count: goes with backend native, not highs"),
+    ],
+)
+def test_what_is_refused(given: dict[str, Any], message: str) -> None:
+    case = drawn(0)
+    with pytest.raises(BadInput, match=message):
+        sc.cross_validate(case.data, case.plan, gammas=[0.1], taus=[1], **given)
+
+
+@pytest.mark.parametrize("change", ["partial", "too many", "not whole"])
+def test_verify_refuses_models_of_other_terms(change: str) -> None:
+    case = drawn(0)
+    record = sc.cross_validate(case.data, case.plan, gammas=[0.1], taus=[1, 2], threads=1, count="factors", gap=0.0)
+    assert sc.verify(record, case.data, case.plan).ok
+    if change == "partial":
+        changed = replace(record, support=record.support[1:])
+    elif change == "too many":
+        changed = replace(record, tau=record.tau - 1, refit=replace(record.refit, tau=record.tau - 1))
+    else:
+        changed = replace(record, request=replace(record.request, restrictions=None))
+    assert not sc.verify(changed, case.data, case.plan).ok
 
 
 @pytest.mark.slow
