@@ -17,6 +17,7 @@ from sparsecv_mio.bounds.relaxation import relax_problem
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WIDE_COLUMNS, WideRows
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.fits.fit_options import SideOptions
@@ -100,7 +101,7 @@ def two_classes() -> None:
     subsets.solve([5])  # 792 supports: more than are tried as they are
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
     mask = subsets.fits.mask([0, 1])
-    folds = LeftOut(subsets.fits, [np.arange(3)], [np.arange(3)], np.ones(30))
+    folds = LeftOut(subsets.fits, RowLists(np.arange(3), np.array([0, 3])), None, np.ones(30))
     folds.values([mask], [subsets.fits.refit(mask[None, :]).points[0]], bool)
 
 

@@ -33,6 +33,7 @@ from _common import FloatArray, deliver, environment, table
 
 from sparsecv_mio.batch.sources import toeplitz_rows
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.kernels.glm_newton import newton
@@ -118,8 +119,8 @@ def one_support(case: str, gamma: float) -> list[list[str]]:
     y, n = np.where(target > 0.0, 1.0, -1.0), len(X)
     X = np.ascontiguousarray(X / X.std(axis=0))
     problem = GlmProblem(X, y, np.ones(n), np.ones(X.shape[1]), gamma, intercept=False)
-    fits, rows = GlmFits.of(problem, None), [np.array([i]) for i in range(n)]
-    mask, folds = np.ones(problem.p, dtype=bool), LeftOut(fits, rows, rows, np.ones(n))
+    fits, every_row = GlmFits.of(problem, None), RowLists(np.arange(n), np.arange(n + 1))
+    mask, folds = np.ones(problem.p, dtype=bool), LeftOut(fits, every_row, None, np.ones(n))
     point = fits.fit(range(problem.p))[0]
     here, first, _ = measured(lambda: folds.of(mask, point))
     low, high, near = here.held_out()

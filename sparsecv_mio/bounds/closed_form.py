@@ -120,6 +120,9 @@ def training_loss_bound(
     return bound if everywhere else np.where(finite, bound, -np.inf)
 
 
+NUMBERS_AT_ONCE = 1 << 20  # of cells, whose bounds are had together
+
+
 def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
     """Return the least v for which the sum over folds of the better one of two lower bounds reaches a bar.
 
@@ -142,19 +145,19 @@ def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
     [6.0]
     """
+    if known.ndim > 1 and known.size > NUMBERS_AT_ONCE:  # a pair at a time: the columns below are as large as `known`
+        return np.array([enough_on_all_rows(*of_one) for of_one in zip(known, fold, bar, strict=True)])
+    if np.all(np.sum(known, axis=-1) >= bar):
+        return np.zeros(known.shape[:-1])
     start = known + fold  # from here on v - u is the better one
     order = np.argsort(start, axis=-1, kind="stable")
     start, known, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, known, fold))
-    rest = np.sum(known, axis=-1)
-    enough = np.where(rest >= bar, 0.0, np.inf)
-    total = np.zeros_like(rest)
-    for first in range(known.shape[-1]):
-        usable = np.isfinite(fold[..., first])
-        rest = rest - known[..., first]
-        total = total + np.where(usable, fold[..., first], 0.0)
-        v = (bar - rest + total) / (first + 1)
-        enough = np.where(usable & (v >= start[..., first]), np.minimum(enough, v), enough)
-    return np.asarray(enough)
+    rest, usable = np.sum(known, axis=-1), np.isfinite(fold)
+    rests = np.subtract.accumulate(np.concatenate([rest[..., None], known], axis=-1), axis=-1)[..., 1:]
+    totals = np.cumsum(np.where(usable, fold, 0.0), axis=-1)
+    v = (np.asarray(bar)[..., None] - rests + totals) / np.arange(1, known.shape[-1] + 1)
+    enough = np.min(np.where(usable & (v >= start), v, np.inf), axis=-1, initial=np.inf)
+    return np.where(rest >= bar, 0.0, enough)
 
 
 CHORD_ROUNDING = 1e-13  # relative rounding of the few operations of a chord

@@ -11,10 +11,13 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.fit_records import NearRecord, NearSize
-from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, TooManyFits
+from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, Support, TooManyFits
 from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.data.fold_plan import FoldPlan
+
+FITS_OF_FOLDS = 5_000  # of the verification of a common subset, each of some 5 ms
+LEAST_RIDGE = 1e-3  # of gamma, in fits that bound the losses of supports by all columns they may be of
 
 
 class RefittedValues(SupportValues):
@@ -58,6 +61,45 @@ class RefittedValues(SupportValues):
     def every(self, supports: IntArray) -> FloatArray:
         """Values of all supports of one size."""
         return np.array([self.exact(support) for support in supports.tolist()])
+
+    @property
+    def branches(self) -> bool:
+        """Whether branching leaves supports out by their fits on all rows: every row is held out, by one fold."""
+        plan = self.plan
+        return plan is not None and plan.is_partition and plan.scored == plan.n
+
+    def lowest(self, tau: int, level: float) -> float | None:
+        """Return the least CV error of a size, a level where none is below it; None where that takes many fits.
+
+        A fold's rows lose at least what they lose at the fit on all rows: with F the objective there, G that without
+        the rows, `F(b) = G(b) + l(b)`, b the fit on all rows and c the fold's, `G(c) + l(c) >= F(b) >= G(c) + l(b)`.
+        So H(S) is at least the loss L_S of that fit. Of the columns A, of which S is a part, with a ridge `r gamma`,
+        the least objective is at most `L_S + r (F_0 - L_S)`, F_0 the objective of no column, whatever S is.
+        """
+        if not self.branches:
+            return super().lowest(tau, level)
+        share, design, total = LEAST_RIDGE, self.classes, self.total
+        of_none, least, most = design.fit((), self.gamma).objective, level, FITS_OF_FOLDS - design.fits
+        below = (1.0 - share) * level * total + share * of_none
+        try:
+            for _, columns in design.leaves(tau, share * self.gamma, None, lambda: below, most):
+                least = min(least, self._unless_above(columns, least))
+        except TooManyFits:
+            return None
+        return least
+
+    def _unless_above(self, columns: Support, level: float) -> float:
+        """Value of a support, or something at least at a level that is below it; folds of large losses come first."""
+        assert self.plan is not None
+        design, plan = self.classes, self.plan
+        losses, _ = design.fit(columns, self.gamma).of_rows(design.dataset, slice(0, plan.n))
+        at_least = np.array([float(losses[plan.scored_rows(fold)].sum()) for fold in range(plan.k)])
+        for fold in np.argsort(-at_least, kind="stable").tolist():
+            if at_least.sum() >= level * self.total:
+                break
+            model = design.fit(columns, self.gamma, plan.train_rows(fold))
+            at_least[fold] = design.held_out(model, plan.scored_rows(fold))[0]
+        return float(at_least.sum()) / self.total
 
     def too_many(self, taus: Sequence[int], gammas: int) -> str:
         """Say why not all supports of some sizes are tried; empty where they are, or branching may leave them out."""

@@ -8,13 +8,13 @@ of the standard numbering, in the units of the file: the trees centre and scale 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
@@ -25,7 +25,7 @@ from sparsecv_mio.search.context import Context
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, never
 from sparsecv_mio.units import GAMMA_RANGE
 
 FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
@@ -91,13 +91,16 @@ def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
     fits : GlmFits
         Of all rows, on any columns.
     """
-    left_out, scored = ([rows(fold) for fold in range(plan.k)] for rows in (plan.left_out, plan.scored_rows))
-    return LeftOut(fits, left_out, scored, response_of(data, slice(0, data.n))[1])
+    left = RowLists(plan.order[: plan.scored], plan.starts) if plan.left is None else plan.left
+    weights = response_of(data, slice(0, data.n))[1]
+    scored = None if plan.left is None else [plan.scored_rows(fold) for fold in range(plan.k)]
+    return LeftOut(fits, left, scored, weights)
 
 
 def held_out_at_fits(
-    data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray
-) -> FloatArray:
+    data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray,
+    expired: Callable[[], bool] = never,
+) -> FloatArray:  # fmt: skip
     """Return (F,) held-out losses of a support in some folds, from its fit on all rows; nan where that is too far.
 
     Parameters
@@ -106,10 +109,14 @@ def held_out_at_fits(
     plan : FoldPlan
     support, folds : int arrays
     gamma : float
+    expired : callable
+        True leaves nan where a step from all rows is not exact enough.
     """
+    if expired():
+        return np.full(len(folds), np.nan)
     fits = GlmFits.of(problem_of(data, np.arange(data.n), gamma).only(support), None)
     mask = np.ones(len(support), dtype=np.bool_)
-    return left_out_of(data, plan, fits).held_out(mask, fits.fit(range(len(support)))[0], folds)
+    return left_out_of(data, plan, fits).held_out(mask, fits.fit(range(len(support)))[0], folds, expired)
 
 
 def _losses(loss: RowLoss, fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:

@@ -100,6 +100,8 @@ class GlmSearch(GridMethod):
             if self.own_supports:
                 self._estimate_near(gammas)
             self.run.signals.progressed()
+        if self.by_lists:
+            self._bound_all_columns()
         if self.run.all_rows.best:
             raise_lower_ends(self.run, self.values, self._slip())
         self.begun = not self.context.deadline.expired()
@@ -118,6 +120,23 @@ class GlmSearch(GridMethod):
                     self.run.counts.add(0, problems=1)
                 starts = [cell.support for cell in self._first[g].by_size.values()]
             self.run.all_rows.keep(self._first)
+
+    def _bound_all_columns(self) -> None:
+        """Bound the folds of the largest size at every gamma, where it leaves one support.
+
+        Every CV error then has an upper end; and that support's objective on all rows bounds those of fewer columns.
+        """
+        tau = int(self.context.grid.taus[-1])
+        for g, subsets in self._first.items():
+            here, support = self.folds.at(ALL_ROWS, g), subsets.by_size[tau].support
+            if self.context.deadline.expired() or tau < int(np.count_nonzero(here.fits.varies)):
+                break
+            with self.run.accounts.of(BoundSource.ROWS_OUT):
+                self.run.all_rows.improve(g, here.solve([tau], starts=[support], effort=1))
+                tree = SharedTree(self.folds, g, tau, [support], self._slip())
+                if tree.list_up_to(np.inf, 1):
+                    self._narrow_folds((g, len(self.context.grid.taus) - 1), tree.result(*tree.nothing_held()))
+                self.run.counts.add(1, problems=1)
 
     def _offer_in_folds(self, gammas: Sequence[int]) -> None:
         """Offer the supports of all rows at some gammas to every fold, fitted from all rows, until the limit."""
@@ -329,7 +348,7 @@ class GlmSearch(GridMethod):
         self.run.signals.doing(f"one tree for all folds: tau {tau}")
         with self.run.accounts.of(BoundSource.ROWS_OUT):
             tree = SharedTree(self.folds, g, tau, known, self._slip())
-            least, most = np.zeros(self.context.folds.k), np.full(self.context.folds.k, np.inf)
+            least, most = tree.nothing_held()
             if deciding:
                 tree.settle()
                 least, most = tree.most_held(best.upper)
@@ -343,18 +362,25 @@ class GlmSearch(GridMethod):
                 self.run.all_rows.improve(g, BestSubsets({tau: found}, tree.nodes, found.complete))
         with self.run.accounts.of(BoundSource.ROWS_OUT):
             self.run.counts.add(0, problems=len(tree.tried))
+            if deciding and complete:
+                least, most = tree.most_alone(least, most)
             self._take_folds(aim.pair, tree.result(least, most))
             raise_lower_ends(self.run, self.values, self._slip())
         if not self.context.deadline.expired():
             self.solved[g, t] |= complete
             self.listed[g, t] = (DECIDED if deciding else LISTED) if complete else SOME_LISTED
 
-    def _take_folds(self, pair: Pair, found: FoldsOfPair) -> None:
-        """Write what is known of the folds of a pair."""
-        cells, part = self.run.cells, np.s_[pair[0], pair[1], :]
+    def _narrow_folds(self, pair: Pair, found: FoldsOfPair) -> NDArray[np.int32]:
+        """Narrow the intervals of the folds of a pair; returns the numbers of the supports that were tried."""
+        cells = self.run.cells
         numbers = np.array([cells.pool.number(support) for support in found.supports], dtype=np.int32)
         self._offer_all(pair, numbers[found.best], found.held_out, found.value)
-        cells.narrow(part, np.minimum(found.lower, found.upper), found.upper)
+        cells.narrow(np.s_[pair[0], pair[1], :], np.minimum(found.lower, found.upper), found.upper)
+        return numbers
+
+    def _take_folds(self, pair: Pair, found: FoldsOfPair) -> None:
+        """Write what is known of the folds of a pair."""
+        cells, part, numbers = self.run.cells, np.s_[pair[0], pair[1], :], self._narrow_folds(pair, found)
         sure = found.listed & (found.upper - found.lower <= WORST_ROUNDING * found.held_out + found.tie)
         for fold in (fold for fold in found.tied if sure[fold] and not cells.decided[(*pair, fold)]):
             first = int(found.best[fold])

@@ -185,6 +185,10 @@ class SharedTree:
             low, high = (low, middle) if reached(middle) else (middle, high)
         return high
 
+    def nothing_held(self) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of `most_held` where nothing is known."""
+        return np.zeros(self.left_out.k), np.full(self.left_out.k, np.inf)
+
     def most_held(self, upper: float) -> tuple[FloatArray, FloatArray]:
         """Return (K,) ends of the held-out losses of fits of the size, whatever their support; 0 and inf if unknown.
 
@@ -195,7 +199,7 @@ class SharedTree:
         """
         held = self._among_tried().upper
         level = max(_of_most_folds(self.least + held), upper)
-        least, most = np.zeros(self.left_out.k), np.full(self.left_out.k, np.inf)
+        least, most = self.nothing_held()
         for _ in range(2):
             if self.expired() or not np.isfinite(level):
                 break
@@ -208,6 +212,28 @@ class SharedTree:
             most[inside] = np.minimum(most, high)[inside]
             level = upper + 1.5 * (max(_of_most_folds(need), level) - upper)
         return least, most
+
+    def most_alone(self, least: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of `most_held`, of folds that the list leaves open by the points of their own rows too.
+
+        O(n p^2) a round, some ten rounds a fold.
+
+        Parameters
+        ----------
+        least, most : (K,) arrays
+        """
+        least, most = least.copy(), most.copy()
+        for fold in np.flatnonzero(~(self._others() >= most) & np.isfinite(self.least)).tolist():
+            if self.expired():
+                break
+            cell = BestSubset.unproved(self.tau, self.tried[0].support, float(self.least[fold]))
+            low, high = self.folds.interval(fold, self.g, cell)
+            least[fold], most[fold] = max(least[fold], low), min(most[fold], high)
+        return least, most
+
+    def _others(self) -> FloatArray:
+        """(K,) what the held-out loss of a support that is not listed is at least."""
+        return np.asarray(np.maximum(self.others_above - self.least - self.slip, 0.0))
 
     def enough_to_decide(self, most: FloatArray) -> float:
         """Return a T from which on most folds are decided, as far as (K,) upper ends of `most_held` are known."""
@@ -252,8 +278,7 @@ class SharedTree:
         least, most : (K,) arrays
             Of `most_held`.
         """
-        found = self._among_tried()
-        others = np.maximum(self.others_above - self.least - self.slip, 0.0)
+        found, others = self._among_tried(), self._others()
         found.listed = (others >= most) & (found.best >= 0)
         low, high = np.minimum(found.lower, np.maximum(others, least)), np.maximum(found.upper, most)
         found.lower, found.upper = np.where(found.listed, found.lower, low), np.where(found.listed, found.upper, high)

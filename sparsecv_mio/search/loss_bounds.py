@@ -55,8 +55,10 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
         As for `raise_lower_ends`.
     bars : (G, T) array
     """
-    with_slip = np.where(run.context.folds.scores_all_left_out, values + slip, np.inf)
-    return enough_on_all_rows(run.cells.lower, with_slip, bars * (1.0 + ACCURATE_RTOL))
+    whole, enough = run.context.folds.scores_all_left_out, np.empty(bars.shape)
+    for g, bar in enumerate(bars * (1.0 + ACCURATE_RTOL)):  # one by one, as all at once would take memory
+        enough[g] = enough_on_all_rows(run.cells.lower[g], np.where(whole, values[g] + slip, np.inf), bar)
+    return enough
 
 
 class LossBounds(StoredPart):

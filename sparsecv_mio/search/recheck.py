@@ -34,6 +34,7 @@ from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
 
 RECHECK_SHARE = 0.04  # of the seconds of a search, that it may take
+DRAWN_AT_ONCE = 1 << 16  # cells, between two looks at the clock
 DOUBLED_NUMBERS = 250_000  # rows times columns of a support, beyond which fits in twice the precision take much memory
 
 
@@ -49,7 +50,7 @@ def rechecked(snapshot: Snapshot) -> Snapshot:
     deadline = context.deadline
     begin, allowed = time.monotonic(), min(RECHECK_SHARE * deadline.seconds, deadline.left)
     look, doubts = _Recheck(snapshot), list[str]()
-    for done, where in enumerate(_in_turn(snapshot)):
+    for done, where in enumerate(_in_turn(snapshot, begin + allowed)):
         spent = time.monotonic() - begin
         if done and spent + spent / done > allowed:
             break
@@ -60,8 +61,11 @@ def rechecked(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, doubts=tuple(doubts)) if doubts else snapshot
 
 
-def _in_turn(snapshot: Snapshot) -> Iterator[Where]:
-    """Yield decided cells: those of the pair to report, then the others, both as a fixed seed shuffles them."""
+def _in_turn(snapshot: Snapshot, until: float) -> Iterator[Where]:
+    """Yield decided cells: those of the pair to report, then the others, both as a fixed seed shuffles them.
+
+    Where few or none of the others are decided, looking for them ends at a moment of `time.monotonic`.
+    """
     context, decided = snapshot.context, snapshot.cells.decided
     rng, grid = np.random.default_rng(0), context.grid
     bounds = pair_bounds(snapshot.cells, grid.gammas, grid.taus)
@@ -69,11 +73,15 @@ def _in_turn(snapshot: Snapshot) -> Iterator[Where]:
     for fold in rng.permutation(np.flatnonzero(decided[g, t])).tolist():
         if decided[g, t, fold]:
             yield g, t, fold
-    size = decided.size
-    for _ in range(size):  # cells that come twice are few, and those of withdrawn folds are not decided any more
-        where = tuple(int(i) for i in np.unravel_index(int(rng.integers(size)), decided.shape))
-        if decided[where]:
-            yield where[0], where[1], where[2]
+    size, of_all = decided.size, decided.reshape(-1)
+    for first in range(0, size, DRAWN_AT_ONCE):  # cells that come twice are few
+        drawn = rng.integers(size, size=min(DRAWN_AT_ONCE, size - first))
+        for place in drawn[of_all[drawn]].tolist():
+            g, t, fold = (int(i) for i in np.unravel_index(place, decided.shape))
+            if decided[g, t, fold]:  # those of withdrawn folds are not any more
+                yield g, t, fold
+        if time.monotonic() > until:
+            return
 
 
 class _Recheck:

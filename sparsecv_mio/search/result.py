@@ -318,7 +318,7 @@ class _Reported:
         self.per_row, self.scored = context.per_row, context.scored
         self.gap = context.gap
         self.late = context.deadline.expired() or self.data.loss is not Loss.SQUARED
-        self.until = time.monotonic() + GRACE
+        self.deadline, self.until = context.deadline, time.monotonic() + GRACE
         self.by_rows: set[tuple[int, int]] = set()
         self._sum()
         check_cells(self.cells)
@@ -359,17 +359,22 @@ class _Reported:
             self._sum()
         return done
 
+    def _untimely(self) -> bool:
+        """Whether the limit has come, and what is done after it has had its time."""
+        return self.deadline.over() and time.monotonic() > self.until
+
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray) -> BoolArray:
         """Score folds by the fits of their supports on all rows, many at once; returns where that was possible.
 
-        What a search of two classes shows is by a few steps from such fits.
+        What a search of two classes shows is by a few steps from such fits; where a limit leaves no time it stays.
         """
         from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
 
         cells, numbers, known = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
         for number in np.unique(numbers).tolist():
             places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
-            held = held_out_at_fits(self.data, self.folds, support, float(self.grid.gammas[pair[0]]), folds[places])
+            gamma = float(self.grid.gammas[pair[0]])
+            held = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)
             for place, loss in zip(places.tolist(), held.tolist(), strict=True):
                 where = (*pair, int(folds[place]))
                 cells.rescore(where, loss, float(cells.value[where]))

@@ -15,9 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.kernels.glm_newton import gathered, merged
 from sparsecv_mio.trees.glm_fits import GlmFits
+from sparsecv_mio.trees.subsets import never
 
 SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
 KNOWN = 2e-8  # of a margin, that such a loss may be off
@@ -42,26 +44,26 @@ class LeftOut:
     ----------
     fits : GlmFits
         Of all rows.
-    left_out, scored : sequences of int arrays
-        Rows that each fold leaves out, and those of them that it scores; rows of weight 0 count too.
+    left_out : RowLists
+        Rows that each fold leaves out; those of weight 0 count too.
+    scored : sequence of int arrays or None
+        Those of them that it scores; None for all.
     weights : (n,) array
     """
 
     def __init__(
-        self, fits: GlmFits, left_out: Sequence[IntArray], scored: Sequence[IntArray], weights: FloatArray
+        self, fits: GlmFits, left_out: RowLists, scored: Sequence[IntArray] | None, weights: FloatArray
     ) -> None:
-        kept = weights > 0.0  # fits have no others
-        place = np.cumsum(kept) - 1
-        out = [rows[kept[rows]] for rows in left_out]
-        self.fits, self.k = fits, len(out)
-        self.ends = np.concatenate([[0], np.cumsum([len(rows) for rows in out])]).astype(np.int64)
-        self.fold = np.repeat(np.arange(self.k), np.diff(self.ends))
-        rows = np.concatenate([*out, np.zeros(0, dtype=np.int64)]).astype(np.int64)
-        self.rows, self.counted = place[rows].astype(np.int64), weights[rows]
-        for fold, (of, whole) in enumerate(zip(scored, left_out, strict=True)):
-            if len(of) < len(whole):
-                here = slice(self.ends[fold], self.ends[fold + 1])
-                self.counted[here] = np.where(np.isin(rows[here], of), self.counted[here], 0.0)
+        kept, rows = weights > 0.0, left_out.rows  # fits have no rows of weight 0
+        fold = np.repeat(np.arange(len(left_out.starts) - 1), np.diff(left_out.starts))
+        counted = weights[rows]
+        for at, of in enumerate(scored or ()):
+            here = slice(left_out.starts[at], left_out.starts[at + 1])
+            counted[here] = np.where(np.isin(rows[here], of), counted[here], 0.0)
+        out = kept[rows]
+        self.fits, self.k, self.fold, self.counted = fits, len(left_out.starts) - 1, fold[out], counted[out]
+        self.rows = (np.cumsum(kept) - 1)[rows[out]].astype(np.int64)
+        self.ends = np.searchsorted(self.fold, np.arange(self.k + 1)).astype(np.int64)
 
     def with_fits(self, fits: GlmFits) -> LeftOut:
         """Return the same folds of the same rows with other fits of them all.
@@ -117,7 +119,9 @@ class LeftOut:
             values[row], held[row] = here.values[:, 1], here.held_out().middle
         return values, held
 
-    def held_out(self, mask: BoolArray, point: FloatArray, folds: IntArray) -> FloatArray:
+    def held_out(
+        self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = never
+    ) -> FloatArray:
         """Return (F,) held-out losses of some folds at the fits themselves; nan where the steps do not get there.
 
         Parameters
@@ -125,9 +129,12 @@ class LeftOut:
         mask, point : (p,) bool array and (first + p,) array
             A support, and its fit on all rows.
         folds : (F,) int array
+        expired : callable
+            True leaves nan where the first step is too far off; the folds that are off the most come first.
         """
         here = self.of(mask, point)
-        here.settle(folds, SETTLED)
+        off = here.values[folds, 2]
+        here.settle(folds[np.argsort(-off, kind="stable")][: np.count_nonzero(off > SETTLED)], SETTLED, expired)
         return np.where(here.values[folds, 2] <= KNOWN, here.held_out().middle[folds], np.nan)
 
 
@@ -160,7 +167,7 @@ class SupportLeftOut:
         self.margins, self.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
         rows_out.left_out(self._whole, folds.rows, folds.ends, self.margins, self.values)
 
-    def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = lambda: False) -> None:
+    def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = never) -> None:
         """Narrow the intervals of some folds, until margins are known to `enough` where that can be had.
 
         Parameters

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 from two_class_cases import TwoClassCase, two_class_case
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.glm_folds import held_out_at_fits, left_out_of, subsets_of
+from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.words import Loss
 
 MOST_FOLDS = 6
@@ -58,6 +62,23 @@ def test_held_out_losses_from_all_rows_are_those_of_the_fits(seed: int) -> None:
             loss, off = refit_glm(data, plan.train_rows(fold), support, gamma).held_out(data, plan.scored_rows(fold))
             assert abs(held[fold] - loss) <= 1e-7 * loss + off
     assert np.isfinite(held).mean() > 0.5
+
+
+def test_a_limit_ends_the_steps_and_leaves_what_one_step_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No fold has steps of its own after a limit; one that a first step tells to the last digits is known."""
+    again = list[int]()
+    monkeypatch.setattr(glm_left_out, "KNOWN", 1e-4)
+    monkeypatch.setattr(rows_out, "left_out_again", lambda *given: again.append(len(given[3])))
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(400, 3))
+    dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=400) > 0.0).astype(float))
+    data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
+    given = data, plan, np.array([0, 1]), 1e4, np.arange(plan.k)
+    assert np.isnan(held_out_at_fits(*given, lambda: True)).all() and not again
+    looks = iter([False, True])
+    assert np.isfinite(held_out_at_fits(*given, lambda: next(looks))).any() and not again
+    held_out_at_fits(*given)
+    assert 0 < sum(again) <= plan.k
 
 
 def test_coefficients_are_those_of_the_optimum_where_rows_are_all_but_separated() -> None:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from many_folds import ends_of_errors, many_folds_case
+from runs import new_run
 
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a CV error
 
@@ -44,3 +48,16 @@ def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
     assert by_source["rows left out by Newton steps"].decided > 0.5 * len(record.chosen_folds.error)
     assert by_source["one tree for all folds"].nodes > 0
     assert np.all(record.chosen_folds.error > 0.0)
+
+
+def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
+    case = many_folds_case(0)
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    run = new_run(data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), loss="logistic", method="auto")
+    run.begin()
+    bounds, per_row = run.run.bounds(), run.context.per_row
+    for g, gamma in enumerate(case.gammas):
+        low, high = ends_of_errors(case, gamma)[case.taus[-1]]
+        assert bounds.upper[g, -1] * per_row >= low * (1.0 - ROUNDING)
+        assert bounds.lower[g, -1] * per_row <= high * (1.0 + ROUNDING)
+        assert bounds.upper[g, -1] < np.inf and bounds.lower[g, -1] > 0.0
