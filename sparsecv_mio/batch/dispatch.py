@@ -309,7 +309,7 @@ class Cluster(Workforce):
 
 
 def _data_of(task: Task) -> tuple[DataSource, tuple[str, ...]]:
-    return task.source, task.columns_of_folds
+    return task.source, task.columns_beside
 
 
 def _task_dataset(source: DataSource, aux: tuple[str, ...], rows: Dataset | None) -> Dataset:

@@ -1,9 +1,9 @@
 """Every estimator of a batch behind one call: our search, and peers on the same rows and folds.
 
-A peer chooses its own hyperparameters by the mean of the squared errors of all held-out rows on the folds of the task
-and is then fitted on all rows; with `refit=False` the fit of its only fold stays. Columns come centred and scaled by a
-pipeline; the intercept is the mean of the target. The clock runs around `fit` alone, after a fit of a few rows that
-compiles and loads what there is to. What is not installed is a failed task that says so.
+A peer chooses its own hyperparameters by the mean loss of all held-out rows on the folds of the task and is then fitted
+on all rows; with `refit=False` the fit of its only fold stays. Columns come centred and scaled. The clock runs around
+`fit` alone, after a fit of a few rows that compiles and loads what there is to. What is not installed is a failed task
+that says so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray
@@ -29,10 +28,10 @@ from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.data.counts import for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.words import Loss
 
@@ -91,6 +90,8 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
     if (classes := record.classes) is not None:
         numbers |= {"null_error": classes.null_error, "accuracy": classes.accuracy, "auc": classes.auc,
                     "brier": classes.brier}  # fmt: skip
+    if record.counts is not None:
+        numbers |= {"null_error": record.counts.null_error}
     model = _named(record.predictor, data) if held_out is None else _on_training_rows(record, data, held_out)
     return Fitted(model, seconds, numbers, record)
 
@@ -163,7 +164,7 @@ def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: 
         path_record = best_subsets(
             data, gammas=[gamma], taus=[tau], stop=stop, scale=options.scale, intercept=options.intercept, threads=1,
             restrictions=options.restrictions, loss=options.loss, positive=options.positive,
-            class_weight=options.class_weight,
+            class_weight=options.class_weight, exposure=options.exposure,
         )  # fmt: skip
     return _named(path_record.path[0], data)
 
@@ -211,10 +212,10 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
         `refit` is another word, or `training` with several folds.
     """
     check_plan(name, plan, refit)
-    of_classes = one_of(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss") == Loss.LOGISTIC
-    if of_classes and refit == TRAINING:
-        raise BadInput("loss logistic: its models are fitted on all rows, leave out refit training")
-    _warm(name, of_classes and name != OURS)
+    loss = Loss(one_of(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
+    if loss is not Loss.SQUARED and refit == TRAINING:
+        raise BadInput(f"loss {loss}: its models are fitted on all rows, leave out refit training")
+    _warm(name, loss)
     return _fitted(name, data, plan, settings, refit == TRAINING)
 
 
@@ -223,17 +224,20 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
     peer = peer_of(name, settings.get("loss", Loss.SQUARED))
-    pipeline = make_pipeline(StandardScaler(), peer.make(splits, not training_only))
+    scaler, estimator = StandardScaler(), peer.make(splits, not training_only)
     begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: peers are judged by their errors
-        pipeline.fit(data.X, data.y)
-        model = estimator = pipeline[-1]
+        X = scaler.fit_transform(data.X)
+        if data.row_exposure is None:
+            model = estimator.fit(X, data.y)
+        else:
+            model = estimator.fit(X, data.y / data.row_exposure, data.row_exposure)
         if training_only and peer.alone is not None:
             rows = splits[0][0]
-            model = peer.alone(estimator).fit(pipeline[0].transform(data.X[rows]), data.y[rows])
+            model = peer.alone(estimator).fit(X[rows], data.y[rows])
     seconds, cpu = time.perf_counter() - begin, time.process_time() - spent
-    return Fitted(_raw_model(pipeline[0], model), seconds, {"cpu_seconds": cpu, **peer.told(estimator)})
+    return Fitted(_raw_model(scaler, model), seconds, {"cpu_seconds": cpu, **peer.told(estimator)})
 
 
 @cache
@@ -249,7 +253,7 @@ def versions_of_all() -> dict[str, str]:
 
 
 @cache
-def _warm(name: str, of_classes: bool) -> None:
+def _warm(name: str, loss: Loss) -> None:
     """Compile or load what a fit may use, once in a process: it is no part of the times, and no limit counts it."""
     if name == OURS:
         from sparsecv_mio.warmup import warm_up
@@ -259,8 +263,8 @@ def _warm(name: str, of_classes: bool) -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)
-    data = as_two_classes(Dataset.from_arrays(X, (y > 0.0).astype(float))) if of_classes else Dataset.from_arrays(X, y)
-    _fitted(name, data, make_folds("3", data), {"loss": Loss.LOGISTIC} if of_classes else {}, False)
+    data = for_loss(Dataset.from_arrays(X, y if loss is Loss.SQUARED else (y > 0.0).astype(float)), loss)
+    _fitted(name, data, make_folds("3", data), {"loss": loss}, False)
 
 
 def _raw_model(scaler: Any, model: Any) -> RawModel:

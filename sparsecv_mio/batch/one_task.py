@@ -20,14 +20,16 @@ from sparsecv_mio.batch.sources import coefficients_of, covariance_of, signal_of
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.read_back import RECORD_BYTES
+from sparsecv_mio.data.counts import for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.two_classes import as_two_classes, log_loss
+from sparsecv_mio.data.two_classes import log_loss
 from sparsecv_mio.declared_options import LASTING
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import check_readable, sweep_temporary, write_text
-from sparsecv_mio.words import Encode
+from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.words import Encode, Loss
 
 SCHEMA = "sparsecv-task/1"
 PLAN_SCHEMA = "sparsecv-plan/1"
@@ -219,7 +221,7 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     BadInput
         The data cannot be read, or the share of test rows leaves too few.
     """
-    data = _in_classes(task, task.source.load(task.columns_of_folds) if data is None else data)
+    data = _for_its_loss(task, task.source.load(task.columns_beside) if data is None else data)
     share = task.settings.get("test")
     if share is None:
         return TaskRows(data, None)
@@ -231,15 +233,14 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
     return TaskRows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
 
 
-def _in_classes(task: Task, data: Dataset) -> Dataset:
-    """Return the data of a task: with logistic loss the target is 0 and 1, with any other it is no two words."""
-    if task.of_classes:
-        return as_two_classes(data, task.settings.get("positive"))
+def _for_its_loss(task: Task, data: Dataset) -> Dataset:
+    """Return the data of a task as its loss has them; a target of two words is of logistic loss alone."""
     reading = data.reading
-    if reading is not None and data.target in reading.levels and reading.how.encode is Encode.ERROR:
-        words = " and ".join(reading.levels[data.target])
-        raise BadInput(f'target {data.target!r} holds words ({words}): give loss = "logistic", or encode = "onehot"')
-    return data
+    words = () if reading is None or reading.how.encode is not Encode.ERROR else reading.levels.get(data.target, ())
+    if words and task.loss is not Loss.LOGISTIC:
+        named = " and ".join(words)
+        raise BadInput(f'target {data.target!r} holds words ({named}): give loss = "logistic", or encode = "onehot"')
+    return for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
 
 
 def task_folds(task: Task, rows: Dataset) -> FoldPlan:
@@ -319,28 +320,44 @@ def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
 def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
     beta = fitted.coefficients
     errors: dict[str, Any] = {"features": int(np.count_nonzero(beta))}
-    if rows.test is not None and rows.train.classes is not None:
-        errors |= _errors_of_classes(rows, fitted)
-    elif rows.test is not None:
-        residuals = rows.test.y - rows.test.X @ beta - fitted.intercept
-        errors["test_error"] = float(np.mean(residuals**2))
-        errors["test_r_squared"] = 1.0 - errors["test_error"] / float(np.mean((rows.test.y - rows.train.y.mean()) ** 2))
+    if rows.test is not None:
+        predictors = rows.test.X @ beta + fitted.intercept
+        errors |= _ERRORS[task.loss](rows.train, rows.test, predictors)
     spec = dict(task.source.spec)
     return errors | (_against_truth(spec, beta, fitted.intercept) if spec.get("design") == "toeplitz" else {})
 
 
-def _errors_of_classes(rows: TaskRows, fitted: RawModel) -> dict[str, Any]:
+def _errors_of_squares(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
+    """Return the mean squared error of test rows, and the share that is explained of that of the training mean."""
+    return _explained(float(np.mean((test.y - predictors) ** 2)), float(np.mean((test.y - train.y.mean()) ** 2)))
+
+
+def _errors_of_classes(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float | None]:
     """Return log loss, accuracy, AUC and Brier score of test rows, and the share that is explained of the log loss.
 
     That is of the log loss of the frequencies of the classes in the training rows.
     """
-    assert rows.test is not None
-    y, predictors = rows.test.y, rows.test.X @ fitted.coefficients + fitted.intercept
-    quality, loss = class_quality(y, probabilities(predictors)), float(np.mean(log_loss(y, predictors)))
-    share = float(rows.train.y.mean())
-    null = float(np.mean(log_loss(y, np.full(rows.test.n, np.log(share) - np.log1p(-share)))))
-    errors = {"test_error": loss, "test_r_squared": 1.0 - loss / null, "test_accuracy": quality.accuracy}
-    return errors | {"test_auc": quality.auc, "test_brier": quality.brier}
+    quality, share = class_quality(test.y, probabilities(predictors)), float(train.y.mean())
+    null = np.full(test.n, np.log(share) - np.log1p(-share))
+    errors = _explained(*(float(np.mean(log_loss(test.y, m))) for m in (predictors, null)))
+    return {**errors, "test_accuracy": quality.accuracy, "test_auc": quality.auc, "test_brier": quality.brier}
+
+
+def _errors_of_counts(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
+    """Return the mean half deviance of test rows, and the share that is explained of that of the training rate."""
+    loss = row_loss(Loss.POISSON)
+    of_train, of_test = (of_dataset(loss, rows, slice(None)) for rows in (train, test))
+    null = np.full(test.n, loss.origin(*of_train))
+    return _explained(*(float(np.mean(of_test[1] * loss.losses(m, of_test[0]))) for m in (predictors, null)))
+
+
+def _explained(error: float, null: float) -> dict[str, float]:
+    return {"test_error": error, "test_r_squared": 1.0 - error / null if null > 0.0 else float("nan")}
+
+
+_ERRORS: Mapping[Loss, Callable[[Dataset, Dataset, FloatArray], Mapping[str, Any]]] = {
+    Loss.SQUARED: _errors_of_squares, Loss.LOGISTIC: _errors_of_classes, Loss.POISSON: _errors_of_counts,
+}  # fmt: skip
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
@@ -372,7 +389,7 @@ def check_with_data(tasks: Iterable[Task]) -> None:
     """
     alike_tasks: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
     for task in tasks:
-        alike = alike_tasks.setdefault((task.source.shape_digest, task.columns_of_folds), {})
+        alike = alike_tasks.setdefault((task.source.shape_digest, task.columns_beside), {})
         alike.setdefault(task.settings_without(SEEDS), task)
     for some in alike_tasks.values():
         _check_on_one(list(some.values()))
@@ -380,10 +397,10 @@ def check_with_data(tasks: Iterable[Task]) -> None:
 
 def _check_on_one(tasks: list[Task]) -> None:
     """Check tasks on one data set."""
-    plans: dict[tuple[Any, str], tuple[Dataset, FoldPlan]] = {}
+    plans: dict[tuple[Any, ...], tuple[Dataset, FoldPlan]] = {}
     for task in tasks:
         try:
-            key = task.settings.get("test"), str(task.settings["folds"])
+            key = (task.settings.get("test"), str(task.settings["folds"]), task.loss, task.settings.get("positive"))
             if key not in plans:
                 rows = task_rows(task).train
                 plans[key] = rows, task_folds(task, rows)

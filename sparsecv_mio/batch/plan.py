@@ -18,6 +18,7 @@ from sparsecv_mio.batch.oracle_tasks import ORACLES, SWITCHES, check_oracle, set
 from sparsecv_mio.batch.oracle_tasks import SETTINGS as OF_ORACLES
 from sparsecv_mio.batch.peers import ESTIMATORS, peer_of
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, sources_of
+from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.folds import fold_columns
 from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 OURS = "sparsecv"  # name of our estimator
 _OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
-OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name not in ("threads", "exposure"))  # one thread, no counts
+OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name != "threads")  # a task has one
 BOTH = "both"  # word of `one_se`: the model of either rule
 TRAINING = "training"
 REFITS = ("all", TRAINING)
@@ -45,6 +46,9 @@ KINDS: Mapping[str, type] = {
     **dict.fromkeys(SWITCHES, bool),
 }  # fmt: skip
 ONE_SE = (True, False, BOTH)
+OF_PEERS: Mapping[str, tuple[str, ...]] = {  # settings of a peer, by its loss
+    Loss.SQUARED: (), Loss.LOGISTIC: ("loss", "positive"), Loss.POISSON: ("loss", "exposure"),
+}  # fmt: skip
 
 
 def check_estimator_name(name: str) -> None:
@@ -269,14 +273,15 @@ class Task:
         return str(self.settings["estimator"])
 
     @property
-    def of_classes(self) -> bool:
-        """Whether it is a search or a peer with logistic loss, for a target of two classes."""
-        return self.estimator not in ORACLES and _is_logistic(self.settings)
+    def loss(self) -> Loss:
+        """Of a search or a peer; of an oracle, which reads the target by itself, squares."""
+        return Loss.SQUARED if self.estimator in ORACLES else Loss(_loss_of(self.settings))
 
     @property
-    def columns_of_folds(self) -> tuple[str, ...]:
-        """Columns of the data that give the folds, and are no features."""
-        return fold_columns(str(self.settings.get("folds", "")))
+    def columns_beside(self) -> tuple[str, ...]:
+        """Columns of the data that give the folds and the exposures, and are no features."""
+        exposure = self.settings.get("exposure") if self.loss is Loss.POISSON else None
+        return (*fold_columns(str(self.settings.get("folds", ""))), *exposure_columns(exposure))
 
     def settings_without(self, names: Iterable[str]) -> str:
         """Return the settings but for some as a text, the same for equal ones."""
@@ -464,15 +469,13 @@ def _product(sources: Iterable[DataSource], lists: Mapping[str, list[Any]]) -> I
 def _task(source: DataSource, given: Mapping[str, Any]) -> Task:
     if given["estimator"] in ORACLES:
         return Task(source, settings_of(given))
-    of_peers = ("loss", "positive") if _is_logistic(given) else ()
+    of_peers = OF_PEERS.get(_loss_of(given), ("loss",))
     means = (*COMMON, "estimator", *(SEARCH if given["estimator"] == OURS else of_peers))
     return Task(source, {name: given[name] for name in means if given.get(name) is not None})
 
 
-def _is_logistic(given: Mapping[str, Any]) -> bool:
-    if str(given.get("loss", "")).lower() == Loss.POISSON and given.get("estimator") not in ORACLES:
-        raise BadInput("loss poisson: is not there for plans: run `sparsecv solve` or `path`")
-    return str(given.get("loss", "")).lower() == Loss.LOGISTIC
+def _loss_of(given: Mapping[str, Any]) -> str:
+    return str(given.get("loss", Loss.SQUARED)).lower()
 
 
 def _included(rules: Iterable[Any], sources: list[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:

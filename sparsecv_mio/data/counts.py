@@ -59,7 +59,11 @@ def as_counts(dataset: Dataset, exposure: str | None = None) -> Dataset:
 
 
 def for_loss(
-    dataset: Dataset, loss: Loss, positive: str | float | None, class_weight: str | None, exposure: str | None
+    dataset: Dataset,
+    loss: Loss,
+    positive: str | float | None = None,
+    class_weight: str | None = None,
+    exposure: str | None = None,
 ) -> Dataset:
     """Return the data as a loss is fitted to them: of two classes, weighed; or counts, with exposures.
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.results import settings_columns, varying
 from sparsecv_mio.digits import aligned
 from sparsecv_mio.files import inert
 from sparsecv_mio.report.document import tex
 from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, counted, panels, titled
+from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +31,7 @@ SMALLER = re.compile(
 )  # values of which less is better
 LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc)")
 MISSING = "-"
+OF_LOSS = re.compile(r"(.*_)?(cv|test)_error|null_error")
 ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared|accuracy|auc|brier)")
 REPEATS = ("design_draw", "split", "seed", "folds", "test")  # settings of runs that repeat one another
 DIFFER = ("data", *REPEATS)  # in which runs of a cell may differ
@@ -87,7 +90,7 @@ def summarise(
     if pooled := varying(frame, cell, settings):
         how = "name them in --rows or --columns, or choose with --where"
         notes = (*notes, f"cells take runs together that differ in {settings_counted(pooled)}: {how}")
-    notes = (*notes, *unreported(frame, values))
+    notes = (*notes, *meant(frame, values), *unreported(frame, values))
     order = [(label, value) for label in present(columns) for value in values]
 
     def wide(found: pd.DataFrame) -> pd.DataFrame:
@@ -95,6 +98,23 @@ def summarise(
         return table.swaplevel(axis=1).reindex(index=present(rows))[order]
 
     return TableCells(wide(centre), wide(spread), wide(count).fillna(0).astype(int), values, notes)
+
+
+def meant(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
+    """Say what errors are means of where searches and peers have another loss than squares.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The runs, with their `estimator`, and their `loss` where it is no square.
+    values : sequence of str
+        Columns of numbers.
+    """
+    errors = [value for value in values if OF_LOSS.fullmatch(value)]
+    if errors and {"estimator", "loss"} <= {*frame}:
+        losses = dict.fromkeys(frame.loc[~frame["estimator"].isin(ORACLES), "loss"].dropna().astype(str).str.lower())
+        for loss in [loss for loss in Loss if loss in losses]:
+            yield f"{', '.join(errors)} with loss {loss}: {LOSS_WORDS[loss].cv_error}"
 
 
 def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:

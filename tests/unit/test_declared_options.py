@@ -106,7 +106,7 @@ def test_groups_are_those_of_the_classes() -> None:
 
 
 def test_plans() -> None:
-    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *FORCING, "oracles"} - {"exposure"}
+    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *FORCING, "oracles"}
     assert {*SEARCH, *COMMON} - {*FORCING} <= set(KINDS)
 
 

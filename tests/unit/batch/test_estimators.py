@@ -7,18 +7,30 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LassoCV, LinearRegression
+from sklearn.linear_model import LassoCV, LinearRegression, PoissonRegressor
+from sklearn.model_selection import GridSearchCV
 
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.estimators import processor_limit, run_estimator, run_search, simplest_pair
 from sparsecv_mio.batch.one_task import BatchFolder, task_rows
-from sparsecv_mio.batch.peers import ESTIMATORS, ForwardSelectionCV, RelaxedLassoCV
+from sparsecv_mio.batch.peers import (
+    ESTIMATORS,
+    PEERS,
+    RIDGES_OF_RATES,
+    ConcavePenaltyCV,
+    ForwardSelectionCV,
+    PoissonRidgeCV,
+    RelaxedLassoCV,
+)
 from sparsecv_mio.batch.plan import Task, check_estimator_name, tasks_of
 from sparsecv_mio.batch.results import collect
+from sparsecv_mio.data.counts import for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.words import Loss
 
 DESIGN = {"design": "toeplitz", "n": 30, "p": 5, "support": 2, "snr": 3.0, "beta": "first"}
 SMALL = {"gamma": "0.05,0.5", "tau": "1:3"}
@@ -126,6 +138,57 @@ def test_every_peer_predicts_in_units_of_the_file(name: str) -> None:
         pytest.skip(str(error))
     predicted = X @ fitted.model.coefficients + fitted.model.intercept
     assert np.mean((Y - predicted) ** 2) < 0.1 * np.var(Y) and fitted.seconds > 0.0
+
+
+OF_CLASSES = Dataset.from_arrays(X, (Y + RNG.normal(size=40) > np.median(Y)).astype(float))
+COUNTS = RNG.poisson(np.exp(0.4 * X[:, 0] - 0.1 * X[:, 1]))
+DAYS = RNG.uniform(0.5, 20.0, 40)
+LOSSES = [
+    pytest.param(loss, name, marks=pytest.mark.slow if name in ("mcp", "scad") else ())
+    for loss in (Loss.LOGISTIC, Loss.POISSON) for name in PEERS[loss]
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("loss", "name"), LOSSES)
+def test_every_peer_of_classes_and_counts_predicts_in_units_of_the_file(loss: Loss, name: str) -> None:
+    of_counts = Dataset.from_arrays(X, RNG.poisson(DAYS * np.exp(0.4 * X[:, 0])), aux={"days": DAYS})
+    data = for_loss(OF_CLASSES, loss) if loss is Loss.LOGISTIC else for_loss(of_counts, loss, exposure="days")
+    try:
+        fitted = run_estimator(name, data, PLAN, {"loss": loss})
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    y, v = of_dataset(row_loss(loss), data, slice(None))
+    signs, origin = row_loss(loss).signs(y), row_loss(loss).origin(y, v)
+    predictors = X @ fitted.model.coefficients + fitted.model.intercept
+    own, null = (v @ row_loss(loss).losses(signs * m, y) for m in (predictors, np.full(40, origin)))
+    assert 0.0 < own < 0.7 * null and fitted.seconds > 0.0
+
+
+@pytest.mark.slow
+def test_mcp_of_two_classes_is_where_no_coefficient_moves() -> None:
+    try:
+        model = ConcavePenaltyCV(SPLITS, loss=Loss.LOGISTIC).fit((X - X.mean(axis=0)) / X.std(axis=0), OF_CLASSES.y)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    Z, b = (X - X.mean(axis=0)) / X.std(axis=0), model.coef_
+    off = 1.0 / (1.0 + np.exp(-Z @ b - model.intercept_)) - OF_CLASSES.y
+    size = np.abs(b)
+    slopes = Z.T @ off / 40.0 + np.sign(b) * np.maximum(model.alpha_ - size / 12.0, 0.0)
+    assert np.count_nonzero(b) > 0 and abs(off.mean()) < 1e-4 and np.abs(slopes[b != 0.0]).max() < 1e-4
+    assert np.all(np.abs(slopes) <= model.alpha_ + 1e-4)
+
+
+def test_the_ridge_of_counts_is_the_one_that_a_grid_search_chooses() -> None:
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = PoissonRidgeCV(SPLITS).fit(Z, COUNTS)
+    search = GridSearchCV(
+        PoissonRegressor(max_iter=1000), {"alpha": RIDGES_OF_RATES}, cv=SPLITS, scoring="neg_mean_poisson_deviance"
+    ).fit(Z, COUNTS)
+    assert model.alpha_ == search.best_params_["alpha"]
+    assert model.cv_error_ == pytest.approx(-0.5 * search.best_score_, rel=1e-6)
+    weighed = PoissonRidgeCV(SPLITS).fit(Z, COUNTS / DAYS, DAYS)
+    alone = PoissonRegressor(alpha=weighed.alpha_, max_iter=1000).fit(Z, COUNTS / DAYS, DAYS)
+    assert np.array_equal(weighed.coef_, alone.coef_)
 
 
 def test_unknown_estimators() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsecv_mio.batch import one_task, sources
@@ -15,7 +16,7 @@ from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
 from sparsecv_mio.batch.plan import Task, tasks_of
 from sparsecv_mio.batch.results import collect, read_table, write_table
-from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.accuracy import class_quality, count_quality
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput
 
@@ -210,5 +211,38 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
         assert numbers["test_error"] == pytest.approx(found.log_loss, rel=0.3) and numbers["C"] > 0.0
         assert numbers["cv_error"] < record.classes.null_error and numbers["test_auc"] > 0.5
     assert [task.settings["loss"] for task in peers] == ["logistic", "logistic"]
-    with pytest.raises(BadInput, match="loss logistic: estimator omp has none, use sparsecv, lasso, ridge, abess"):
+    with pytest.raises(
+        BadInput, match="loss logistic: estimator omp has none, use sparsecv, lasso, ridge, mcp, scad, abess"
+    ):
         tasks_of({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
+
+
+def test_counts_with_exposures(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    X, days = rng.normal(size=(80, 3)), rng.uniform(0.5, 9.0, 80)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(days=days, claims=rng.poisson(days * np.exp(0.7 * X[:, 0])))
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    data = [{"file": str(tmp_path / "d.csv"), "target": "claims"}]
+    how = {"folds": "4", "gamma": "0.1", "tau": "1:2", "test": 0.25, "loss": "poisson", "exposure": "days"}
+    ours, ridge = tasks_of({"data": data, "vary": {**how, "estimator": ["sparsecv", "ridge"], "one_se": "both"}})
+    check_with_data([ours, ridge])
+    assert ridge.settings["exposure"] == "days" and "gamma" not in ridge.settings
+    folder = BatchFolder(tmp_path / "b")
+    assert run_batch([ours, ridge], folder) == 2
+    outcome, peer = folder.of_tasks([ours, ridge])
+    test = task_rows(ours).test
+    assert outcome.record is not None and test is not None, outcome.reason
+    found = count_quality(test.y, Record.from_json(outcome.record).predict(test), test.row_exposure)
+    assert outcome.numbers["test_error"] == pytest.approx(found.half_deviance)
+    assert outcome.numbers["one_se_test_error"] < outcome.numbers["null_error"]
+    assert peer.numbers["test_error"] == pytest.approx(found.half_deviance, rel=0.2) and peer.numbers["p"] == 3
+    assert 0.5 < peer.numbers["test_r_squared"] < 1.0
+    row = collect(folder).set_index("estimator").loc["sparsecv"]
+    assert row["verified"] and row["state"] == "done", row["reason"]
+    for wrong, words in (("day", "exposure.*'day'"), ("a", "exposure: column 'a' is -.* give numbers above 0")):
+        with pytest.raises(BadInput, match=words):
+            check_with_data(tasks_of({"data": data, "vary": {**how, "exposure": wrong, "estimator": "ridge"}}))
+    with pytest.raises(BadInput, match="loss poisson: estimator lasso has none, use sparsecv, ridge, abess"):
+        tasks_of({"data": data, "vary": {**how, "estimator": "lasso"}})
+    with pytest.raises(BadInput, match="exposure days: goes with loss poisson, not squared"):
+        tasks_of({"data": data, "vary": {**how, "loss": "squared"}})

@@ -68,6 +68,22 @@ def test_a_cell_of_fewer_runs_says_so() -> None:
     assert "3.000*" in text and "fewer runs" in text
 
 
+def test_what_errors_are_means_of_is_said() -> None:
+    runs = pd.DataFrame(
+        {
+            "data": ["a"] * 4, "estimator": ["sparsecv", "lasso", "iacv", "ridge"], "cv_error": [0.4, 0.5, 0.6, 0.7],
+            "loss": ["logistic", "logistic", "logistic", "poisson"], "test_auc": [0.7, 0.8, np.nan, np.nan],
+        }
+    )  # fmt: skip
+    notes = [
+        markdown(summarise(part, part["data"], part["estimator"], ("cv_error", "test_auc")))
+        for part in (runs, runs[2:3], runs.assign(loss=None))
+    ]
+    assert "cv_error with loss logistic: mean log loss" in notes[0]
+    assert "cv_error with loss poisson: mean half deviance" in notes[0] and "test_error" not in notes[0]
+    assert "with loss" not in notes[1] and "with loss" not in notes[2]
+
+
 def test_a_missing_number_is_accounted_for() -> None:
     runs = pd.DataFrame(
         {
