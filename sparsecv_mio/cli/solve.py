@@ -161,7 +161,7 @@ def solve(
         from sparsecv_mio.search.options import Hooks, SearchOptions
 
         how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
-        _check_together(how, every, nested, Hooks(**stored, scheduler=scheduler), quiet)
+        _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
         refuse_early(proof, how.restrictions, rows["weights"], _without_proof(every, how))
 
         def ready() -> tuple[Dataset, FoldPlan]:
@@ -224,9 +224,7 @@ def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | Non
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
 
-def _check_together(
-    how: SearchOptions, every: GammaInterval | None, nested: int | None, hooks: Hooks, quiet: bool
-) -> None:
+def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hooks, quiet: bool) -> None:
     """Refuse options that do not go together, and say which one is to go."""
     from sparsecv_mio.search.options import leaving
 

@@ -29,7 +29,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.leave_fold_out import listed_supports
-from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.thresholds import SUPPORTS_TRIED, by_rows
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
@@ -647,7 +647,6 @@ def comb_sum(m: int, sizes: Sequence[int]) -> int:
 
 
 SIZE_EFFORT = 2048  # nodes for each size of the best subsets on all rows
-NEAR_TIES = 8  # near ties of a size that are tried
 
 
 def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
@@ -667,9 +666,7 @@ def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[
         wanted.take(support, value, error)
 
 
-def likely_supports(
-    problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool], effort: int = SIZE_EFFORT
-) -> list[IntArray]:
+def likely_supports(problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
     """Return supports with a small training objective, some of each size.
 
     Parameters
@@ -678,14 +675,12 @@ def likely_supports(
         All rows at one gamma.
     taus : sequence of int
     expired : callable
-    effort : int
-        Nodes for each size.
     """
-    best = solve_path(problem, taus, effort=effort, expired=expired)
+    best = solve_path(problem, taus, effort=SIZE_EFFORT, expired=expired)
     return [
         np.sort(support)
         for tau, cell in best.by_size.items()
-        for support in (cell.support, *cell.candidates[:NEAR_TIES])
+        for support in (cell.support, *cell.candidates[:SUPPORTS_TRIED])
         if len(support) == tau
     ]
 

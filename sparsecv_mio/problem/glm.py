@@ -27,10 +27,14 @@ from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, SMALL_RANGE, RowLoss
 
-ROUNDS, GROWTH, SETTLED = 120, 1.3, 0.95  # radii tried, what one that is too small is stretched by, and when to stop
-LARGEST_DOUBT = 1e-2  # share of the curvature that rounding may be worth
+RADII_TRIED, GROWTH, RADII_SETTLED = (
+    120,
+    1.3,
+    0.95,
+)  # radii tried, what one that is too small is stretched by, and when to stop
+CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
-INSIDE = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
+WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +248,7 @@ class Minorant:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _RoundedPoint:
     """F about one point, every number with its rounding."""
 
     Z: FloatArray
@@ -256,7 +260,7 @@ class _Point:
     margin_off: FloatArray
 
 
-def _at(problem: GlmProblem, theta: FloatArray) -> _Point:
+def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
     Z, v, y, signs, loss = problem.rows, problem.v, problem.y, problem.signs, problem.loss
     n, k = Z.shape
     margins = signs * (Z @ theta)
@@ -265,11 +269,11 @@ def _at(problem: GlmProblem, theta: FloatArray) -> _Point:
     noise = 1.01 * float(v @ loss.roundings(margins, y, off, EPS)) + (n + k + 24) * EPS * value
     gradient = 2.0 * ridge - Z.T @ loss.falls(margins, y, v * signs)
     rounded = np.abs(Z).T @ (loss.sizes(margins, y, v) * (2.0 * off + (n + 16) * EPS)) + 32.0 * EPS * np.abs(ridge)
-    return _Point(Z, margins, value, noise, gradient, rounded, off)
+    return _RoundedPoint(Z, margins, value, noise, gradient, rounded, off)
 
 
 @dataclass(frozen=True, eq=False)
-class _Quadratic:
+class _QuadraticAbout:
     """`low + g'd + d'H d / 2` below F within the radii, H lowered by its rounding, and its level set."""
 
     H: FloatArray
@@ -294,7 +298,7 @@ def symmetric(upper: FloatArray) -> FloatArray:
     return np.where(lower, upper.T, upper)
 
 
-def _quadratic(problem: GlmProblem, at: _Point, level: float, ranges: Ranges) -> _Quadratic | None:
+def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ranges) -> _QuadraticAbout | None:
     n, k = at.Z.shape
     least, most = ranges.low - at.margin_off, ranges.high + at.margin_off
     curvature = problem.loss.least_curvature(at.margins, least, most, problem.y)
@@ -310,7 +314,7 @@ def _quadratic(problem: GlmProblem, at: _Point, level: float, ranges: Ranges) ->
         return None
     inverse = symmetric(dpotri(factor)[0])
     doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * EPS) * float(np.trace(inverse))
-    if not doubt <= LARGEST_DOUBT:
+    if not doubt <= CURVATURE_DOUBT:
         return None
     inverse /= (1.0 - doubt) * unit[:, None] * unit
     step = -inverse @ at.gradient
@@ -326,10 +330,12 @@ def _quadratic(problem: GlmProblem, at: _Point, level: float, ranges: Ranges) ->
         return None
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
     half = np.sqrt(np.maximum(np.einsum("ij,ij->i", at.Z @ inverse, at.Z), 0.0)) * spread
-    half = half * INSIDE + 1e-12 * (np.abs(at.Z) @ reach) + LEAST_RANGE
+    half = half * WIDENED + 1e-12 * (np.abs(at.Z) @ reach) + LEAST_RANGE
     middle = at.margins + problem.signs * (at.Z @ step)
     low = at.value - at.value_off - lost
-    return _Quadratic((1.0 - doubt) * H, low, Ranges(middle - half, middle + half), step, reach, inverse, spread, doubt)
+    return _QuadraticAbout(
+        (1.0 - doubt) * H, low, Ranges(middle - half, middle + half), step, reach, inverse, spread, doubt
+    )
 
 
 def minorant(
@@ -363,7 +369,7 @@ def minorant(
     if first is None:
         return None
     ranges, best = _about(m, first.ranges), None
-    for _ in range(ROUNDS):
+    for _ in range(RADII_TRIED):
         if expired():
             break
         quadratic = _quadratic(problem, at, level, ranges)
@@ -371,7 +377,7 @@ def minorant(
             break
         need = _about(m, quadratic.ranges)
         if np.all(need.low > ranges.low) and np.all(need.high < ranges.high):
-            settled = best is not None and need.width > SETTLED * ranges.width
+            settled = best is not None and need.width > RADII_SETTLED * ranges.width
             best, ranges = quadratic, need
             if settled:
                 break
@@ -386,8 +392,8 @@ def minorant(
 def _about(m: FloatArray, ranges: Ranges) -> Ranges:
     """Return ranges a little wider, that hold m."""
     return Ranges(
-        m - np.maximum(m - ranges.low, 0.0) * INSIDE - LEAST_RANGE,
-        m + np.maximum(ranges.high - m, 0.0) * INSIDE + LEAST_RANGE,
+        m - np.maximum(m - ranges.low, 0.0) * WIDENED - LEAST_RANGE,
+        m + np.maximum(ranges.high - m, 0.0) * WIDENED + LEAST_RANGE,
     )
 
 
@@ -409,7 +415,9 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
     return None if quadratic is None else _with_moments(problem, at, theta, level, quadratic)
 
 
-def _with_moments(problem: GlmProblem, at: _Point, theta: FloatArray, level: float, quadratic: _Quadratic) -> Minorant:
+def _with_moments(
+    problem: GlmProblem, at: _RoundedPoint, theta: FloatArray, level: float, quadratic: _QuadraticAbout
+) -> Minorant:
     """Expand q about 0, eliminate the intercept, and lower the constant by what rounding is worth in the level set."""
     H, g, k, first = quadratic.H, at.gradient, len(theta), problem.first
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)

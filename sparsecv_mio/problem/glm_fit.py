@@ -11,7 +11,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.problem.glm import GlmProblem
-from sparsecv_mio.problem.glm_refit import Rows, accuracy, newton
+from sparsecv_mio.problem.glm_refit import RefitRows, accuracy, newton
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.units import TINY
@@ -55,7 +55,7 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     """
     narrow = problem.only(np.array(sorted(support), dtype=np.int64))
     start, blur = narrow.start(), np.zeros(narrow.first + narrow.p)
-    rows = Rows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
+    rows = RefitRows(narrow.rows, narrow.y, narrow.v, narrow.penalty, narrow.loss)
     theta, point = newton(rows, start, blur)
     _, drop = accuracy(narrow.rows, point)
     intercept = float(theta[0]) if narrow.first else 0.0

@@ -25,8 +25,8 @@ from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
 from sparsecv_mio.words import Loss
 
-STEPS, HALVINGS = 60, 50
-SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
+FIT_STEPS, FIT_HALVINGS = 60, 50
+FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
 CONSTANT = 4.0 * np.finfo(float).eps  # of the largest value: what is left of a column is the rounding of its writer
 LARGEST = 1e150  # of a root of a penalty
 
@@ -206,7 +206,7 @@ def _minimise(
     if k and ridge[0] == 0.0:
         theta[0] = loss.origin(y, w)
     value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
-    for _ in range(STEPS if k else 0):
+    for _ in range(FIT_STEPS if k else 0):
         fine = theta.astype(np.longdouble)
         margins = signs * (Z @ fine)
         slope = 2.0 * ridge * ridge * fine - loss.falls(margins, y, w * signs) @ Z
@@ -222,7 +222,7 @@ def _minimise(
         inverse = back @ back.T
         along = back.T @ slope.astype(np.float64)
         step, decrement, shrunk = -back @ along, float(np.linalg.norm(along)), 1.0
-        for _ in range(HALVINGS):
+        for _ in range(FIT_HALVINGS):
             there = _objective(Z, y, w, ridge, loss, theta + shrunk * step)
             if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
                 break
@@ -230,7 +230,7 @@ def _minimise(
         else:
             break
         theta, value = theta + shrunk * step, there
-        if decrement * decrement <= SETTLED * value:
+        if decrement * decrement <= FIT_SETTLED * value:
             break
     return theta, value, decrement, inverse
 

@@ -23,16 +23,16 @@ from sparsecv_mio.problem.row_losses import RowLoss, worst_ratio
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
-STEPS, HALVINGS = 100, 40  # of Newton
-NEAR, LEAST_LENGTH = 1e-12, 1e-6  # of the objective, of a step: where double precision leaves off
-ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
-SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
-LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth
+REFIT_STEPS, REFIT_HALVINGS = 100, 40  # of Newton
+REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # of the objective, of a step: where double precision leaves off
+REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
+REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
+REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
 TRIES = 60  # radii tried
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class RefitRows:
     """Rows Z (n, k) of a fit, with targets, weights, the ridge of their columns and their loss."""
 
     Z: FloatArray
@@ -131,7 +131,7 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     support = np.asarray(support, dtype=np.int64)
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
-    training = Rows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
+    training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
     theta = np.zeros(len(penalty))
     if first:
         theta[0] = training.loss.origin(training.y, training.w)
@@ -146,7 +146,7 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     )  # fmt: skip
 
 
-def _near(rows: Rows, theta: FloatArray) -> FloatArray:
+def _near(rows: RefitRows, theta: FloatArray) -> FloatArray:
     """Return where Newton's method in double precision gets to from a point: a start for steps in long precision."""
     signed, y, w, penalty, loss = rows.signed, rows.y, rows.w, rows.penalty, rows.loss
 
@@ -154,7 +154,7 @@ def _near(rows: Rows, theta: FloatArray) -> FloatArray:
         return float(w @ loss.losses(signed @ point, y) + penalty @ point**2)
 
     value = value_at(theta)
-    for _ in range(STEPS if len(theta) else 0):
+    for _ in range(REFIT_STEPS if len(theta) else 0):
         margins = signed @ theta
         gradient = 2.0 * penalty * theta - signed.T @ loss.falls(margins, y, w)
         H = (signed.T * loss.curvatures(margins, y, w)) @ signed + np.diag(2.0 * penalty)
@@ -163,7 +163,7 @@ def _near(rows: Rows, theta: FloatArray) -> FloatArray:
         except np.linalg.LinAlgError:
             break
         decrement, length = -float(gradient @ step), 1.0
-        if not decrement > NEAR * value:
+        if not decrement > REFIT_NEAR * value:
             break
         while length > LEAST_LENGTH and not value_at(theta + length * step) <= value - 1e-4 * length * decrement:
             length /= 2.0
@@ -174,13 +174,13 @@ def _near(rows: Rows, theta: FloatArray) -> FloatArray:
     return theta
 
 
-def _value(rows: Rows, theta: FloatArray) -> float:
+def _value(rows: RefitRows, theta: FloatArray) -> float:
     fine = theta.astype(LONG)
     return float(rows.w @ rows.loss.losses(rows.signed @ fine, rows.y) + rows.penalty @ fine**2)
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _LongPoint:
     """F at a point with gradient g and Hessian H: `|root z|^2` bounds `z'H^{-1}z`, and exceeds it by little.
 
     `along = root g` is off by at most `along_off` in length, `value` by `value_off`; all that only where `sound`.
@@ -199,7 +199,7 @@ class _Point:
         return float(np.linalg.norm(self.along))
 
 
-def _at(rows: Rows, theta: FloatArray, blur: FloatArray) -> _Point:
+def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
     """Look at F about a point, with margins and gradient in long precision and `H = A'A` by orthogonal factors of A.
 
     `A = Q R D` with lengths D of its columns, but for what rounding and `blur` move these by, p_j D_j, and a share of
@@ -214,7 +214,7 @@ def _at(rows: Rows, theta: FloatArray, blur: FloatArray) -> _Point:
     margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
     value = float(w @ loss.losses(margins, y) + penalty @ theta.astype(LONG) ** 2)
     off = 1.01 * float(w @ loss.roundings(margins, y, margin_off, FINE)) + ((n + k + 12) * FINE + EPS) * value
-    unknown = _Point(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
+    unknown = _LongPoint(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
     curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
     A = np.vstack([Z * curvature[:, None], np.diag(np.sqrt(2.0 * penalty))])
     D = np.linalg.norm(A, axis=0)
@@ -226,7 +226,7 @@ def _at(rows: Rows, theta: FloatArray, blur: FloatArray) -> _Point:
         return unknown
     moved = (4 * k * (n + k) + 32) * EPS + EPS * blur * np.linalg.norm(curvature) / D
     tau = float(moved @ np.linalg.norm(back, axis=1)) + 1.01 * float(margin_off.max())
-    sound, tau = tau <= LARGEST_DOUBT, min(tau, LARGEST_DOUBT)
+    sound, tau = tau <= REFIT_DOUBT, min(tau, REFIT_DOUBT)
     root = back.T / D / (1.0 - tau)
     weighted = loss.sizes(margins, y, w)
     ridge = 2.0 * penalty * theta.astype(LONG)
@@ -234,21 +234,23 @@ def _at(rows: Rows, theta: FloatArray, blur: FloatArray) -> _Point:
     g_off = np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64) + EPS * blur * float(weighted.sum())
     g_off += FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
     along_off = 1.2 * float(np.linalg.norm(curvature * margin_off)) + float(np.linalg.norm(np.abs(root) @ g_off))
-    return _Point(value, off, root, root @ g, along_off, sound)
+    return _LongPoint(value, off, root, root @ g, along_off, sound)
 
 
-def newton(rows: Rows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _Point]:
+def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
     """Return the fit that begins at a point, steps halved where they bring too little, and F about it."""
     point, last = _at(rows, theta, blur), np.inf
-    for _ in range(STEPS if len(theta) else 0):
+    for _ in range(REFIT_STEPS if len(theta) else 0):
         square = point.decrement**2
-        if square <= ENOUGH * ENOUGH * point.value or (square < SETTLED * point.value and square > last / 2.0):
+        if square <= REFIT_ENOUGH * REFIT_ENOUGH * point.value or (
+            square < REFIT_SETTLED * point.value and square > last / 2.0
+        ):
             break  # far below, or rounding: where rows are all but separated a step takes off 1 - 1/e alone
         step, length = -point.root.T @ point.along, 1.0
-        for _ in range(HALVINGS):
+        for _ in range(REFIT_HALVINGS):
             ahead = theta + length * step
             there = _value(rows, ahead)
-            settled = square < SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
+            settled = square < REFIT_SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
             if settled or there <= point.value - 1e-4 * length * square:
                 break
             length /= 2.0
@@ -258,7 +260,7 @@ def newton(rows: Rows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray,
     return theta, point
 
 
-def accuracy(Z: FloatArray, point: _Point) -> tuple[float, float]:
+def accuracy(Z: FloatArray, point: _LongPoint) -> tuple[float, float]:
     """Return `(radius, drop)`: the optimum is within the radius of a point, and so far below."""
     unknown = np.inf, point.value
     if not point.sound:

@@ -180,7 +180,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
     rows = sorted(record.table, key=lambda row: row.gamma) if by_gamma else best_by_tau(record)
     at = np.arange(len(rows)) if by_gamma else np.array([row.tau for row in rows])
-    bottom, top = _range(record, rows)
+    bottom, top = _range(rows)
     _bands(ax, at, rows, bottom, top)
     _dots(ax, at, rows, top)
     _mark_choices(ax, record, at, rows, top)
@@ -227,7 +227,7 @@ def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
             label=label, zorder=5)  # fmt: skip
 
 
-def _range(record: Record, rows: Sequence[TableRow]) -> tuple[float, float]:
+def _range(rows: Sequence[TableRow]) -> tuple[float, float]:
     """Return the ends of the vertical axis: all CV errors and their bars, bands as far as they are not much wider."""
     bars = [(row.cv_error, row.standard_error or 0.0) for row in rows if math.isfinite(row.cv_error)]
     if not bars:
