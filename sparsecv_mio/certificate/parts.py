@@ -354,11 +354,11 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
     """Describe how a file was read, for the record; None for a plain table of numbers."""
     if applied is None or not applied.is_told:
         return None
-    asked: dict[str, Any] = {
+    words: dict[str, Any] = {
         declared_field.name: getattr(applied.how, declared_field.name) for declared_field in fields(Reading)
     }
     return ReadingInfo(
-        **asked | {"na": str(applied.how.na), "encode": str(applied.how.encode)}, columns=applied.columns,
+        **words | {"na": str(applied.how.na), "encode": str(applied.how.encode)}, columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
         marked=applied.marked,
     )  # fmt: skip
@@ -574,8 +574,8 @@ class JsonRecord:
         for field, values in () if request is None else (("gammas", request.gammas), ("taus", request.taus)):
             if not values:
                 raise CorruptStore(f"record: field request.{field} is empty")
-        asked = getattr(request or getattr(record, "side", None), "restrictions", None)
-        _check_parts(record, frozenset(record.data.names), "", frozenset(asked.adjust if asked else ()))
+        limits = getattr(request or getattr(record, "side", None), "restrictions", None)
+        _check_parts(record, frozenset(record.data.names), "", frozenset(limits.adjust if limits else ()))
         return record
 
 

@@ -51,8 +51,8 @@ def path(
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
 
-        asked = session.on_cores(units | effort | losses)
-        how = PathOptions.of(**asked, restrictions=parse.restrictions(**restrictions))
+        chosen = session.on_cores(units | effort | losses)
+        how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
 
         refuse_early(proof, how.restrictions, weights, loss_without_proof(how.loss, how.class_weight))
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
@@ -114,9 +114,9 @@ def near(
     All sets of tau features whose value exceeds the least one by at most --within, with a proof that none is missing;
     which features all, or none, of them have; and which features stand in for each other.
     """
-    given = None if gamma is None else model_space.gammas(gamma)
-    if given is not None and len(given) > 1:
-        raise BadInput(f"--gamma: {len(given)} ridge weights, near takes one: give one, or none for the best one")
+    gammas = None if gamma is None else model_space.gammas(gamma)
+    if gammas is not None and len(gammas) > 1:
+        raise BadInput(f"--gamma: {len(gammas)} ridge weights, near takes one: give one, or none for the best one")
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import NearOptions
@@ -132,7 +132,7 @@ def near(
         from sparsecv_mio.report.record_tables import print_near  # after a limit there is no time to load it
 
         record = near_optimal(
-            dataset, plan, gamma=None if given is None else given[0], taus=tau, options=how, stop=stop,
+            dataset, plan, gamma=None if gammas is None else gammas[0], taus=tau, options=how, stop=stop,
             began=Began.moment,
         )  # fmt: skip
 
@@ -170,7 +170,7 @@ def bounds(
     Each interval is proved to contain the CV error of the exact best subsets; `estimate` is the CV error of the
     relaxations' own solutions and proves nothing.
     """
-    asked = parse.restrictions(**forced)
+    limits = parse.restrictions(**forced)
     of_classes = losses["loss"] == Loss.LOGISTIC
     if of_classes and bounds != "safe":
         raise BadInput("--bounds as-printed: goes with --loss squared, of which the paper's formula is")
@@ -181,11 +181,11 @@ def bounds(
         from sparsecv_mio.report.before_search import print_bounds
         from sparsecv_mio.search.pairs import Grid
 
-        how = PathOptions.of(**losses, **units, restrictions=asked)
+        how = PathOptions.of(**losses, **units, restrictions=limits)
         if how.loss is Loss.POISSON:
             raise BadInput("bounds: goes with loss squared or logistic, not poisson")
         dataset, plan = session.read_dealt(data, table, rows, quiet, None, how)
-        restrictions = asked.within(dataset.names)
+        restrictions = limits.within(dataset.names)
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=of_classes)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
@@ -210,7 +210,7 @@ def bounds(
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
-    chosen |= {name: given for name, given in losses.items() if given is not None} if of_classes else {}
+    chosen |= {name: value for name, value in losses.items() if value is not None} if of_classes else {}
     if rows["weights"] is not None:
         chosen["weights"] = rows["weights"]
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}

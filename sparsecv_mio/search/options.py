@@ -67,15 +67,15 @@ def with_keywords(made: Made, keywords: Mapping[str, object], function: str, nea
     names = {field.name for field in fields(made)}
     inside = RESTRICTIONS if "restrictions" in names else ()
     inner: dict[str, Any] = {name: keywords[name] for name in inside if name in keywords}
-    given = {name: value for name, value in keywords.items() if name not in inner}
-    for name in given:
+    values = {name: value for name, value in keywords.items() if name not in inner}
+    for name in values:
         if name not in names:
             meant = did_you_mean(name, (*near, *inside, *sorted(names)))
             raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{meant}")
     if inner:
-        whole = given.get("restrictions", getattr(made, "restrictions", NONE))
-        given["restrictions"] = replace(whole if isinstance(whole, Restrictions) else NONE, **inner)
-    return replace(made, **given)
+        whole = values.get("restrictions", getattr(made, "restrictions", NONE))
+        values["restrictions"] = replace(whole if isinstance(whole, Restrictions) else NONE, **inner)
+    return replace(made, **values)
 
 
 def check_formulation(backend: str, formulation: str | None, loss: Loss = Loss.SQUARED) -> str | None:
@@ -349,12 +349,16 @@ class SearchOptions:
 
     def _check(self, rule: Rule) -> None:
         holder = self.restrictions if rule.option in RESTRICTIONS else self
-        value, other = getattr(holder, rule.option), getattr(self, rule.other)
-        if value in (DEFAULTS[rule.option], ()) or other in rule.words or (rule.words is VENDORS and other != NATIVE):
+        value, setting = getattr(holder, rule.option), getattr(self, rule.other)
+        if (
+            value in (DEFAULTS[rule.option], ())
+            or setting in rule.words
+            or (rule.words is VENDORS and setting != NATIVE)
+        ):
             return
         text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
         named = "" if value is True or holder is not self else f" {text}"
-        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(other)} ({rule.why})")
+        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(setting)} ({rule.why})")
 
     @property
     def workers(self) -> int:
@@ -386,11 +390,11 @@ class SearchOptions:
 
     def request(self, grid: Grid) -> SearchRequest:
         """Return what a record says was asked for."""
-        given = {name: _plain_option(getattr(self, name)) for name in RECORDED}
-        given |= {"stability": self.weights or None, "restrictions": self.restrictions or None}
-        given |= {name: None for name in WITHIN if given[name] == Within.ALL}
+        words = {name: _plain_option(getattr(self, name)) for name in RECORDED}
+        words |= {"stability": self.weights or None, "restrictions": self.restrictions or None}
+        words |= {name: None for name in WITHIN if words[name] == Within.ALL}
         return SearchRequest(
-            tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **given
+            tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **words
         )
 
     def check_data(self, dataset: Dataset, folds: FoldPlan) -> None:
