@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sparsecv_mio.certificate import parts
+from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import DrawnModel, made_by
 from sparsecv_mio.digits import ends_of, several, shown
 
@@ -32,10 +32,10 @@ class SurfacePiece:
     Several are tied on it, or cross: their objectives agree to 1e-9. Not `proved`: a limit came before, none is known.
     """
 
-    tau: parts.Count
-    low: parts.PositiveGamma
-    high: parts.PositiveGamma
-    supports: tuple[parts.Count, ...]
+    tau: json_text.Count
+    low: json_text.PositiveGamma
+    high: json_text.PositiveGamma
+    supports: tuple[json_text.Count, ...]
     proved: bool
 
 
@@ -43,8 +43,8 @@ class SurfacePiece:
 class Surface:
     """The best subset of every size as a function of gamma: pieces that cover the interval for every tau."""
 
-    low: parts.PositiveGamma
-    high: parts.PositiveGamma
+    low: json_text.PositiveGamma
+    high: json_text.PositiveGamma
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[SurfacePiece, ...]
 
@@ -109,27 +109,27 @@ class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
     backend: str
     formulation: str
     status: str
-    tau: parts.Count
-    gamma: parts.Gamma
+    tau: json_text.Count
+    gamma: json_text.Gamma
     support: tuple[str, ...]
-    coefficients: parts.Coefficients
-    intercept: parts.Number
-    objective: parts.Number
-    lower: parts.Number
-    upper: parts.Bound
-    gap: parts.Bound
-    requested_gap: parts.Number
-    allowance: parts.Number
-    nodes: parts.Count
-    cuts: parts.Count
-    seconds: parts.Seconds
-    setup_seconds: parts.Seconds
+    coefficients: json_text.Coefficients
+    intercept: json_text.Number
+    objective: json_text.Number
+    lower: json_text.Number
+    upper: json_text.Bound
+    gap: json_text.Bound
+    requested_gap: json_text.Number
+    allowance: json_text.Number
+    nodes: json_text.Count
+    cuts: json_text.Count
+    seconds: json_text.Seconds
+    setup_seconds: json_text.Seconds
     stop: str
     raw_status: str
     data: parts.DataInfo
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
-    assumed_box: parts.Bound | None = None
+    assumed_box: json_text.Bound | None = None
     side: parts.Side | None = None
     solver_option: tuple[str, ...] | None = None
     classes: Classes | None = None
@@ -149,9 +149,9 @@ COMMON_SCHEMA = "sparsecv-common/1"
 class NearModel:
     """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` says."""
 
-    tau: parts.Count
+    tau: json_text.Count
     support: tuple[str, ...]
-    value: parts.Number
+    value: json_text.Number
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ class Replacement:
 
     feature: str
     other: str
-    pairs: parts.Count
+    pairs: json_text.Count
 
 
 @dataclass(frozen=True)
@@ -173,12 +173,12 @@ class NearSize:
     below `complete_to`; both empty where no support is known to be. `models` counts those listed.
     """
 
-    tau: parts.Count
-    best: parts.Bound
-    lower: parts.Number
-    threshold: parts.Bound
-    complete_to: parts.Number
-    models: parts.Count
+    tau: json_text.Count
+    best: json_text.Bound
+    lower: json_text.Number
+    threshold: json_text.Bound
+    complete_to: json_text.Number
+    models: json_text.Count
     always: tuple[str, ...]
     never: tuple[str, ...]
     replacements: tuple[Replacement, ...]
@@ -218,9 +218,9 @@ class NearRecord(parts.JsonRecord):
     schema: str
     status: str
     by: str
-    within: parts.Number
-    most: parts.Count | None
-    gamma: parts.Gamma
+    within: json_text.Number
+    most: json_text.Count | None
+    gamma: json_text.Gamma
     chosen: str | None
     sizes: tuple[NearSize, ...]
     models: tuple[NearModel, ...]
@@ -250,11 +250,11 @@ class CommonRow:
     is then that of the whole record, whatever the distance to `cv_error`.
     """
 
-    gamma: parts.Gamma
-    tau: parts.Count
+    gamma: json_text.Gamma
+    tau: json_text.Count
     support: tuple[str, ...]
-    cv_error: parts.Bound
-    lower: parts.Number
+    cv_error: json_text.Bound
+    lower: json_text.Number
 
 
 @dataclass(frozen=True)
@@ -272,15 +272,15 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
 
     schema: str
     status: str
-    gamma: parts.Gamma
-    tau: parts.Count
-    cv_error: parts.Bound
-    lower: parts.Number
-    upper: parts.Bound
-    gap: parts.Bound
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    cv_error: json_text.Bound
+    lower: json_text.Number
+    upper: json_text.Bound
+    gap: json_text.Bound
     support: tuple[str, ...]
-    coefficients: parts.Coefficients
-    intercept: parts.Number
+    coefficients: json_text.Coefficients
+    intercept: json_text.Number
     table: tuple[CommonRow, ...]
     work: parts.Work
     data: parts.DataInfo

@@ -1,8 +1,4 @@
-"""What records are made of: numbers as strict JSON, and the parts that the records of several commands share.
-
-msgspec writes, reads and checks; frozen dataclasses are the schema. JSON has no infinity: a field of type `Bound`
-writes an unknown bound (+inf) as null and reads null back as +inf.
-"""
+"""The parts that the records of several commands share, and the record as a file."""
 
 from __future__ import annotations
 
@@ -10,22 +6,33 @@ import json
 import math
 import os
 import platform
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar, get_type_hints
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 
-import msgspec
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.json_text import (
+    AT,
+    Bound,
+    Coefficients,
+    Count,
+    Encoded,
+    Gamma,
+    Number,
+    Seconds,
+    checked,
+    decode,
+    json_pieces,
+    plain,
+)
 from sparsecv_mio.data.reading_options import Applied, Reading
 from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
-from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.version import __version__
 from sparsecv_mio.words import Loss
 
@@ -34,204 +41,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-T = TypeVar("T")
-
-AT = " - at `$"  # before the path in msgspec's messages
-
-LARGEST = sys.float_info.max
 COMPILING = "went into compiling"  # of the warning that says how much of a limit did
 NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
-Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-Gamma = Annotated[float, msgspec.Meta(ge=0.0, le=GAMMA_RANGE[1])]
-PositiveGamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]  # an end of an interval
-Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
-
-if TYPE_CHECKING:
-    Bound = float
-    Coefficients = Mapping[str, float]
-else:  # classes of their own, since msgspec asks `_custom` about those only
-
-    class Bound(float):
-        """A bound that may be unknown."""
-
-    class Coefficients(dict):
-        """Numbers by name: msgspec itself would not name the one that is wrong."""
-
-
-def plain(value: Any, hint: Any, field: str) -> Any:
-    """Turn a value into JSON material: dict, list, str, int, float, bool, None.
-
-    Parameters
-    ----------
-    value : object
-        What the field holds; numpy numbers count as numbers.
-    hint : type
-        The annotated type of the field.
-    field : str
-        Its name in messages.
-
-    Returns
-    -------
-    object
-        An iterator of `Encoded` lines where the value has the method `json_items`.
-
-    Raises
-    ------
-    ValueError
-        A number that JSON cannot carry (NaN, or an infinity outside a `Bound`), or any other value that would not be
-        read back: a bug of the caller, never written.
-    """
-    if hasattr(value, "json_items"):
-        return value.json_items()
-    try:
-        builtins = msgspec.convert(msgspec.to_builtins(value, enc_hook=_builtin), hint, dec_hook=_check)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"record {_sentence(error, field)}") from None
-    # msgspec writes +inf as null: by now these are the unknown bounds
-    return msgspec.json.decode(msgspec.json.encode(builtins, enc_hook=_builtin))
-
-
-def _builtin(value: Any) -> Any:
-    if isinstance(value, dict):
-        return dict(value)
-    return value.item() if hasattr(value, "item") else float(value)
-
-
-def checked(value: Any, hint: Any, place: str = "") -> Any:
-    """Return JSON material as a type, inside of a `from_json_items`; a `ValueError` tells msgspec what is wrong.
-
-    Parameters
-    ----------
-    place : str
-        Path from the field to the value (`[3].error`).
-
-    Raises
-    ------
-    ValueError
-        The value is not of this type.
-    """
-    try:
-        return msgspec.convert(value, hint)
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{error}{AT}{place}`") from None
-
-
-def _custom(kind: Any, value: Any, unknown: float | None) -> Any:
-    """Build what msgspec does not know; `unknown` stands for an unknown bound."""
-    if kind is Bound:
-        return Bound(math.inf if value == unknown else checked(value, Number))
-    if hasattr(kind, "from_json_items"):
-        return kind.from_json_items(value)
-    return kind({name: checked(inner, Number, f".{name}") for name, inner in checked(value, dict).items()})
-
-
-_check, _read = partial(_custom, unknown=math.inf), partial(_custom, unknown=None)
-
-
-def read_as(value: Any, kind: type[T], field: str) -> T:
-    """Turn JSON material into a type.
-
-    Parameters
-    ----------
-    value : object
-        Material as `plain` makes it.
-    field : str
-        Its name in messages.
-
-    Raises
-    ------
-    CorruptStore
-        As `decode`.
-    """
-    try:
-        return msgspec.convert(value, kind, dec_hook=_read)
-    except msgspec.ValidationError as error:
-        raise CorruptStore(f"record: {_sentence(error, field)}") from None
-
-
-def decode(text: str, kind: type[T]) -> T:
-    """Read strict JSON (no NaN, no Infinity) as a type.
-
-    Unknown fields are ignored, so that a record with later additions still reads.
-
-    Raises
-    ------
-    CorruptStore
-        A missing field or a value of the wrong type or size, named by its path (`table[3].gamma`), or text that is not
-        JSON, with the place where reading stopped.
-    """
-    try:
-        return msgspec.json.decode(text, type=kind, dec_hook=_read)
-    except msgspec.ValidationError as error:
-        raise CorruptStore(f"record: {_sentence(error)}") from None
-    except msgspec.DecodeError as error:
-        raise CorruptStore(f"record: not a JSON file ({_stopped(error, text)})") from None
-    except UnicodeEncodeError:
-        raise CorruptStore("record: not a JSON file (half of a surrogate pair)") from None
-    except RecursionError:
-        raise CorruptStore("record: not a record (nested too deeply)") from None
-
-
-_WORDS = {
-    "array": "a list", "object": "an object", "str": "a text", "int": "an integer", "float": "a number",
-    "bool": "true or false",
-}  # fmt: skip
-
-
-def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
-    """Say what msgspec found, in words, the field named by its path.
-
-    An error inside of `_custom` bears several paths, the innermost first.
-    """
-    message, *places = str(error).split(AT)
-    path = (field + "".join(place.rstrip("`") for place in reversed(places))).lstrip(".")
-    if missing := re.fullmatch(r"Object missing required field `(.*)`", message):
-        return f"field {path}.{missing[1]} is missing".replace(" .", " ")
-    words = re.sub(r"`(.*?)`", lambda kind: " or ".join(_WORDS.get(k, k) for k in kind[1].split(" | ")), message)
-    if words.startswith("Expected "):
-        words = words.replace("Expected", "must be", 1).replace(", got", ", not", 1)
-    elif not words.startswith("must be"):
-        words = f"is not valid ({words[0].lower()}{words[1:]})"
-    return f"field {path} {words}" if path else f"it {words}"
-
-
-def _stopped(error: msgspec.DecodeError, text: str) -> str:
-    """Say where the text stops to be JSON, and what stands before that place."""
-    match = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
-    if match is None:
-        return str(error).lower()
-    before = text.encode()[: int(match[2])].decode()
-    line = before.count("\n") + 1
-    return f"{match[1]}, line {line}, after {before[-40:].lstrip()!r}"
-
-
-class Encoded(str):
-    """Text that is JSON already."""
-
-
-def json_pieces(material: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the JSON text of one object in pieces: one line per field, and one per item of a list of objects.
-
-    An iterator of `Encoded` items is written as it comes: a record of millions of folds is never one string in memory.
-    """
-    separator = "{\n"
-    for key, value in material.items():
-        yield f"{separator}  {json.dumps(key)}: "
-        separator = ",\n"
-        if isinstance(value, Iterator) or (isinstance(value, list) and value and isinstance(value[0], dict)):
-            inner = "[\n"
-            for item in value:
-                yield f"{inner}    {item if isinstance(item, Encoded) else _line(item)}"
-                inner = ",\n"
-            yield "\n  ]" if inner == ",\n" else "[]"
-        else:
-            yield _line(value)
-    yield "\n}\n"
-
-
-def _line(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, ensure_ascii=False)
 
 
 Status = Literal["proved", "limit", "interrupted", "doubtful"]

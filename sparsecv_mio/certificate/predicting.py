@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate import parts
+from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import made_by
 from sparsecv_mio.data.cure import KEPT, Made, frame_alike
 from sparsecv_mio.digits import plural
@@ -34,8 +34,8 @@ class HasRows(Protocol):
 class LinearModel:
     """A record that predicts: coefficients by the names of the columns, in units of the file."""
 
-    coefficients: parts.Coefficients
-    intercept: parts.Number
+    coefficients: json_text.Coefficients
+    intercept: json_text.Number
     data: parts.DataInfo
 
     @property

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
-from sparsecv_mio.certificate import parts
+from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import DrawnSearch
 from sparsecv_mio.certificate.predicting import LinearModel
 from sparsecv_mio.digits import ends_of, several, share, shown
@@ -41,10 +41,10 @@ class Classes:
 
     negative: str
     positive: str
-    null_error: parts.Number
-    accuracy: parts.Number | None = None
-    auc: parts.Number | None = None
-    brier: parts.Number | None = None
+    null_error: json_text.Number
+    accuracy: json_text.Number | None = None
+    auc: json_text.Number | None = None
+    brier: json_text.Number | None = None
     certified: Literal["log_loss"] = "log_loss"
 
 
@@ -55,7 +55,7 @@ class Counts:
     Half the deviance, `exp(m) - y m` less its least value, is what is `certified`.
     """
 
-    null_error: parts.Number
+    null_error: json_text.Number
     certified: Literal["half_deviance"] = "half_deviance"
 
 
@@ -67,7 +67,7 @@ class OneSe:
     and the chosen one were known well enough for the rule.
     """
 
-    standard_error: parts.Number
+    standard_error: json_text.Number
     estimate: bool = False
 
 
@@ -75,11 +75,11 @@ class OneSe:
 class BoundedPair:
     """A pair, its CV error, and bounds beside it."""
 
-    gamma: parts.Gamma
-    tau: parts.Count
-    cv_error: parts.Bound
-    lower: parts.Number
-    upper: parts.Bound
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    cv_error: json_text.Bound
+    lower: json_text.Number
+    upper: json_text.Bound
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ class Least(BoundedPair):
     The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
     """
 
-    gap: parts.Bound
-    tie_width: parts.Number
-    allowance: parts.Number
+    gap: json_text.Bound
+    tie_width: json_text.Number
+    allowance: json_text.Number
     estimate: bool = False
 
 
@@ -99,11 +99,11 @@ class Least(BoundedPair):
 class Refit:
     """The all-rows fit behind `support`: `lower <= min f <= objective`, `objective = f(support)`."""
 
-    gamma: parts.Gamma
-    tau: parts.Count
-    objective: parts.Number
-    lower: parts.Number
-    upper: parts.Bound
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    objective: json_text.Number
+    lower: json_text.Number
+    upper: json_text.Bound
     proved: bool
 
 
@@ -126,10 +126,10 @@ class DescentStep:
     """
 
     move: str
-    gamma: parts.Gamma
-    tau: parts.Count
-    upper: parts.Bound
-    cv_error: parts.Bound = float("inf")
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    upper: json_text.Bound
+    cv_error: json_text.Bound = float("inf")
     accepted: bool = True
 
 
@@ -145,11 +145,11 @@ class TableRow(BoundedPair):
     has no support yet, and in older records.
     """
 
-    folds_decided: parts.Count
-    folds: parts.Count
+    folds_decided: json_text.Count
+    folds: json_text.Count
     estimate: bool = False
     status: parts.PairStatus | None = None
-    standard_error: parts.Number | None = None
+    standard_error: json_text.Number | None = None
 
 
 @dataclass(frozen=True)
@@ -162,23 +162,23 @@ class Region:
     the whole grid.
     """
 
-    up_to_tau: parts.Count | None
-    from_gamma: parts.Gamma | None
-    gamma: parts.Gamma
-    tau: parts.Count
-    cv_error: parts.Bound
-    lower: parts.Number
-    upper: parts.Bound
-    tie_width: parts.Number
-    allowance: parts.Number
+    up_to_tau: json_text.Count | None
+    from_gamma: json_text.Gamma | None
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    cv_error: json_text.Bound
+    lower: json_text.Number
+    upper: json_text.Bound
+    tie_width: json_text.Number
+    allowance: json_text.Number
 
 
 @dataclass(frozen=True)
 class Loosest:
     """The pair with the least lower bound of the grid, which holds the gap open; the first where several have it."""
 
-    gamma: parts.Gamma
-    tau: parts.Count
+    gamma: json_text.Gamma
+    tau: json_text.Count
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class Advice:
 
     tau: str | None
     gamma: str | None
-    time_limit: parts.Number | None
+    time_limit: json_text.Number | None
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,8 @@ class OuterAverage:
     """The averaged model that was made without an outer fold."""
 
     support: tuple[str, ...]
-    coefficients: parts.Coefficients
-    intercept: parts.Number
+    coefficients: json_text.Coefficients
+    intercept: json_text.Number
 
 
 @dataclass(frozen=True)
@@ -211,13 +211,13 @@ class NestedFold:
     the averaged model, where one was asked for; the error is then its own.
     """
 
-    fold: parts.Count
-    gamma: parts.Gamma
-    tau: parts.Count
+    fold: json_text.Count
+    gamma: json_text.Gamma
+    tau: json_text.Count
     support: tuple[str, ...]
-    cv_error: parts.Bound
+    cv_error: json_text.Bound
     status: str
-    error: parts.Number
+    error: json_text.Number
     average: OuterAverage | None = None
 
 
@@ -229,11 +229,11 @@ class NestedClasses:
     rows of the outer folds together, as in `Classes`; `auc` is null where they are of one class.
     """
 
-    lower: parts.Number
-    upper: parts.Bound
-    accuracy: parts.Number
-    auc: parts.Number | None
-    brier: parts.Number
+    lower: json_text.Number
+    upper: json_text.Bound
+    accuracy: json_text.Number
+    auc: json_text.Number | None
+    brier: json_text.Number
 
 
 @dataclass(frozen=True)
@@ -246,9 +246,9 @@ class Nested:
     """
 
     outer: parts.FoldInfo
-    error: parts.Number
-    standard_error: parts.Number | None
-    optimism: parts.Number | None
+    error: json_text.Number
+    standard_error: json_text.Number | None
+    optimism: json_text.Number | None
     folds: tuple[NestedFold, ...]
     classes: NestedClasses | None = None
 
@@ -262,13 +262,13 @@ class GammaPiece:
     up to copies of columns; null where the bound needed none (training losses alone exceed the answer).
     """
 
-    tau: parts.Count
-    low: parts.PositiveGamma
-    high: parts.PositiveGamma
-    lower: parts.Number
-    at_low: parts.Bound
-    at_high: parts.Bound
-    supports: tuple[parts.Count, ...] | None
+    tau: json_text.Count
+    low: json_text.PositiveGamma
+    high: json_text.PositiveGamma
+    lower: json_text.Number
+    at_low: json_text.Bound
+    at_high: json_text.Bound
+    supports: tuple[json_text.Count, ...] | None
 
 
 @dataclass(frozen=True)
@@ -279,27 +279,27 @@ class Continuous:
     error of the reported tau at some gammas, ascending, where it was needed.
     """
 
-    low: parts.PositiveGamma
-    high: parts.PositiveGamma
-    gap: parts.Number
+    low: json_text.PositiveGamma
+    high: json_text.PositiveGamma
+    gap: json_text.Number
     supports: tuple[tuple[str, ...], ...]
     pieces: tuple[GammaPiece, ...]
-    curve_gammas: tuple[parts.PositiveGamma, ...] = ()
-    curve_errors: tuple[parts.Number, ...] = ()
+    curve_gammas: tuple[json_text.PositiveGamma, ...] = ()
+    curve_errors: tuple[json_text.Number, ...] = ()
 
 
 @dataclass(frozen=True)
 class PathRow:
     """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
 
-    gamma: parts.Gamma
-    tau: parts.Count
+    gamma: json_text.Gamma
+    tau: json_text.Count
     support: tuple[str, ...]
-    coefficients: parts.Coefficients
-    intercept: parts.Number
-    objective: parts.Number
-    lower: parts.Number
-    upper: parts.Bound
+    coefficients: json_text.Coefficients
+    intercept: json_text.Number
+    objective: json_text.Number
+    lower: json_text.Number
+    upper: json_text.Bound
     proved: bool
 
 
@@ -314,12 +314,12 @@ class AveragedPair:
     far, where there are too many to store. `estimate`: some of them are not known to be the best ones.
     """
 
-    gamma: parts.Gamma
-    tau: parts.Count
-    distance: parts.Bound
-    weight: parts.Number
-    fit: parts.Count | None
-    folds: tuple[parts.Count, ...]
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    distance: json_text.Bound
+    weight: json_text.Number
+    fit: json_text.Count | None
+    folds: tuple[json_text.Count, ...]
     estimate: bool
 
     def model(self, place: int) -> tuple[float, int]:
@@ -334,8 +334,8 @@ class WithinFolds:
     `folds`: places in `Average.supports` of the models of the folds; `error`: the mean squared error of held-out rows.
     """
 
-    folds: tuple[parts.Count, ...]
-    error: parts.Number
+    folds: tuple[json_text.Count, ...]
+    error: json_text.Number
 
 
 @dataclass(frozen=True)
@@ -352,10 +352,10 @@ class Average:
 
     supports: tuple[tuple[str, ...], ...]
     pairs: tuple[AveragedPair, ...]
-    allowed: parts.Number
-    missed: parts.Number
+    allowed: json_text.Number
+    missed: json_text.Number
     model: PathRow
-    fewer: parts.Number | None
+    fewer: json_text.Number | None
     within_folds: WithinFolds | None = None
 
     @property
@@ -411,18 +411,18 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     schema: str
     status: str
-    gamma: parts.Gamma
-    tau: parts.Count
-    cv_error: parts.Bound
-    lower: parts.Number
-    upper: parts.Bound
-    gap: parts.Bound
-    tie_width: parts.Number
-    allowance: parts.Number
-    r_squared: parts.Number | None
+    gamma: json_text.Gamma
+    tau: json_text.Count
+    cv_error: json_text.Bound
+    lower: json_text.Number
+    upper: json_text.Bound
+    gap: json_text.Bound
+    tie_width: json_text.Number
+    allowance: json_text.Number
+    r_squared: json_text.Number | None
     support: tuple[str, ...]
-    coefficients: parts.Coefficients
-    intercept: parts.Number
+    coefficients: json_text.Coefficients
+    intercept: json_text.Number
     one_se: OneSe | None
     refit: Refit
     table: tuple[TableRow, ...]
@@ -439,13 +439,13 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     region: Region | None = None
     advice: Advice | None = None
     nested: Nested | None = None
-    mae: parts.Number | None = None
+    mae: json_text.Number | None = None
     stability: parts.Stability | None = None
     continuous: Continuous | None = None
     least: Least | None = None
     least_folds: parts.ChosenFolds | None = None
     average: Average | None = None
-    training_gap: parts.Number | None = None
+    training_gap: json_text.Number | None = None
     loosest: Loosest | None = None
     classes: Classes | None = None
     counts: Counts | None = None

@@ -45,7 +45,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.certificate.parts import GapStep, SourceWork, read_as
+from sparsecv_mio.certificate.json_text import read_as
+from sparsecv_mio.certificate.parts import GapStep, SourceWork
 from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
 

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.parts import SourceWork, plain, read_as
+from sparsecv_mio.certificate.json_text import plain, read_as
+from sparsecv_mio.certificate.parts import SourceWork
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData

@@ -32,7 +32,7 @@ BOUNDS = FORMULATION | {"bounds", "oracles", "trees"}
 SEARCH = BOUNDS | {"search", "certificate"}
 FITS = SEARCH | {"fits", "near", "warmup"}
 REPORT = FITS | {"report", "batch"}
-RECORDS = ("drawn", "parts", "accuracy", "predicting", "fit_records", "records")
+RECORDS = ("drawn", "json_text", "parts", "accuracy", "predicting", "fit_records", "records")
 
 # A module may import the rooms of the longest entry that its own name starts with, and its own room.
 MAY_IMPORT: dict[str, set[str]] = {

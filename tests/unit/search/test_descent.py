@@ -9,7 +9,7 @@ import pytest
 from drawn_search import drawn, drawn_run
 from runs import record_of, to_end
 
-from sparsecv_mio.certificate.parts import plain, read_as
+from sparsecv_mio.certificate.json_text import plain, read_as
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.descent import GammaCurve, Journal, gamma_proposals, log_uniform
