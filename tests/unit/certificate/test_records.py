@@ -162,7 +162,8 @@ TEXT = """{
 "restrictions": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": null, \
 "mio_budget": null, "refine": false, "tau_step": null, "oracles": ["glru", "treecv"], "stability": null, \
-"model": null, "own_error": null, "solver_option": null, "loss": null, "positive": null},
+"model": null, "own_error": null, "solver_option": null, "loss": null, "positive": null, \
+"scale_within": null, "na_within": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,
