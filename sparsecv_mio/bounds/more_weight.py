@@ -16,7 +16,7 @@ t: the weight is found by climbing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -119,8 +119,8 @@ class MoreWeight:
                 errors = np.maximum(errors, np.where(usable & (implied > 0.0), implied - usable_values, 0.0) / t)
         return np.asarray(errors)
 
-    def relax(self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]) -> None:
-        """Bound some pairs (G, T) by relaxations, at the weights that say most.
+    def relax(self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]) -> MoreWeight:
+        """Bound some pairs (G, T) by relaxations, at the weights that say most; these bounds.
 
         A weight is looked for at some sizes of every other gamma; what is between them takes that of the last.
         A relaxation of a size bounds smaller ones too: of large sizes, some are relaxed.
@@ -153,6 +153,27 @@ class MoreWeight:
                     last = at
                     row.value(at, int(at_size[at]))
             self.best[g] = at_size
+        return self
+
+    def branch_each(
+        self, rows: RowsTogether, targets: Mapping[tuple[int, int], float], nodes: int, known: Known,
+        expired: Callable[[], bool],
+    ) -> tuple[MoreWeight, list[int]]:  # fmt: skip
+        """Grow a tree at each of some pairs; these bounds, and the nodes of each tree.
+
+        Parameters
+        ----------
+        rows, nodes, known, expired
+            As for `branch`.
+        targets : mapping of (int, int) to float
+            By pair.
+        """
+        spent = []
+        for pair, target in targets.items():
+            if expired():
+                break
+            spent.append(self.branch(rows, pair, target, nodes, known, expired))
+        return self, spent
 
     def branch(
         self, rows: RowsTogether, pair: tuple[int, int], target: float, nodes: int, known: Known,

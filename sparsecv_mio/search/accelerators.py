@@ -22,7 +22,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -40,6 +39,7 @@ from sparsecv_mio.search.cells import CellTable, places_in
 from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.slices import Kept
 from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL, SUPPORTS_TRIED
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL
@@ -334,11 +334,11 @@ class Accelerators:
         self._points: dict[int, Points | None] = {}
         self._proposals: Proposals | None = None
         self._lock = threading.Lock()
-        self._kept: dict[int, dict[str | float, Any]] = {}
+        self._kept: dict[int, Kept] = {}
 
-    def kept(self, fold: int) -> dict[str | float, Any]:
+    def kept(self, fold: int) -> Kept:
         """Return what was computed of the training rows of a fold, whenever it was visited."""
-        return self._kept.setdefault(fold, {})
+        return self._kept.setdefault(fold, Kept())
 
     # -- treecv -----------------------------------------------------------------------------------------------------
 

@@ -193,7 +193,8 @@ class Accounts:
 
     def _clocks_now(self) -> _Clocks:
         counts = self.state.counts
-        return _Clocks(time.monotonic(), time.process_time(), counts.nodes, counts.problems)
+        there = self.state.context.hands.cpu_seconds
+        return _Clocks(time.monotonic(), time.process_time() + there, counts.nodes, counts.problems)
 
     def _book_cost(self) -> None:
         """Book the time and work since the last time to the source that is being asked."""

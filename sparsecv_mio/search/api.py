@@ -43,7 +43,7 @@ from sparsecv_mio.declared_options import OF_TABLES, shown
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.model_space import GammaInterval, interval
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.search.context import Snapshot, Trees
+from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
@@ -53,6 +53,7 @@ from sparsecv_mio.search.outer_models import ScoredOutside, scored_outside
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
+from sparsecv_mio.slices import Hands, workers_of
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD
 from sparsecv_mio.words import Loss, Method, Model, Scale, Within
 
@@ -346,8 +347,8 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     average = asked.options.model is Model.AVERAGE
     searching = deadline.first(1.0 - MODEL_SHARE) if average else deadline
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
-    with _trees(asked.options, hooks) as trees:
-        running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, trees)
+    with _hands(asked.options, hooks) as hands:
+        running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, hands)
         record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
         running.store_end()
     data = None if running.context is None else running.context.data
@@ -404,18 +405,16 @@ def _without_average(record: Record) -> Record:
     return replace(record, warnings=(*record.warnings, NOT_AVERAGED))
 
 
-def _trees(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Trees | None]:
+def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands]:
     if hooks.scheduler is None:
-        return nullcontext(None)
+        return nullcontext(Hands())
     from sparsecv_mio.formulation.backends import NATIVE
 
     if options.loss is not Loss.SQUARED:
         raise BadInput(f"--scheduler sends trees of squared loss: leave out it or --loss {options.loss}")
     if options.backend != NATIVE:
         raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {options.backend}")
-    from sparsecv_mio.search.fold_solver import sent_trees
-
-    return sent_trees(hooks.scheduler, hooks.lost or _warn)
+    return workers_of(hooks.scheduler, hooks.lost or _warn)
 
 
 def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: Deadline) -> Record:

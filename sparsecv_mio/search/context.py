@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,35 +23,11 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
+from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 Made = TypeVar("Made")
-
-
-class Trees(Protocol):
-    """Grows trees. Safe to use from several threads."""
-
-    @property
-    def at_once(self) -> int:
-        """How many of them it grows at once."""
-
-    def grow(
-        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> BestSubsets:
-        """Solve some tau of a fold and gamma, as `solve_path` would here.
-
-        Parameters
-        ----------
-        problem : SparseProblem
-            Training rows of the fold.
-        taus : sequence of int
-        starts : sequence of int arrays
-            Supports to try first.
-        effort : int
-            Nodes that one tau may cost.
-        deadline : Deadline
-        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +44,8 @@ class Context:
     deadline : Deadline
     threads : int
         Folds worked on at once.
-    trees : Trees, optional
-        Who grows the trees of single folds; the thread that asks, by default.
+    hands : Hands
+        Who does the slices of work; the thread that asks, by default.
     """
 
     data: StandardData
@@ -78,7 +54,7 @@ class Context:
     request: SearchRequest
     deadline: Deadline
     threads: int
-    trees: Trees | None = None
+    hands: Hands = field(default_factory=Hands)
 
     def row(self, grid: Grid, threads: int) -> Context:
         """Return what is searched over other pairs, of which no more than the best one is asked for."""
@@ -223,7 +199,7 @@ class AllRows:
     @property
     def base(self) -> SparseProblem:
         """All rows at gamma 1: what does not depend on gamma (Gram matrix, means, rows) is read from here."""
-        return self._once("base", lambda: self.moments.problem(self.data, 1.0))
+        return self._once("base", lambda: replace(self.moments.problem(self.data, 1.0), kept=Kept()))
 
     def problem(self, g: int) -> SparseProblem:
         """All rows at the gamma of index `g`."""

@@ -129,6 +129,13 @@ class Deadline:
         """Whether a share of the time limit is gone."""
         return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
 
+    def by_share(self, share: float) -> Deadline:
+        """Return a deadline that comes when a share of the time limit is gone."""
+        earlier = self.sooner(1.0)
+        if math.isfinite(self.at):
+            earlier.at = min(self.at, self.began + share * (self.at - self.began))
+        return earlier
+
     def sooner(self, share: float) -> Deadline:
         """Return a deadline that comes when a share of the time limit has passed from now on, if not before."""
         earlier = Deadline(None, self.stop, self.began)

@@ -38,6 +38,7 @@ from sparsecv_mio.search.leave_fold_out import RootNode, largest_decrease, liste
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.run import SEARCH_SHARE, Run, first_answers, offer_paths
 from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.slices import Moment
 from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, QUICK_WORK, SMALL, SMALL_FOLD
 
 Expired = Callable[[], bool]
@@ -236,7 +237,10 @@ class OpenCellEstimates:
         context = self.run.context
         supports = [cell.support for result in self.run.all_rows.best for cell in result.by_size.values()]
         distinct = {support.tobytes(): support for support in supports}
-        return first_supports(context.data, context.folds, grid, context.threads, expired, list(distinct.values()))
+        until = Moment(expired, context.deadline.left)
+        return first_supports(
+            context.data, context.folds, grid, context.threads, until, list(distinct.values()), context.hands
+        )
 
     def _in_closed_form(self, gammas: IntArray, sampled: SampledFolds) -> IntArray:
         """Score what a sample of folds finds in all folds, at gammas where closed-form scores serve; the other gammas.

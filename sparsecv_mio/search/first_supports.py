@@ -1,6 +1,6 @@
 """First supports: a good support for every fold, gamma and tau in seconds, before anything is proved.
 
-    for paths in first_supports(data, folds, grid, threads=2, expired=deadline.expired):
+    for paths in first_supports(data, folds, grid, threads=2, until=deadline):
         error[:, :, paths.fold] = paths.held_out          # (G, T); later paths of a fold replace earlier ones
 
 Every fold comes early with quick supports (a walk over the sizes at the middle gamma, refitted at every other) and then
@@ -23,12 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, STORE_BYTES, FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import local_search
@@ -41,6 +43,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_tr
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
 from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
 from sparsecv_mio.units import TINY
 
@@ -71,6 +74,16 @@ class FoldPaths:
         """Return the ascending columns of gamma `g` and tau `t` of the grid."""
         chosen = self.columns[g, t]
         return chosen[chosen >= 0]
+
+
+class SearchStanding(NamedTuple):
+    """What the search of a fold has come to: those attributes of it that change."""
+
+    value: FloatArray
+    columns: IntArray
+    settled: BoolArray
+    kept_out: set[bytes]
+    last: FoldPaths | None
 
 
 def _moments_of(problem: SparseProblem) -> local_search.PenalisedMoments:
@@ -152,6 +165,43 @@ class FoldSearch:
             if expired():
                 return
 
+    def begin(self, seeds: IntArray, middle: int, expired: Callable[[], bool]) -> None:
+        """Walk at the middle gamma, and refit the supports at every other.
+
+        Parameters
+        ----------
+        seeds : (m, top) int array
+            Supports worth trying at every gamma.
+        middle : int
+            Index of that gamma.
+        expired : callable
+        """
+        self.learn(seeds, np.full(len(seeds), -1))
+        self.sweep([middle], expired)
+        supports = self.found()[middle, np.isfinite(self.value[middle])]
+        self.learn(supports, np.full(len(supports), -1))
+
+    def exchange(
+        self, seeds: IntArray, at: IntArray, order: Sequence[int], thorough: bool, expired: Callable[[], bool]
+    ) -> None:
+        """Judge what other folds found, and walk on; if `thorough`, keep columns out in turn.
+
+        Parameters
+        ----------
+        seeds, at
+            As for `learn`.
+        order : sequence of int
+            As for `sweep`.
+        thorough : bool
+        expired : callable
+        """
+        self.learn(seeds, at)
+        self.sweep(order, expired)
+        if thorough:
+            for g in range(len(self.lams)):
+                self.keep_columns_out(g, expired)
+            self.sweep(order, expired)
+
     def learn(self, seeds: IntArray, at: IntArray) -> None:
         """Keep those of some supports that are the best of their size by this fold's training objective.
 
@@ -167,6 +217,15 @@ class FoldSearch:
             here = np.where(self.among[place] == seeds, place, NO_COLUMN)
             whole = (here >= 0).sum(axis=1) == (seeds >= 0).sum(axis=1)
             kernel.try_supports_at(self._moments, self.lams, at[whole], here[whole], self._found)
+
+    @property
+    def standing(self) -> SearchStanding:
+        """What was found so far."""
+        return SearchStanding(self.value, self.columns, self.settled, self._kept_out, self.last)
+
+    def go_on_from(self, standing: SearchStanding) -> None:
+        """Take what a copy of this search has come to."""
+        self.value, self.columns, self.settled, self._kept_out, self.last = standing
 
     def take_over(self, other: FoldSearch) -> None:
         """Start from what a search of the same fold on fewer columns found."""
@@ -267,6 +326,27 @@ class FoldSearch:
         return out
 
 
+def improved(
+    search: FoldSearch, improve: Callable[..., None], taus: IntArray, rows: tuple[FloatArray, FloatArray],
+    expired: Callable[[], bool],
+) -> SearchStanding:  # fmt: skip
+    """Improve a search, then refit and score what it knows; what it has come to.
+
+    Parameters
+    ----------
+    search : FoldSearch
+        It goes on.
+    improve : callable
+        `(search, expired=...)`, which does so.
+    taus, rows
+        As for `FoldSearch.paths`.
+    expired : callable
+    """
+    improve(search, expired=expired)
+    search.paths(taus, *rows)
+    return search.standing
+
+
 TABLE_SIZE = 1 << 26  # columns of supports held in all
 SAMPLED = 20  # folds, spread evenly, that search at every gamma, and keep columns out in turn
 
@@ -335,8 +415,10 @@ class FoldSearches:
     folds : FoldPlan
     grid : Grid
     threads : int
-    expired : callable
-        True ends a pass.
+    until : Clock
+        Ends a pass.
+    hands : Hands
+        Who searches.
 
     Attributes
     ----------
@@ -352,9 +434,10 @@ class FoldSearches:
     """
 
     def __init__(
-        self, data: StandardData, folds: FoldPlan, grid: Grid, threads: int, expired: Callable[[], bool]
+        self, data: StandardData, folds: FoldPlan, grid: Grid, threads: int, until: Clock, hands: Hands
     ) -> None:
-        self.data, self.folds, self.threads, self.expired = data, folds, threads, expired
+        self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
+        self.expired = until.expired
         largest = max(1, int(np.sqrt(TABLE_SIZE / (len(grid.gammas) * folds.k))))
         self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, min(data.q, largest))
         self.top = largest_searched(self.taus, data)
@@ -381,20 +464,13 @@ class FoldSearches:
         FoldPaths
         """
         self.by_fold[search.fold] = search
-        search.learn(seeds, np.full(len(seeds), -1))
-        search.sweep([self.middle], self.expired)
-        supports = search.found()[self.middle, np.isfinite(search.value[self.middle])]
-        search.learn(supports, np.full(len(supports), -1))
-        return self.scored(search)
+        return self.improve(search, partial(FoldSearch.begin, seeds=seeds, middle=self.middle))
 
     def walk(self) -> Iterator[FoldPaths]:
         """Walk over the sizes in every fold at every gamma."""
-
-        def work(fold: int, search: FoldSearch) -> FoldPaths:
-            search.sweep(self.gamma_order(), self.expired)
-            return self.scored(search)
-
-        yield from self.each(work)
+        yield from self.each(
+            lambda fold, search: self.improve(search, partial(FoldSearch.sweep, order=self.gamma_order()))
+        )
 
     def exchange(self, thorough: bool) -> Iterator[FoldPaths]:
         """Have each fold judge what the others found; if `thorough`, keep columns out in turn in some folds."""
@@ -402,13 +478,9 @@ class FoldSearches:
         step = -(-self.folds.k // SAMPLED)
 
         def work(fold: int, search: FoldSearch) -> FoldPaths:
-            search.learn(seeds, at)
-            search.sweep(self.gamma_order(), self.expired)
-            if thorough and fold % step == 0:
-                for g in range(len(self.lams)):
-                    search.keep_columns_out(g, self.expired)
-                search.sweep(self.gamma_order(), self.expired)
-            return self.scored(search)
+            deep = thorough and fold % step == 0
+            exchange = partial(FoldSearch.exchange, seeds=seeds, at=at, order=self.gamma_order(), thorough=deep)
+            return self.improve(search, exchange)
 
         yield from self.each(work)
 
@@ -429,12 +501,15 @@ class FoldSearches:
         last = len(self.lams) - 1
         return [*range(last // 2, last + 1), *range(last - 1, -1, -1), *range(1, last)]
 
-    def scored(self, search: FoldSearch) -> FoldPaths:
-        """Refit and score what is known of a fold."""
+    def improve(self, search: FoldSearch, improve: Callable[..., None]) -> FoldPaths:
+        """Have the search of a fold improved, refitted and scored, as a slice of work."""
         data = self.data.only(search.of_whole) if len(search.of_whole) < self.data.q else self.data
         last = search.last
         problem, rows = search.whole, self.folds.scored_rows(search.fold)
-        paths = search.paths(self.taus, *problem.about(data, rows))
+        rows_left_out, until = problem.about(data, rows), self.until
+        search.go_on_from(self.hands.do(improved, search, improve, self.taus, rows_left_out, until=until))
+        paths = search.last
+        assert paths is not None  # it was scored
         if last is None or np.any(paths.objective < last.objective * (1.0 - BETTER)):
             self.improved = True
         return paths
@@ -504,10 +579,10 @@ class WorkingSets:
             among = np.concatenate([search.found().ravel(), more, named])
             grown = search_on(searches, fold, at_least(searches.top, among, searches.data.q))
             grown.take_over(search)
-            grown.learn(seeds, at)
-            grown.sweep(searches.gamma_order(), searches.expired)
             searches.by_fold[fold] = grown
-            return searches.scored(grown)
+            order = searches.gamma_order()
+            exchange = partial(FoldSearch.exchange, seeds=seeds, at=at, order=order, thorough=False)
+            return searches.improve(grown, exchange)
 
         yield from searches.each(work)
 
@@ -643,8 +718,9 @@ def first_supports(
     folds: FoldPlan,
     grid: Grid,
     threads: int = 1,
-    expired: Callable[[], bool] = lambda: False,
+    until: Clock | None = None,
     seeds: Sequence[NDArray[np.integer]] = (),
+    hands: Hands | None = None,
 ) -> Iterator[FoldPaths]:
     """Yield paths of every fold, quick ones first and then better ones.
 
@@ -654,10 +730,12 @@ def first_supports(
     folds : FoldPlan
     grid : Grid
     threads : int
-    expired : callable
-        Asked every few milliseconds; True ends the search with what it holds.
+    until : Clock, optional
+        Asked every few milliseconds; ends the search with what it holds.
     seeds : sequence of int arrays
         Supports (standard columns) worth trying in every fold, at every gamma.
+    hands : Hands, optional
+        Who searches; the threads by default.
 
     Yields
     ------
@@ -671,12 +749,12 @@ def first_supports(
     residual. Supports are kept by size: beyond `sqrt(2^26 / (G k))` columns
     (668 for 15 gammas and 10 folds) the largest of these sizes answers for every larger tau.
     """
-    searches = FoldSearches(data, folds, grid, threads, expired)
+    searches = FoldSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
     too_large = data.q > EXACT_COLUMNS or folds.k * data.q**2 * 8 > PRODUCT_BYTES
     passes = WorkingSets(searches).passes(seeds) if too_large else _passes(searches, seeds)
-    for improved in passes:
-        yield from improved
-        if expired():
+    for improved_paths in passes:
+        yield from improved_paths
+        if searches.expired():
             return
 
 

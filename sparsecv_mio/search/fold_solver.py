@@ -1,4 +1,4 @@
-"""Cells of one fold by our own trees, here or on a dask cluster, up to certified intervals of the held-out errors.
+"""Cells of one fold by our own trees, up to certified intervals of the held-out errors.
 
 Branch-and-bound on the training problem of a cell (gamma, tau, fold) ends in one of two ways.
 
@@ -12,48 +12,31 @@ Branch-and-bound on the training problem of a cell (gamma, tau, fold) ends in on
 A cell whose candidates are known stays undecided where the refits disagree with the values that the tree pruned by, or
 where their held-out errors are inaccurate.
 
-A tree needs the Gram matrix of its fold and little more. On a cluster (`SentTrees`) the matrix is a result of its own,
-which goes to a worker once, for every gamma and tau; a task whose worker dies is begun again on another one. What comes
-back is what `solve_path` returns, to the last bit, so the search goes on as if the tree had been grown here.
+Trees and relaxations are slices (:mod:`sparsecv_mio.slices`): pure functions of a fold, for threads here or workers.
 """
 
 from __future__ import annotations
 
-import hashlib
-import pickle
-import threading
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.closed_form import RidgeBall, training_loss_bound
 from sparsecv_mio.bounds.fold import FoldBounds
-from sparsecv_mio.errors import BackendFailed, SparseCVError
-from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.deadline import CLOCK_INTERVAL, Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
-from sparsecv_mio.thresholds import BALL_COLUMNS, LARGEST_BYTES, RELAXED_COLUMNS, SMALL
+from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING, Interval
-
-if TYPE_CHECKING:
-    from distributed import Client
-    from distributed import Future as DaskFuture
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +203,8 @@ class CellIntervals:
     def _bound(self, here: FoldProblem, g: int, undecided: dict[int, Incumbent], relax: bool) -> None:
         """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
         incumbents = list(undecided.values())
-        intervals, floors = held_out_intervals(here, incumbents, relax and self.context.deadline.spare())
+        relax = relax and self.context.deadline.spare()
+        intervals, floors = self.context.hands.do(held_out_intervals, here, incumbents, relax)
         on_all_rows = np.array([self.all_rows.best[g].by_size[incumbent.tau].lower for incumbent in incumbents])
         uppers = np.array([incumbent.upper for incumbent in incumbents])
         place = (g, np.array(list(undecided)), here.fold)
@@ -362,9 +346,8 @@ class FoldSolver:
         """
 
         def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> BestSubsets:
-            if self.context.trees is not None:
-                return self.context.trees.grow(problem, taus, starts, effort, self.context.deadline)
-            return solve_path(problem, taus, starts=starts, effort=effort, expired=self.context.deadline.expired)
+            until = self.context.deadline
+            return self.context.hands.do(solve_path, problem, taus, starts=starts, effort=effort, until=until)
 
         taus = self.context.grid.taus[which].tolist()
         if self.context.data.restrictions.beyond_forcing:
@@ -398,127 +381,3 @@ class FoldSolver:
             return []
         numbers = np.unique(self.cells.support[g, which, fold])
         return [self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist()]
-
-
-NOTHING = np.zeros((0, 0))
-
-
-class SentTrees:
-    """Grows trees on a cluster; should that be lost, here.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    lost : callable
-        Told once that the cluster was lost.
-
-    Attributes
-    ----------
-    at_once : int
-        Threads of all workers when the search began.
-    """
-
-    def __init__(self, client: Client, lost: Callable[[SparseCVError], None]) -> None:
-        self.at_once = slots(client)
-        self._client, self._pool, self._told = client, client.get_executor(pure=False), lost
-        self._grams: OrderedDict[str, tuple[int, DaskFuture]] = OrderedDict()
-        self._lock = threading.Lock()
-        self._alone = False
-
-    def grow(
-        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> BestSubsets:
-        """Solve some tau of a fold and gamma.
-
-        Parameters
-        ----------
-        problem, taus, starts, effort, deadline
-            As of `Trees.grow`.
-        """
-        if not self._alone and effort > 0 and not deadline.expired():
-            try:
-                return self._grown_there(problem, taus, starts, effort, deadline)
-            except SparseCVError:
-                raise
-            except Exception as error:  # whatever befell the cluster, the search has its answer from here
-                if not deadline.expired():
-                    self._lose(error)
-        return solve_path(problem, taus, starts=starts, effort=effort, expired=deadline.expired)
-
-    def _grown_there(
-        self, problem: SparseProblem, taus: Sequence[int], starts: Sequence[IntArray], effort: int, deadline: Deadline
-    ) -> BestSubsets:
-        gram = self._sent(problem.Q)
-        rest = pickle.dumps((replace(problem, Q=NOTHING), list(taus), list(starts), effort))
-        future = self._pool.submit(_grow_in_worker, gram, rest, deadline.left)
-        while True:
-            try:
-                return future.result(timeout=CLOCK_INTERVAL)
-            except TimeoutError:
-                if future.done():
-                    raise
-                if deadline.expired():
-                    future.cancel()
-                    raise CancelledError from None
-
-    def _sent(self, gram: FloatArray) -> DaskFuture:
-        """Return the Gram matrix as a result on the cluster; it is sent where it is not there yet."""
-        import dask
-
-        digest = hashlib.sha256(np.ascontiguousarray(gram).data).hexdigest()
-        with self._lock:
-            if digest not in self._grams:
-                # in the task itself: so it outlives the worker that has it
-                with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-                    self._grams[digest] = gram.nbytes, self._client.submit(_same, gram, pure=False)
-            self._grams.move_to_end(digest)
-            while len(self._grams) > self.at_once and sum(size for size, _ in self._grams.values()) > LARGEST_BYTES:
-                self._grams.popitem(last=False)
-            return self._grams[digest][1]
-
-    def _lose(self, error: Exception) -> None:
-        with self._lock:
-            first, self._alone = not self._alone, True
-        if first:
-            words = str(error).splitlines()[0] if str(error) else type(error).__name__
-            self._told(BackendFailed(f"the dask cluster was lost ({words}): what was left was computed here"))
-
-
-@contextmanager
-def sent_trees(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[SentTrees]:
-    """Connect to a cluster that grows trees.
-
-    Parameters
-    ----------
-    address : str
-        Of its scheduler.
-    lost : callable
-        As of `SentTrees`.
-
-    Raises
-    ------
-    BackendUnavailable
-        The cluster cannot be used.
-    """
-    with connected(address) as client:
-        yield SentTrees(client, lost)
-
-
-def _same(gram: FloatArray) -> FloatArray:
-    return gram
-
-
-def _grow_in_worker(gram: FloatArray, rest: bytes, left: float) -> BestSubsets:
-    """Grow a tree in a worker, until the limit or until nobody waits for it any more."""
-    from distributed import get_worker
-
-    problem, taus, starts, effort = pickle.loads(rest)
-    problem = replace(problem, Q=np.array(gram))  # a worker holds what it received as read-only
-    worker, until = get_worker(), time.monotonic() + left
-    task = worker.state.tasks[worker.get_current_task()]
-
-    def expired() -> bool:
-        return time.monotonic() > until or task.state == "cancelled"
-
-    with blas_on_one_thread():
-        return solve_path(problem, taus, starts=starts, effort=effort, expired=expired)

@@ -51,11 +51,10 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     Parameters
     ----------
     context : Context
-        As many folds are worked on at once as its `trees` grow, if that are more than its threads.
+        As many folds are worked on at once as its `hands` do slices, if that are more than its threads.
     options : SearchOptions
     """
-    at_once = context.threads if context.trees is None else max(context.threads, context.trees.at_once)
-    threads = at_once if get_backend(options.backend).capabilities.concurrent else 1
+    threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     if options.loss is Loss.SQUARED and by_rows(context.data, context.folds.k):
         from sparsecv_mio.search.by_rows import threads_for
 

@@ -327,7 +327,9 @@ class WeightBounds:
         def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
             wanted = pairs & self.run.open[:, :, here.fold]
             self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
-            self._of(here.fold).relax(rows, wanted[self._rising], known, until.expired)
+            do, bounds = self.run.context.hands.do, self._of(here.fold)
+            given = rows, wanted[self._rising], known
+            self._by_fold[here.fold] = do(MoreWeight.relax, bounds, *given, until=until)
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_RELAXED):
             self._in_folds(pairs, work, until)
@@ -349,14 +351,16 @@ class WeightBounds:
         wanted[tuple(zip(*pairs, strict=True))] = True
 
         def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
-            cells = self.run.cells
+            cells, targets = self.run.cells, {}
             for g, t in pairs:
                 lower, shown = float(cells.lower[g, t, here.fold]), float(cells.nominal[g, t, here.fold])
-                if self.run.open[g, t, here.fold] and lower + 0.5 * rise < shown and not until.expired():
-                    target = min(lower + rise, shown)
-                    pair = int(place[g]), t
-                    spent = self._of(here.fold).branch(rows, pair, target, nodes, known, until.expired)
-                    self.run.counts.add(spent, problems=1)
+                if self.run.open[g, t, here.fold] and lower + 0.5 * rise < shown:
+                    targets[int(place[g]), t] = min(lower + rise, shown)
+            if targets:
+                do, bounds = self.run.context.hands.do, self._of(here.fold)
+                given = rows, targets, nodes, known
+                self._by_fold[here.fold], spent = do(MoreWeight.branch_each, bounds, *given, until=until)
+                self.run.counts.add(sum(spent), problems=len(spent))
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_TREES):
             self._in_folds(wanted, work, until)

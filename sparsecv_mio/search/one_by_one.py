@@ -221,7 +221,7 @@ class OneByOne(cell_by_cell.CellMethod):
             self.end_first_steps()
 
     def _fit_all_rows(self) -> None:
-        fit_all_rows(self.run, range(len(self.context.grid.gammas)), 0, self.context.deadline.expired)
+        fit_all_rows(self.run, range(len(self.context.grid.gammas)), 0)
 
     def step(self) -> None:
         """Do what may help before the next cells are solved, else solve these."""

@@ -552,7 +552,7 @@ class Hooks:
     trace : path, optional
         Write the course of the bounds there (:mod:`sparsecv_mio.search.observers`).
     scheduler : str, optional
-        Address of the scheduler of a dask cluster, which grows the trees of single folds.
+        Address of the scheduler of a dask cluster, whose workers do the slices of work.
     found : callable, optional
         Called with what the record is made of, before it is returned.
     """

@@ -362,7 +362,7 @@ class Rounds(GridMethod):
         """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
         falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
         effort = 0 if self.goes_outward else self.rounds.effort
-        fit_all_rows(self.run, falling, effort, self.context.deadline.expired, in_turn=True)
+        fit_all_rows(self.run, falling, effort, in_turn=True)
 
     def step(self) -> None:
         """Take the next gamma for all folds at once; once all are taken, a round of trees of the folds' own."""
@@ -417,9 +417,10 @@ class Rounds(GridMethod):
         g, t = self.run.reported_pair()
         tau, run = int(self.context.grid.taus[t]), self.run
         run.signals.doing(f"best subset on all rows: tau {self.context.said_taus[t]}")
-        start, expired = run.all_rows.best[g].by_size[tau].support, self.context.deadline.expired
+        start, do = run.all_rows.best[g].by_size[tau].support, self.context.hands.do
         with run.accounts.of(BoundSource.ALL_ROWS):
-            result = solve_path(run.all_rows.problem(g), [tau], starts=[start], effort=UNLIMITED, expired=expired)
+            problem, until = run.all_rows.problem(g), self.context.deadline
+            result = do(solve_path, problem, [tau], starts=[start], effort=UNLIMITED, until=until)
             run.counts.add(result.nodes, problems=1)
             run.all_rows.improve(g, result)
 

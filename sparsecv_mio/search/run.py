@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
 from sparsecv_mio.search.accounts import Accounts, BoundSource
 from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
@@ -280,9 +282,7 @@ def run_with_model(method: GridMethod) -> None:
     run_to_end(method)
 
 
-def fit_all_rows(
-    run: Run, order: Sequence[int], effort: int, expired: Callable[[], bool], in_turn: bool = False
-) -> None:
+def fit_all_rows(run: Run, order: Sequence[int], effort: int, in_turn: bool = False) -> None:
     """Find best subsets on all rows at every gamma and tau: first supports for the folds, and bounds on all rows.
 
     Parameters
@@ -292,28 +292,34 @@ def fit_all_rows(
         Indices of the gammas; the time limit may leave out the last ones, never the first.
     effort : int
         Nodes a tau may cost.
-    expired : callable
-        True ends a fit with the supports and bounds it has.
     in_turn : bool
-        Whether each gamma starts from the supports of the one before.
+        Whether each gamma starts from the supports of the one before: not where there are several threads for them, and
+        supports to start from.
     """
-    state, context = run, run.context
-    starts: list[IntArray] = []
-    solved: dict[int, BestSubsets] = {}
-    sizes = len(context.grid.taus)
+    state, context, deadline = run, run.context, run.context.deadline
+    taus, solved = context.grid.taus.tolist(), dict[int, BestSubsets]()
+    alone = in_turn and (context.threads == 1 or not all(state.all_rows.starts))
     what = "best subsets on all rows:" if effort else "relaxations on all rows:"
-    with run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
+
+    def waiting() -> Iterator[tuple[int, None]]:
         for g in order:
-            if solved and context.deadline.expired():
-                break
-            run.signals.doing(what, len(solved) * sizes, len(order) * sizes)
-            solved[g] = solve_path(
-                state.all_rows.problem(g), context.grid.taus.tolist(), starts=[*starts, *state.all_rows.starts[g]],
-                effort=effort, expired=expired,
-            )  # fmt: skip
-            if in_turn:
-                starts = [cell.support for cell in solved[g].by_size.values()]
-            state.counts.add(solved[g].nodes, problems=1)
+            if solved and deadline.expired():
+                return
+            run.signals.doing(what, len(solved) * len(taus), len(order) * len(taus))
+            yield g, None
+
+    def solve(g: int, _: None) -> None:
+        before = [cell.support for cell in last[0].by_size.values()] if alone and last else []
+        starts = [*before, *state.all_rows.starts[g]]
+        problem = state.all_rows.problem(g)
+        solved[g] = context.hands.do(solve_path, problem, taus, starts=starts, effort=effort, until=deadline)
+        last[:] = [solved[g]]
+        state.counts.add(solved[g].nodes, problems=1)
+
+    last: list[BestSubsets] = []
+    with run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
+        for _ in starmap(solve, waiting()) if alone else run_folds(waiting(), solve, context.threads):
+            pass
         state.all_rows.keep(solved)
 
 
@@ -328,11 +334,12 @@ def best_on_all_rows(run: Run, g: int, tau: int, effort: int) -> BestSubset:
     effort : int
         Nodes that it may cost.
     """
-    cell, expired = run.all_rows.best[g].by_size[tau], run.context.deadline.expired
-    if cell.complete or expired():
+    cell, until = run.all_rows.best[g].by_size[tau], run.context.deadline
+    if cell.complete or until.expired():
         return cell
     with run.accounts.of(BoundSource.ALL_ROWS):
-        again = solve_path(run.all_rows.problem(g), [tau], starts=[cell.support], effort=effort, expired=expired)
+        problem, do = run.all_rows.problem(g), run.context.hands.do
+        again = do(solve_path, problem, [tau], starts=[cell.support], effort=effort, until=until)
         run.counts.add(again.nodes, problems=1)
     return again.by_size[tau]
 
@@ -367,15 +374,13 @@ def _searched_everywhere(run: Run, once_answered: Callable[[], None] | None) -> 
     """Search in every fold and on all rows, as `first_answers` says."""
     context, deadline, k = run.context, run.context.deadline, run.context.folds.k
 
-    def enough() -> bool:
-        return deadline.share_spent(SEARCH_SHARE)
-
     paths_by_fold: dict[int, FoldPaths] = {}
     whole: FoldPaths | None = None
     what, passes = "searching first supports: fold", 1
     plan = context.folds.with_all_rows()
     run.signals.doing(what, 1, k)
-    for paths in first_supports(context.data, plan, context.grid, context.threads, enough):
+    until = deadline.by_share(SEARCH_SHARE)
+    for paths in first_supports(context.data, plan, context.grid, context.threads, until, hands=context.hands):
         if paths.fold in paths_by_fold:
             offer(run, paths_by_fold)
             paths_by_fold = {}
@@ -425,9 +430,9 @@ def answers_of_all_rows(context: Context) -> FoldPaths | None:
     """Search on all rows alone: of a run that was stored, whose folds have their answers."""
     if not context.grid.taus.max():
         return None
-    enough = context.deadline.sooner(SEARCH_SHARE).expired
+    until = context.deadline.sooner(SEARCH_SHARE)
     alone = context.folds.without_folds().with_all_rows()
-    *_, last = first_supports(context.data, alone, context.grid, context.threads, enough)
+    *_, last = first_supports(context.data, alone, context.grid, context.threads, until, hands=context.hands)
     return last
 
 

@@ -29,7 +29,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import Context, Snapshot, Trees
+from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.deadline import Deadline, prepared
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, read_checkpoint, stored_cells
@@ -37,6 +37,7 @@ from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record
+from sparsecv_mio.slices import Hands
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
@@ -46,8 +47,8 @@ class RunningSearch:
 
     Attributes
     ----------
-    dataset, folds, grid, options, hooks, deadline, trees
-        What is searched, how, and who grows the trees of single folds.
+    dataset, folds, grid, options, hooks, deadline, hands
+        What is searched, how, and who does the slices of work.
     context : Context, optional
         Once the data are in standard coordinates; written by the thread that searches, as is `method`.
     method : Watched, optional
@@ -69,7 +70,7 @@ class RunningSearch:
     options: SearchOptions
     hooks: Hooks
     deadline: Deadline
-    trees: Trees | None = None
+    hands: Hands = field(default_factory=Hands)
     context: Context | None = field(default=None, init=False)
     method: Watched | None = field(default=None, init=False)
     fallback: FallbackSupports | None = field(default=None, init=False)
@@ -84,7 +85,7 @@ class RunningSearch:
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, self.grid.gammas.tolist(), self.folds)
         asked = options.request(self.grid)
-        context = Context(data, self.folds, self.grid, asked, self.deadline, options.workers, self.trees)
+        context = Context(data, self.folds, self.grid, asked, self.deadline, options.workers, self.hands)
         self.context = context
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:

@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2] / PACKAGE
 BY_NAME = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
 
 GROUND = {
-    "arrays", "errors", "units", "digits", "files", "words", "version", "parallel", "model_space", "thresholds",
-    "declared_options",
+    "arrays", "errors", "units", "digits", "files", "words", "version", "parallel", "slices", "model_space",
+    "thresholds", "declared_options",
 }  # fmt: skip
 DATA = GROUND | {"data"}
 PROBLEM = DATA | {"problem"}
@@ -38,6 +38,7 @@ RECORDS = ("drawn", "json_text", "parts", "accuracy", "predicting", "fit_records
 MAY_IMPORT: dict[str, set[str]] = {
     "arrays": set(),
     "parallel": {"errors", "version"},
+    "slices": {"errors", "parallel", "thresholds"},
     "errors": set(),
     "units": {"errors"},
     "digits": set(),
@@ -94,8 +95,8 @@ ONLY_IN: dict[str, set[str]] = {
     "highspy": {"formulation"},
     "pyscipopt": {"formulation"},
     "clarabel": set(),
-    "dask": {"parallel", "batch", "search"},
-    "distributed": {"parallel", "batch", "search"},
+    "dask": {"parallel", "slices", "batch"},
+    "distributed": {"parallel", "slices", "batch"},
     "okridge": set(),
 }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, SparseCVError
 from sparsecv_mio.parallel import blas_on_one_thread, connected, run_folds, slots
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.fold_solver import SentTrees
-from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.slices import Workers
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -157,33 +158,53 @@ def test_what_a_cluster_must_have(cluster: DaskCluster, monkeypatch: pytest.Monk
 
 
 GRID: dict[str, Any] = {"gammas": "0.3", "taus": "1:4", "gap": 0.0, "method": "grid", "threads": 1}
+MANY_SLICES: dict[str, Any] = {"gammas": [0.1, 1.0, 10.0], "taus": "1:6", "gap": 0.0, "threads": 1}
 
 
-@pytest.mark.parametrize("kill", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_folds_of_one_search_are_sent(cluster: DaskCluster, kill: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    grown, sent = [], SentTrees.grow
+def test_slices_of_one_search_are_sent(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent, do = Counter[str](), Workers.do
 
-    def grow(trees: SentTrees, *arguments: Any) -> BestSubsets:
-        grown.append(arguments)
-        if kill and len(grown) == 8:  # the first four need no branching
-            cluster.workers[-1].kill()
-            cluster.start_worker()
-        return sent(trees, *arguments)
+    def counted(workers: Workers, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        sent[work.__name__] += 1
+        return do(workers, work, *given, **named)
 
-    monkeypatch.setattr(SentTrees, "grow", grow)
+    monkeypatch.setattr(Workers, "do", counted)
     there = cross_validate(wide(), "4", scheduler=cluster.address, **GRID)
-    assert len(grown) >= 16 and there.status == "proved"
-    assert content(there) == content(cross_validate(wide(), "4", **GRID))
+    assert sent["solve_path"] >= 16 and sent["improved"] >= 5 and there.status == "proved"
+    here = cross_validate(wide(), "4", **GRID)
+    assert content(there) == content(here)
+    seconds = [sum(work.cpu_seconds for work in record.work.sources) for record in (there, here)]
+    assert seconds[0] > 0.1 * seconds[1]  # those of the workers are booked
+
+
+@pytest.mark.slow
+def test_workers_that_are_killed_by_turns_lose_nothing(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    slices, do = count(1), Workers.do
+
+    def killing(workers: Workers, *given: Any, **named: Any) -> Any:
+        if next(slices) % 10 == 0:
+            cluster.start_worker()
+            next(worker for worker in cluster.workers if worker.poll() is None).kill()
+        return do(workers, *given, **named)
+
+    lost: list[SparseCVError] = []
+    monkeypatch.setattr(Workers, "do", killing)
+    there = cross_validate(wide(), "4", scheduler=cluster.address, lost=lost.append, **MANY_SLICES)
+    assert not lost and next(slices) > 30
+    here = cross_validate(wide(), "4", **MANY_SLICES)
+    assert there.status == here.status == "proved"
+    answers = [(record.gamma, record.tau, record.support, record.cv_error) for record in (there, here)]
+    assert answers[0] == answers[1] and there.table == here.table
 
 
 def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    lost, sent = list[SparseCVError](), SentTrees.grow
+    lost, do = list[SparseCVError](), Workers.do
 
-    def grow(trees: SentTrees, *arguments: Any) -> BestSubsets:
+    def stopping(workers: Workers, *given: Any, **named: Any) -> Any:
         cluster.scheduler.kill()
-        return sent(trees, *arguments)
+        return do(workers, *given, **named)
 
-    monkeypatch.setattr(SentTrees, "grow", grow)
+    monkeypatch.setattr(Workers, "do", stopping)
     there = cross_validate(wide(), "4", scheduler=cluster.address, lost=lost.append, **GRID)
     assert len(lost) == 1 and "what was left was computed here" in str(lost[0])
     assert content(there) == content(cross_validate(wide(), "4", **GRID))

@@ -35,7 +35,7 @@ CALLS = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "pd.r
 LOADERS = ("np", "numpy", "joblib")
 ALLOWED = {  # and why
     ("kernels/compile_ahead.py", "subprocess"): "starts this interpreter again, with code of the package",
-    ("search/fold_solver.py", "pickle"): "trees between our own processes on a dask cluster, never a file",
+    ("slices.py", "pickle"): "slices of work between our own processes on a dask cluster, never a file",
     ("kernels/kernel_cache.py", "pickle"): "compiled kernels, from folders into which nobody else can write",
     ("data/readers.py", "load"): "numpy's, with allow_pickle=False",
     ("search/observers.py", "load"): "numpy's, with allow_pickle=False",

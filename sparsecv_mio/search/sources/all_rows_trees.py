@@ -103,7 +103,7 @@ class AllRowsTrees:
         starts = [result.by_size[tau].support for result in near for tau in taus]
         numbers = np.unique(run.cells.support[g, which])
         starts += [run.cells.pool.supports[number] for number in numbers.tolist()]
-        return solve_path(
-            run.all_rows.problem(g), taus, starts=starts, effort=effort, expired=until.expired,
+        return run.context.hands.do(
+            solve_path, run.all_rows.problem(g), taus, starts=starts, effort=effort, until=until,
             enough=dict(zip(taus, enough[g, which].tolist(), strict=True)),
         )  # fmt: skip

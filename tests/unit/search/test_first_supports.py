@@ -31,6 +31,7 @@ from sparsecv_mio.search.first_supports import (
     seeds_of,
 )
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.slices import Hands, Moment
 
 from .drawn import FOLDS, LABELS, TOP, random_data
 
@@ -117,7 +118,7 @@ def test_a_search_on_more_columns_takes_over_what_was_found() -> None:
 
 def begun(late: bool = False) -> FoldSearches:
     data = random_data(1, p=12)
-    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, lambda: late)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0, 5.0], [0, 1, 3], 12), 1, Moment(lambda: late), Hands())
     for fold, moments in training_moments(data, FOLDS):
         problem = moments.problem(data, 1.0)
         searches.begin(FoldSearch(fold, problem, searches.lams, searches.top), seeds_of([], searches.top))
@@ -171,7 +172,7 @@ def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, W
     rows = WeightedRows(data, FOLDS)
     forward = ForwardSelection(rows, [fold], rows.squares([fold]), 0.05, TOP)
     forward.run(lambda: False)
-    searches = FoldSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, lambda: False)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, Moment(), Hands())
     search = search_on(searches, fold, np.sort(forward.picked[0]))
     search.sweep([0], lambda: False)
     return search, rows, forward
@@ -209,7 +210,7 @@ def test_residuals_are_those_of_plain_refits(seed: int) -> None:
 
 def test_a_pass_never_makes_a_fold_worse_and_sets_grow() -> None:
     data = random_data(2)
-    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0], [1, 3], data.q), 1, lambda: False)
+    searches = FoldSearches(data, FOLDS, Grid.of([0.1, 1.0], [1, 3], data.q), 1, Moment(), Hands())
     best: dict[int, float] = {}
     sizes = []
     for improved in WorkingSets(searches).passes([]):
@@ -263,7 +264,7 @@ def test_sizes_beyond_the_table_are_answered_by_its_largest(monkeypatch: pytest.
 def test_a_stop_at_once_still_gives_every_fold_an_answer(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     data, grid = random_data(0), Grid.of([0.1, 1.0], [1, 6, 60], 60)
     monkeypatch.setattr(module, "EXACT_COLUMNS", most)
-    found = list(first_supports(data, FOLDS, grid, expired=lambda: True, seeds=[np.array([3, 50])]))
+    found = list(first_supports(data, FOLDS, grid, until=Moment(lambda: True), seeds=[np.array([3, 50])]))
     assert [paths.fold for paths in found] == [0, 1, 2]
     for paths in found:
         assert np.all(np.isfinite(paths.held_out))

@@ -86,8 +86,8 @@ def test_the_loop_steps_until_it_is_finished() -> None:
 @pytest.mark.parametrize("in_turn", [False, True])
 def test_bounds_hold_the_optimum_of_every_gamma(in_turn: bool) -> None:
     exact, run = drawn_run().run, drawn_run().run
-    fit_all_rows(exact, [0, 1], 1 << 40, lambda: False)
-    fit_all_rows(run, [1, 0], 0, lambda: False, in_turn)
+    fit_all_rows(exact, [0, 1], 1 << 40)
+    fit_all_rows(run, [1, 0], 0, in_turn)
     for g in range(2):
         for tau, cell in run.all_rows.best[g].by_size.items():
             optimum = exact.all_rows.best[g].by_size[tau]
@@ -97,7 +97,7 @@ def test_bounds_hold_the_optimum_of_every_gamma(in_turn: bool) -> None:
 
 def test_a_gamma_left_out_gets_the_supports_of_the_nearest_without_a_proof() -> None:
     run = drawn_run(seconds=1e-9).run
-    fit_all_rows(run, [1, 0], 0, lambda: True)
+    fit_all_rows(run, [1, 0], 0)
     first, other = run.all_rows.best[1], run.all_rows.best[0]
     assert [cell.support.tolist() for cell in other.by_size.values()] == [
         cell.support.tolist() for cell in first.by_size.values()
