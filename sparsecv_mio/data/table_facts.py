@@ -44,7 +44,7 @@ DEFAULT_FOLDS = 10  # the default of solve
 LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do
-FILLED_BY_LATER = "--na mean fills empty cells by the mean of later rows too: fill them by earlier ones, or --na drop"
+FILLED_BY_LATER = "--na mean fills empty cells by the mean of later rows too: give --na-within folds, or --na drop"
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,10 @@ def _findings(found: Inspection) -> list[str]:
     if found.incomplete:
         rows = "row has" if found.incomplete == 1 else "rows have"
         lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
+    for na in ("mean", "median"):
+        if f"--na {na}" in found.options:
+            more = "over the training rows of each fold with --na-within folds"
+            lines.append(f"--na {na} is over all rows, held-out ones included; {more}")
     if found.duplicates:
         lines.append(f"{found.duplicates:,} {'row repeats' if found.duplicates == 1 else 'rows repeat'} an earlier one")
     spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]

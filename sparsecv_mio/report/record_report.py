@@ -589,6 +589,11 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("method", ask.method_used or ask.method or "not recorded"),
         ("work", record_tables.work_line(work, ask.threads)),
     ]
+    rows = {None: "all rows, held-out ones included", "folds": "the training rows of each fold"}
+    if record.data.reading is not None and record.data.reading.means:
+        facts.append(("empty cells filled by", f"the {record.data.reading.na} of {rows[ask.na_within]}"))
+    if record.data.scale != "none":
+        facts.append(("scales of columns by", rows[ask.scale_within]))
     if ask.restrictions is not None:
         for field in fields(ask.restrictions):
             value = getattr(ask.restrictions, field.name)

@@ -220,7 +220,7 @@ def check(seed: int, loss: str = "squared") -> str:
         told = (
             "is constant",
             "no ridge weight",
-            "one class",
+            "no intercept fits",
             "without a penalty",
             "is empty in every row",
             "tau",
