@@ -335,7 +335,7 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
         "refine",
     ),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
-    "Output": ("json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
+    "Output": ("reference", "json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
     "For experts": ("method", "backend", "formulation", "solver_option", "mio_budget", "oracles", "scheduler"),
 }
 PANELS |= {  # each in one

@@ -90,6 +90,12 @@ def option(
     return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True, least, most)
 
 
+REFERENCE = option(
+    None, "A=X,B=Y,...",
+    "With --count factors: print the coefficients of factors against these levels, one a factor. [deviations]",
+)  # fmt: skip
+
+
 def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Give a command options of `sparsecv_mio.declared_options`, which have their words, help and rules there.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
@@ -38,6 +38,7 @@ def path(
     restrictions: Given,
     units: Given,
     effort: Given,
+    reference: str | None = REFERENCE,
     full: bool = False,
     proof: str | None = None,
     json: str | None = None,
@@ -61,6 +62,9 @@ def path(
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
         from sparsecv_mio.report.path_tables import print_path  # after a limit there is no time to load it
+        from sparsecv_mio.report.reference_levels import printed, reference_levels
+
+        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
 
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(
@@ -68,7 +72,8 @@ def path(
             )
 
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_path(screen, record, dataset, brief=quiet, full=full),
+        session.EXIT_CODE[record.status],
+        printed(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record, levels),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,

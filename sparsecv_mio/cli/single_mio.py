@@ -15,7 +15,7 @@ import typer
 
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, word_of
@@ -140,6 +140,7 @@ def fit(
     together: list[str] | None = TOGETHER,
     box: list[str] | None = BOX,
     assume_box: float | None = option(None, "M", "Assume coefficients in [-M, M]; the proof is then of these."),
+    reference: str | None = REFERENCE,
     log: str | None = option(None, "FILE", "The solver's log."),
     proof: str | None = None,
     json: str | None = None,
@@ -174,13 +175,20 @@ def fit(
         obstacle = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
         refuse_early(proof, None, weights, obstacle or loss_without_proof(how.loss, how.class_weight))
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
+        from sparsecv_mio.report.reference_levels import printed, reference_levels
+
+        counted = model_space.Restrictions(
+            count=model_space.counted_as_one(side.count), force_out=tuple(side.force_out), adjust=tuple(side.adjust)
+        )
+        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, counted)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
 
     from sparsecv_mio.report.backend_tables import print_fit
 
     return ending.deliver(
-        session.EXIT_CODE[record.status], lambda screen: print_fit(screen, record, brief=quiet),
+        session.EXIT_CODE[record.status],
+        printed(lambda screen, one: print_fit(screen, one, brief=quiet), record, levels),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,

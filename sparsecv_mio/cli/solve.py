@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
-from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
+from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
@@ -132,6 +132,7 @@ def solve(
     proof: str | None = None,
     json: str | None = None,
     progress_json: str | None = None,
+    reference: str | None = REFERENCE,
     full: bool = option(False, "", "Print every coefficient and every tau, where they are more than a screen."),
     quiet: bool = False,
 ) -> int:  # fmt: skip
@@ -147,7 +148,7 @@ def solve(
         forced = {name: restrictions.pop(name) for name in options.FORCING}
         refuse_with_common({
             "gamma LO..HI": every, "nested": nested, **chosen, **stored, "save_held_out": save_held_out, "proof": proof,
-            "progress_json": progress_json, **restrictions,
+            "progress_json": progress_json, "reference": reference, **restrictions,
         })  # fmt: skip
         read = partial(session.read_dealt, data, table, rows, quiet, id)
         return solve_common(data, grid, tau, common, forced, read, json=json, quiet=quiet, full=full)
@@ -172,6 +173,9 @@ def solve(
         dataset, plan = session.in_time(ready, stop, how)
 
         from sparsecv_mio.cli import live
+        from sparsecv_mio.report.reference_levels import printed, reference_levels
+
+        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
         from sparsecv_mio.report.record_tables import print_answer, spreads  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
         from sparsecv_mio.search.observers import check_place
@@ -200,7 +204,7 @@ def solve(
     deviations = None if record.classes is None else spreads(dataset, record.support)
     return ending.deliver(
         session.EXIT_CODE[status],
-        lambda screen: print_answer(screen, record, quiet, quality, full, deviations),
+        printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, deviations), record, levels),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
 

@@ -253,3 +253,18 @@ def test_an_interval_is_no_list() -> None:
         model_space.gammas("1e-3..10")
     with pytest.raises(BadInput, match="lower end first"):
         model_space.GammaInterval(2.0, 1.0)
+
+
+def test_limits_parents_and_forcing_name_factors() -> None:
+    names = ["age", "city=B", "city=O", "city=T", "city:sex=B m", "city:sex=O m", "sex=f", "sex=m", "sex=x"]
+    given = Restrictions(count="factors", hierarchy="strong", at_most="1:age,sex", force_in="city=O")  # type: ignore
+    asked = given.within(names)
+    assert asked.count == (tuple(names[1:4]), tuple(names[4:6]), tuple(names[6:]))
+    assert asked.force_in == tuple(names[1:4]) and asked.at_most[0].features == ("age", "sex=f")
+    assert asked.hierarchy == (Parents("city:sex=B m", ("city=B", "sex=f"), True),)
+    assert asked.within(names) == asked and asked.left(9) == 4 and asked.features(names[:3]) == 2
+    assert asked.words().endswith("(city, city:sex, sex); at most 1 of age, sex; city:sex only with city and sex")
+    less = Restrictions(count="factors", adjust="sex", force_out="city=B").within(names)  # type: ignore
+    assert less.count == (("city=O", "city=T"), ("city:sex=B m", "city:sex=O m")) and less.adjust == ("sex=m", "sex=x")
+    with pytest.raises(BadInput, match="^count: the data have no factor"):
+        Restrictions(count="factors").within(["a", "b=c"])  # type: ignore[arg-type]
