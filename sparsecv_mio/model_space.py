@@ -927,7 +927,7 @@ def taus_of(
     if given is None or (isinstance(given, str) and given.strip().lower() == "log"):
         every = all_features and not restrictions.beyond_forcing
         own = default_taus(p, n_train, every) if given is None else log_taus(p, n_train)
-        least = len(restrictions.force_in)
+        least = restrictions.features(restrictions.force_in)
         return tuple(tau for tau in own if tau >= least) or (least,)
     if isinstance(given, str):
         return taus(given, p, option)

@@ -33,6 +33,7 @@ from sparsecv_mio.sklearn.sparse_model import (
 class SparseLinearModel(RegressorMixin, SparseEstimator):
     """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
 
+    count: str | Iterable[Iterable[Column]] | None = None
     at_most: Limits | None = None
     hierarchy: Hierarchy | None = None
     nonnegative: Column | Iterable[Column] | None = None
@@ -91,6 +92,9 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         Features in every model, which count in `tau`, and features in none; by name, or by position.
     adjust : str, int or list of these, optional
         Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+    count : {"factors", "columns"} or list of lists of columns, optional
+        What counts as one feature: of `"factors"` columns with names like `city=Oslo` and `city=Bergen`, which enter
+        together; or such columns in lists. By default each by itself.
     at_most : str, pair or list of these, optional
         Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
     hierarchy : str, mapping or list of str, optional
@@ -214,6 +218,9 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         Features in every model, which count in `taus`, and features in none; by name, or by position.
     adjust : str, int or list of these, optional
         Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+    count : {"factors", "columns"} or list of lists of columns, optional
+        What counts as one feature: of `"factors"` columns with names like `city=Oslo` and `city=Bergen`, which enter
+        together; or such columns in lists. By default each by itself.
     at_most : str, pair or list of these, optional
         Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
     hierarchy : str, mapping or list of str, optional

@@ -276,6 +276,20 @@ def test_what_is_refused(given: dict[str, Any], message: str) -> None:
         sc.cross_validate(case.data, case.plan, gammas=[0.1], taus=[1], **given)
 
 
+def test_estimators_take_columns_that_count_as_one() -> None:
+    case = drawn(0)
+    record = sc.cross_validate(case.data, case.plan, gammas=[0.1], taus=[1, 2], threads=1, count="factors")
+    cv = [(case.plan.train_rows(j), case.plan.scored_rows(j)) for j in range(case.plan.k)]
+    terms = [term for term in case.terms if len(term) > 1]
+    model = sc.BestSubsetRidgeCV(cv=cv, gammas=[0.1], taus=[1, 2], count=terms)
+    weights = case.data.row_weights
+    model.fit(case.data.X, case.data.y, sample_weight=weights)
+    chosen = tuple(name for name, inside in zip(case.data.names, model.support_, strict=True) if inside)
+    assert chosen == record.support and model.tau_ == record.tau
+    one = sc.BestSubsetRidge(tau=2, gamma=0.1, count=terms).fit(case.data.X, case.data.y)
+    assert one.tau_ == 2 and all(len({bool(one.support_[j]) for j in term}) == 1 for term in terms)
+
+
 @pytest.mark.parametrize("change", ["partial", "too many", "not whole"])
 def test_verify_refuses_models_of_other_terms(change: str) -> None:
     case = drawn(0)
