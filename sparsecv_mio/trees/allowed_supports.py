@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.constraints import SideConstraints
@@ -29,6 +31,18 @@ def columns_of(mask: int) -> Iterator[int]:
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
+
+
+def places_of(mask: int) -> IntArray:
+    """Return the columns of a number as an array, ascending.
+
+    Examples
+    --------
+    >>> places_of(9).tolist()
+    [0, 3]
+    """
+    bits = np.frombuffer(mask.to_bytes((mask.bit_length() + 7) // 8, "little"), dtype=np.uint8)
+    return np.flatnonzero(np.unpackbits(bits, bitorder="little")).astype(np.int64)
 
 
 class Family:
@@ -78,7 +92,7 @@ class Family:
             for j in group:
                 self.need[j] |= mask_of(group)
         self._close()
-        self._needed = [self.count(need) for need in self.need]
+        self._bringing = mask_of(j for j in range(q) if self.need[j] != self.whole[j])  # other columns along
 
     @classmethod
     def some(cls, q: int, tau: int, constraints: SideConstraints) -> tuple[Family, int]:
@@ -120,9 +134,8 @@ class Family:
                 self.need[j] = whole
 
     def count(self, columns: int) -> int:
-        """Return how many features some columns count as: the columns of a factor one, however many there are."""
-        here = [columns & factor for factor in self.factors]
-        return columns.bit_count() - sum(some.bit_count() - 1 for some in here if some)
+        """Return how many features some columns count as, of each factor all or none: its first one is counted."""
+        return (columns & self.first).bit_count()
 
     @property
     def root(self) -> tuple[int, int] | None:
@@ -138,7 +151,10 @@ class Family:
         """
         while True:
             before = inside, free
-            for j in columns_of(inside):
+            for factor in self.factors:
+                if inside & factor:
+                    inside |= factor
+            for j in columns_of(inside & self._bringing):
                 inside |= self.need[j]
             for j, parents in self.one_of:
                 if inside >> j & 1 and not inside & parents:
@@ -156,15 +172,17 @@ class Family:
             room = self.tau - self.count(inside)
             if room < 0:
                 return None
+            if room == 0:
+                free = 0
             for k, columns in self.caps:
                 taken = self.count(inside & columns)
                 if taken > k:
                     return None
                 if taken == k:
                     free &= ~columns
-            for j in columns_of(free & self.first):
+            for j in columns_of(free & self._bringing):
                 extra = self.need[j] & ~inside
-                if extra & ~free or (self._needed[j] > room and self.count(extra) > room):
+                if extra & ~free or self.count(extra) > room:
                     free &= ~self.whole[j]
             for j, parents in self.one_of:
                 if free >> j & 1 and not parents & (inside | free):
@@ -219,8 +237,14 @@ class Family:
         if chosen is None:
             return None
         for j in order:
+            if self.count(chosen) == self.tau:
+                break
             if self.free >> j & 1 and not chosen >> j & 1:
-                larger = self.completed(chosen | 1 << j, self.free)
+                larger: int | None = chosen | self.need[j]
+                if self.one_of:
+                    larger = self.completed(chosen | 1 << j, self.free)
+                elif not self.allows(chosen | self.need[j]):
+                    larger = None
                 chosen = chosen if larger is None else larger
         return chosen
 

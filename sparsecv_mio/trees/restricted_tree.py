@@ -23,7 +23,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 from sparsecv_mio.kernels.restricted_node import NodePoint, Rules, node_bound, signed_fit
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of
+from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of, places_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, OpenNodes
 
@@ -169,7 +169,7 @@ class RestrictedTree:
     def fit(self, support: int) -> tuple[float, tuple[int, ...]]:
         """Return the objective of a support, signs held, and its active columns."""
         if support not in self._fitted:
-            columns = np.array(list(columns_of(support & self.varying)), dtype=np.int64)
+            columns = places_of(support & self.varying)
             at, b = self.place[columns], np.zeros(len(columns))
             sign = self.sign[at]
             if not signed_fit(np.ascontiguousarray(self.M[np.ix_(at, at)]), self.form.c[at], sign, b, len(at)):
@@ -245,8 +245,7 @@ class RestrictedTree:
         form = self.form
         status = np.full(form.m, DROPPED, dtype=np.int8)
         for mask, word in ((inside, INSIDE), (free, FREE)):
-            at = self.place[list(columns_of(mask & self.varying))]
-            status[at] = word
+            status[self.place[places_of(mask & self.varying)]] = word
         cap = np.array([k - self.family.count(inside & some) for k, some in self.caps], dtype=np.int64)
         room = self.family.tau - self.family.count(inside)
         rules = Rules(self.sign, self.group, cap, room, self.term, form.keep)
@@ -301,7 +300,7 @@ class RestrictedTree:
 
     def _undecided(self, free: int, point: NodePoint) -> int:
         """Return the free column with the most fractional indicator, else the dearest one, else a parent."""
-        columns = np.array(list(columns_of(free & self.varying)), dtype=np.int64)
+        columns = places_of(free & self.varying)
         if not len(columns):
             return next(columns_of(free))
         at = self.place[columns]
