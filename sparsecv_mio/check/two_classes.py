@@ -24,6 +24,7 @@ WIDTH = 160
 ONE, NOISE = 1 << WIDTH, 1 << 20
 TABLE_BITS = 8  # of the numbers whose logarithm and exponential are in a table
 STEPS, EXACT_STEPS = 60, 3
+ENOUGH = ONE >> 36  # of a predictor: nearer to the fit than that no claim needs it
 
 
 def _log_of_ratio(above: int, below: int) -> int:
@@ -300,6 +301,8 @@ def fit(rows: Training, penalty: Array, columns: Support) -> Fit:
         bounded = Fit(lower, upper, a, b, _predictor_radius(rows, penalty, columns, u, upper - lower))
         if best is None or bounded.upper - bounded.lower < best.upper - best.lower:
             best = bounded
+        if best.off is not None and best.off <= ENOUGH:
+            break
         a, b = _improved(rows, penalty, columns, (a, b, m, u))
     assert best is not None
     return best

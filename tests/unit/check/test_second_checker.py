@@ -354,5 +354,5 @@ def test_many_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_many_random_proofs_and_forgeries_of_two_classes_are_judged_alike(tmp_path: Path) -> None:
-    found, counts = disagreements(range(100), 10, tmp_path, True)
-    assert not found and counts[0] > 70 and counts[2] > 200
+    found, counts = disagreements(range(9), 10, tmp_path, True)
+    assert not found and counts[0] == 9 and counts[2] > 50
