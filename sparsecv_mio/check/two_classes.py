@@ -111,7 +111,7 @@ class Training(NamedTuple):
     free: bool
 
 
-class Fit(NamedTuple):
+class EnclosedFit(NamedTuple):
     """A support on training rows: `lower <= F(S) <= upper`, a point a and b, and how far predictors of the fit are off.
 
     All are integers times `2^-WIDTH`; `off` is None where nothing is known.
@@ -175,7 +175,7 @@ class TwoClasses:
         every = self.rows
         return every._replace(Z=every.Z[rows], near=every.near[rows], sign=every.sign[rows])
 
-    def losses(self, rows: list[int], columns: Support, fit: Fit) -> tuple[int, int | None]:
+    def losses(self, rows: list[int], columns: Support, fit: EnclosedFit) -> tuple[int, int | None]:
         """Bound the losses of some rows at the fit of a support."""
         held = self._at(rows)
         loss, _ = _losses(held, _margins(held, columns, fit.a, fit.b))
@@ -276,7 +276,7 @@ def _scaled_float(value: float) -> int:
     return (above << WIDTH) // below
 
 
-def fit(rows: Training, penalty: Array, columns: Support) -> Fit:
+def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFit:
     """Bound the fit of a support on training rows.
 
     Parameters
@@ -288,7 +288,7 @@ def fit(rows: Training, penalty: Array, columns: Support) -> Fit:
     theta = _near_fit(rows, penalty, columns)
     need(np.isfinite(theta).all(), "a fit leaves the range of floats")
     a, *b = [*([0] * (not rows.free)), *map(_scaled_float, theta.tolist())]
-    best: Fit | None = None
+    best: EnclosedFit | None = None
     for _ in range(EXACT_STEPS):
         m = _margins(rows, columns, a, b)
         loss, u = _losses(rows, m)
@@ -298,7 +298,7 @@ def fit(rows: Training, penalty: Array, columns: Support) -> Fit:
             upper -= -(pi.numerator * entry * entry) // (pi.denominator << WIDTH)
         base, costs = _dual(rows, u, penalty, columns)
         lower = base - sum(costs)
-        bounded = Fit(lower, upper, a, b, _predictor_radius(rows, penalty, columns, u, upper - lower))
+        bounded = EnclosedFit(lower, upper, a, b, _predictor_radius(rows, penalty, columns, u, upper - lower))
         if best is None or bounded.upper - bounded.lower < best.upper - best.lower:
             best = bounded
         if best.off is not None and best.off <= ENOUGH:
@@ -399,12 +399,12 @@ class LogisticFolds(Folds):
 
     def __init__(self, design: TwoClasses, left: list[list[int]], scored: list[list[int]]) -> None:
         super().__init__(design, left, scored)  # type: ignore[arg-type]
-        self._fits: dict[tuple[int, float, Support], Fit] = {}
+        self._fits: dict[tuple[int, float, Support], EnclosedFit] = {}
 
-    def _fit(self, fold: int, gamma: float, support: Support) -> Fit:
+    def _fit(self, fold: int, gamma: float, support: Support) -> EnclosedFit:
         key = fold, gamma, support
         if key not in self._fits:
-            self._fits[key] = fit(self.moments(fold), self.penalty(gamma), support)  # type: ignore[arg-type]
+            self._fits[key] = enclosed_fit(self.moments(fold), self.penalty(gamma), support)  # type: ignore[arg-type]
         return self._fits[key]
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> BoundedScores:

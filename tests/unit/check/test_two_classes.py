@@ -14,7 +14,7 @@ from true_claims import Truth
 
 from sparsecv_mio.check.main import check
 from sparsecv_mio.check.proof_file import Refused
-from sparsecv_mio.check.two_classes import NOISE, ONE, TwoClasses, entropies, exp_minus, fit, log_of
+from sparsecv_mio.check.two_classes import NOISE, ONE, TwoClasses, enclosed_fit, entropies, exp_minus, log_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
@@ -76,7 +76,7 @@ def test_fits_and_what_rows_lose_by_them_are_enclosed(seed: int) -> None:
     gamma = 10.0 ** (seed % 4 - 2)
     design, left = TwoClasses(data.X, data.y, scale, intercept), [3, 7, 8]
     support, kept = (0, 2, 3)[: seed % 4], np.setdiff1d(np.arange(data.n), left)
-    found = fit(design.of_rows(left), design.penalty(gamma), support)
+    found = enclosed_fit(design.of_rows(left), design.penalty(gamma), support)
     model = glm_objective.fit(data.X, data.y, support, gamma, scale=scale, intercept=intercept, rows=kept)
     lower, upper = found.lower / ONE, found.upper / ONE
     assert found.upper >= found.lower and upper - lower <= 1e-20 * upper
