@@ -4,15 +4,17 @@ import numpy as np
 from benchmark_utils import folds_of
 from benchopt import BaseObjective
 
-MOST_SUBSETS = 200_000  # of which all are tried
+MOST_SUBSETS = {"squared": 200_000, "logistic": 20_000}  # of which all are tried
 SLACK = 1e-9
 
 
 class Objective(BaseObjective):
-    """Choose (tau, gamma) of best-subset ridge regression by cross-validation.
+    """Choose (tau, gamma) of best-subset ridge or logistic regression by cross-validation.
 
     The fits of fold j minimise (gamma / 2) ||b||^2 + ||y - X b||^2, ||b||_0 <= tau, on the rows outside fold j, about
-    their means; h(tau, gamma) is the mean squared error of all rows, each predicted by the fit without its fold.
+    their means; h(tau, gamma) is the mean squared error of all rows, each predicted by the fit without its fold. With
+    loss "logistic" a target above its median is class 1, log losses stand in place of squares, and every fit has an
+    intercept.
 
     A solver returns a pair, the supports of its folds and a lower bound on the least h of the grid (0 if it has none).
     Nothing else of it counts: here the supports are fitted again.
@@ -26,23 +28,24 @@ class Objective(BaseObjective):
     checked   1 if all subsets were tried, 0 if only exchanges.
     """
 
-    name = "Cross-validation of best-subset ridge regression"
+    name = "Cross-validation of best-subset ridge and logistic regression"
     url = "https://github.com/benchopt/benchmark_l0_cv"
     min_benchopt_version = "1.8"
     sampling_strategy = "run_once"
-    parameters = {"most": [6], "gammas": ["0.01,0.1,1"]}
+    parameters = {"most": [6], "gammas": ["0.01,0.1,1"], "loss": ["squared"]}
     test_config = {"most": 3}
 
     def set_data(self, X, y, folds):
-        """Take columns of mean 0 and length 1."""
+        """Take columns of mean 0 and length 1; of two classes a target of 0 and 1."""
         X = X - X.mean(axis=0)
+        y = (y > np.median(y)).astype(float) if self.loss == "logistic" else y
         self.X, self.y, self.labels = X / np.linalg.norm(X, axis=0), y, folds
-        self.folds = folds_of(self.X, y, folds)
+        self.folds = folds_of(self.X, y, folds, self.loss)
         self.taus = list(range(1, min(self.most, X.shape[1]) + 1))
         self.grid = [float(word) for word in self.gammas.split(",")]
 
     def get_objective(self):
-        return dict(X=self.X, y=self.y, folds=self.labels, gammas=self.grid, taus=self.taus)
+        return dict(X=self.X, y=self.y, folds=self.labels, gammas=self.grid, taus=self.taus, loss=self.loss)
 
     def evaluate_result(self, tau, gamma, supports, lower):
         supports = [tuple(sorted(set(support))) for support in supports]
@@ -53,7 +56,7 @@ class Objective(BaseObjective):
         errors = [fold.held_out(one, gamma) for fold, one in zip(self.folds, supports, strict=True)]
         h = sum(errors) / len(self.y)
         p, pairs = self.X.shape[1], len(self.folds) * len(self.grid)
-        few = pairs * sum(comb(p, size) for size in self.taus) <= MOST_SUBSETS
+        few = pairs * sum(comb(p, size) for size in self.taus) <= MOST_SUBSETS[self.loss]
         holds = self._all_tried(tau, gamma, supports, lower) if few else self._exchanged(gamma, tau, supports)
         gap = (h - lower) / h
         return dict(value=h, gap=gap, tau=tau, gamma=gamma, verified=float(holds and gap >= -SLACK), checked=float(few))

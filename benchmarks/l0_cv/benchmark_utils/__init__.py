@@ -1,4 +1,4 @@
-"""Plain numpy, shared by the objective and the peers: ridge fits of supports, and the best pair of a path."""
+"""Plain numpy, shared by the objective and the peers: fits of supports with a ridge, and the best pair of a path."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from benchopt import BaseSolver
 
 CHUNK = 4096
+STEPS = 200  # of Newton's method, at most
+FLAT = 1e-12  # of the objective, by which its least value is no less
 
 
 class Fold:
@@ -44,9 +46,55 @@ class Fold:
         return value, found
 
 
-def folds_of(X, y, folds):
+class FoldOfClasses(Fold):
+    """The same with log losses of two classes, y being 0 or 1, and an intercept that is not penalised."""
+
+    def __init__(self, X, y, test):
+        self.X, self.y, self.V, self.r = X[~test], y[~test], X[test], y[test]
+
+    def objectives(self, supports, gamma):
+        """Values of (gamma / 2) ||b||^2 + sum log(1 + exp(-s (a + x'b))), s = 2y - 1, at the fits of supports."""
+        return np.array([self._fit(support, gamma)[0] for support in supports])
+
+    def held_out(self, support, gamma):
+        """Sum of log losses over the rows held out, of the fit of a support."""
+        theta = self._fit(support, gamma)[1]
+        return float(log_losses(self.r, theta[0] + self.V[:, sorted(support)] @ theta[1:]).sum())
+
+    def _fit(self, support, gamma):
+        """Least value and (intercept, coefficients) by Newton's method, steps halved while the objective rises."""
+        Z = np.column_stack([np.ones(len(self.y)), self.X[:, sorted(support)]])
+        ridge = gamma * np.r_[0.0, np.ones(Z.shape[1] - 1)]
+
+        def objective(theta):
+            return float(log_losses(self.y, Z @ theta).sum() + 0.5 * ridge @ theta**2)
+
+        theta = np.zeros(Z.shape[1])
+        theta[0] = np.log(self.y.mean() / (1.0 - self.y.mean()))
+        value = objective(theta)
+        for _ in range(STEPS):
+            share = 0.5 * (1.0 + np.tanh(0.5 * (Z @ theta)))
+            slope = Z.T @ (share - self.y) + ridge * theta
+            step = np.linalg.solve((Z * (share * (1.0 - share))[:, None]).T @ Z + np.diag(ridge), slope)
+            if slope @ step <= FLAT * value:
+                return value - 0.5 * slope @ step, theta - step  # here a step squares the distance
+            length = 1.0
+            while objective(theta - length * step) > value - 0.25 * length * (slope @ step) and length > 1e-10:
+                length *= 0.5
+            theta = theta - length * step
+            value = objective(theta)
+        return value, theta
+
+
+def log_losses(y, predictors):
+    """Log losses of classes 0 and 1."""
+    return np.logaddexp(0.0, np.where(y > 0.5, -predictors, predictors))
+
+
+def folds_of(X, y, folds, loss="squared"):
     """The folds of a column of labels, in the order of the labels."""
-    return [Fold(X, y, folds == label) for label in np.unique(folds)]
+    kind = FoldOfClasses if loss == "logistic" else Fold
+    return [kind(X, y, folds == label) for label in np.unique(folds)]
 
 
 def chosen(folds: Sequence[Fold], paths: Sequence[Sequence[Iterable[int]]], taus, gammas):
@@ -66,14 +114,23 @@ def chosen(folds: Sequence[Fold], paths: Sequence[Sequence[Iterable[int]]], taus
     return dict(tau=tau, gamma=gamma, supports=[of_size(path, tau) for path in paths], lower=0.0)
 
 
-def by_path(path: Callable, X, y, folds, gammas, taus):
+def by_path(path: Callable, X, y, folds, gammas, taus, loss):
     """Run a method that makes a path of supports on the training rows of every fold, and choose among them."""
-    made = folds_of(X, y, folds)
+    made = folds_of(X, y, folds, loss)
     return chosen(made, [path(fold.X, fold.y, max(taus)) for fold in made], taus, gammas)
 
 
 class PathSolver(BaseSolver):
-    """A method whose `supports_of(X, y, most)` makes a path of supports on the training rows of a fold."""
+    """A method whose `supports_of(X, y, most)` makes a path of supports on the training rows of a fold.
+
+    `of_classes(X, y, most)` does with log losses, y being 0 or 1; a method without it knows squares alone.
+    """
+
+    of_classes = None
+
+    def skip(self, **problem):
+        knows = problem["loss"] == "squared" or self.of_classes is not None
+        return not knows, None if knows else "has no form for two classes"
 
     def set_objective(self, **problem):
         self.problem = problem
@@ -82,7 +139,8 @@ class PathSolver(BaseSolver):
         self.run_once()
 
     def run(self, _):
-        self.result = by_path(self.supports_of, **self.problem)
+        path = self.of_classes if self.problem["loss"] == "logistic" else self.supports_of
+        self.result = by_path(path, **self.problem)
 
     def get_result(self):
         return self.result

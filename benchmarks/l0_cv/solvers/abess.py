@@ -1,5 +1,5 @@
 import numpy as np
-from abess import LinearRegression
+from abess import LinearRegression, LogisticRegression
 from benchmark_utils import PathSolver
 
 
@@ -12,8 +12,18 @@ class Solver(PathSolver):
     @staticmethod
     def supports_of(X, y, most):
         """The supports of all sizes."""
-        found = [()]
-        for size in range(1, most + 1):
-            model = LinearRegression(support_size=size, fit_intercept=False, thread=1)
-            found.append(tuple(np.flatnonzero(model.fit(X, y).coef_)))
-        return found
+        return supports(LinearRegression, X, y, most, fit_intercept=False)
+
+    @staticmethod
+    def of_classes(X, y, most):
+        """The supports of all sizes."""
+        return supports(LogisticRegression, X, y, most)
+
+
+def supports(kind, X, y, most, **how):
+    """The supports of all sizes, each fitted by itself."""
+    found = [()]
+    for size in range(1, most + 1):
+        model = kind(support_size=size, thread=1, **how).fit(X, y)
+        found.append(tuple(np.flatnonzero(model.coef_)))
+    return found

@@ -11,10 +11,10 @@ class Solver(BaseSolver):
     parameters = {"gap": [0.0, 0.01], "method": ["auto"]}
     requirements = ["pip::sparsecv-mio"]
 
-    def set_objective(self, X, y, folds, gammas, taus):
+    def set_objective(self, X, y, folds, gammas, taus, loss):
         self.data = Dataset.from_arrays(X, y)
         self.plan = folds_of(folds, self.data)
-        self.gammas, self.taus = gammas, taus
+        self.gammas, self.taus, self.loss = gammas, taus, loss
 
     def warm_up(self):
         self.run_once()
@@ -22,7 +22,7 @@ class Solver(BaseSolver):
     def run(self, _):
         self.record = cross_validate(
             self.data, self.plan, gammas=self.gammas, taus=self.taus, scale="none", gap=self.gap, method=self.method,
-            threads=1,
+            threads=1, loss=self.loss,
         )  # fmt: skip
 
     def get_result(self):
