@@ -117,7 +117,8 @@ def connected(address: str) -> Iterator[Client]:
         raise BackendUnavailable("--scheduler needs dask: pip install distributed") from None
     if not isinstance(address, str):
         raise BadInput(f"--scheduler: {address!r} is no address, give tcp://HOST:PORT")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what is wrong is said in one line here
+    for logger in ("distributed", "tornado.application"):  # what is wrong is said in one line here
+        logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=ANSWERS, set_as_default=False)
     except (OSError, ValueError) as error:
