@@ -144,8 +144,8 @@ class GlmFits:
 
     def not_above(
         self, masks: BoolArray, columns: IntArray, level: float, ranges: Ranges, start: FloatArray,
-        expired: Callable[[], bool] = never,
-    ) -> BoolArray:  # fmt: skip
+        most_fitted: int, expired: Callable[[], bool] = never,
+    ) -> BoolArray | None:  # fmt: skip
         """Return those of some supports that cannot be shown to have F above a level; few of them are fitted.
 
         Parameters
@@ -159,6 +159,8 @@ class GlmFits:
             Of the margins of every fit of these columns with F at most the level.
         start : (first + p,) array
             Where every fit begins.
+        most_fitted : int
+            None is returned where so many fits leave some open.
         expired : callable
             True leaves the others as they are.
         """
@@ -166,9 +168,13 @@ class GlmFits:
         fits = glm_lists.FitsOfInterest(columns, self.whole.penalty[places], np.array(ranges), level, KEEP_RTOL)
         bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), glm_lists.OPEN, dtype=np.int8)
         work = len(self.problem.y) * len(places) ** 2 + 10 * len(masks) * len(places)
-        most, waiting = max(16 * AT_ONCE // work, 1), len(masks)
+        most, waiting, fitted = max(16 * AT_ONCE // work, 1), len(masks), 0
         while waiting and not expired():
-            waiting = glm_lists.screen(self.rows, whole, fits, start, most, bounds, known)
+            at_once = min(most, most_fitted - fitted)
+            if not at_once:
+                return None
+            waiting = glm_lists.screen(self.rows, whole, fits, start, at_once, bounds, known)
+            fitted += at_once
         return masks[known != glm_lists.ABOVE]
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:

@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant_within, symmetric
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 
 SHARE = 0.6  # of the diagonal of trees that is taken out: with all of it M - W is singular
 ROUNDS, WORTH = 3, 0.93  # quadratics made anew, while ranges shrink to this
+NONE = np.zeros(0, dtype=np.int64)  # columns
 ROUNDING, LARGEST_DOUBT = 1e-11, 1e-3  # of what is added up, and share of the ellipsoid that rounding may be worth
 
 
@@ -43,7 +45,7 @@ class SparseEllipsoid:
 
 
 def sparse_ellipsoid(
-    below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool]
+    below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool], inside: IntArray = NONE
 ) -> SparseEllipsoid | None:
     """Return an ellipsoid with every fit of at most so many columns and F at most a level; None if rounding hides it.
 
@@ -55,17 +57,25 @@ def sparse_ellipsoid(
     size : int
     level : float
     expired : callable
+    inside : int array, optional
+        Columns that every such fit has, by their places; these have no diagonal, so that the others have more.
     """
-    moments, form = below.moments, normal_form(below.moments)
-    if not (form.curved and form.trusted and 0 < size < form.m and form.m == moments.q):
+    moments, chosen = below.moments, size - len(inside)
+    inner = eliminated(replace(moments, forced=inside))
+    form, others = normal_form(inner.problem), inner.choice.others
+    if not (form.curved and form.trusted and 0 < chosen < form.m and form.m == len(others)):
         return None
     part = _partly(form)
-    root = solve_root(part, size, part.raised(level + below.shift), np.zeros(form.m), expired)
-    b, w = root.b * part.scale, 1.0 / part.scale**2
+    root = solve_root(part, chosen, part.raised(level + below.shift), np.zeros(form.m), expired)
+    b, w = np.zeros(moments.q), np.zeros(moments.q)
+    b[others], w[others] = root.b * part.scale, 1.0 / part.scale**2
+    b[inside] = inner.centre - inner.share @ b[others]
     product = moments.M @ b - w * b
     slope = moments.c - product
-    most = float(np.sort(slope**2 / w)[::-1][:size].sum())
+    most = float(np.sort(slope[others] ** 2 / w[others])[::-1][:chosen].sum())
+    farthest = (np.abs(below.centre) + below.reach)[first:]
     square = level + below.shift - (moments.yy - float(b @ product) - most)
+    square += 2.0 * float(np.abs(slope[inside]) @ farthest[inside])
     square += ROUNDING * (moments.yy + most + float(np.abs(b) @ (np.abs(moments.M) @ np.abs(b))))
     K = 0.5 * below.H
     K.flat[first * (len(K) + 1) :: len(K) + 1] -= w
@@ -96,6 +106,7 @@ def sparser(
     ranges: Ranges,
     size: int,
     expired: Callable[[], bool],
+    inside: IntArray = NONE,
 ) -> tuple[Minorant, Ranges]:
     """Make a quadratic anew while the ranges of sparse fits by it are shorter; return the last one and the ranges.
 
@@ -107,10 +118,12 @@ def sparser(
         Of all fits of interest: with at most `size` columns, and F at most the level of the quadratic.
     size : int
     expired : callable
+    inside : int array, optional
+        Columns that all these fits have, by their places.
     """
     ranges = ranges.within(below.ranges)
     for _ in range(ROUNDS):
-        ellipsoid = None if expired() else sparse_ellipsoid(below, problem.first, size, below.level, expired)
+        ellipsoid = None if expired() else sparse_ellipsoid(below, problem.first, size, below.level, expired, inside)
         if ellipsoid is None:
             break
         before, (low, high) = ranges.width, ellipsoid.predictions(problem.rows)

@@ -3,7 +3,8 @@
 A quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their list of
 supports whose quadratic is within the level holds every support that is at least as good, so refits decide. Where the
 list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and its
-curvature is larger; with it, it serves as it is (docs/theory/glm.md, section 5).
+curvature is larger; with it, it serves as it is, or is made anew for supports that have the column (docs/theory/glm.md,
+section 5).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
 MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best support's fit to that of all columns
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
 NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 500  # the same of one by perspectives
-MOST_LISTED = 3_000  # supports refitted at a node, beyond which it is split
+MOST_LISTED, MOST_FITTED = 3_000, 150  # supports listed and fits made at a node, beyond which it is split
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
 PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
@@ -206,6 +207,9 @@ class SizeSearch:
             quadratic, bound = self._best_quadratic(node, bound, columns, far)
         else:
             bound = max(bound, self._bounded(quadratic, node))
+            if bound < self.level:
+                anew, bound = self._best_quadratic(node, bound, columns, quadratic.everything)
+                quadratic = quadratic if anew is None else anew
         if bound >= self.level:
             return self._close(bound)
         passed = False
@@ -215,7 +219,8 @@ class SizeSearch:
                 node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
             )  # fmt: skip
             if masks is not None:
-                masks = fits.not_above(masks, columns, level, quadratic.ranges, self.point, self.expired)
+                masks = fits.not_above(masks, columns, level, quadratic.ranges, self.point, MOST_FITTED, self.expired)
+            if masks is not None:
                 return self._tried(bound, node, masks, level)
             passed = True
         return self._children(node, bound, columns, quadratic, passed)
@@ -247,7 +252,7 @@ class SizeSearch:
             if highest >= self.level or self.expired():
                 break
             point = self.fits.mixed(near, far, MIXTURES[share], self.level)[self.fits.places(columns)]
-            made = self._made(problem, columns, point, ranges, (far, share))
+            made = self._made(problem, columns, point, ranges, (far, share), node.inside)
             below = -np.inf if made is None else self._bounded(made, node)
             if best is not None and not below > highest:
                 break
@@ -257,7 +262,7 @@ class SizeSearch:
 
     def _made(
         self, problem: GlmProblem, columns: IntArray, point: FloatArray, ranges: Ranges | None,
-        beside: tuple[FloatArray, int],
+        beside: tuple[FloatArray, int], inside: frozenset[int],
     ) -> _Quadratic | None:  # fmt: skip
         """Make a quadratic about a point, within ranges where they are known."""
         level = self.level
@@ -268,7 +273,8 @@ class SizeSearch:
         if below is None:
             return None
         below, ranges = sparser(
-            problem, below, below.ranges if ranges is None else ranges, self.size, self.expired
+            problem, below, below.ranges if ranges is None else ranges, self.size, self.expired,
+            np.searchsorted(columns, sorted(inside)).astype(np.int64),
         )  # fmt: skip
         return _Quadratic(columns, below, ranges, beside, self.fits.problem.p)
 

@@ -10,6 +10,7 @@ import pytest
 from logistic_truth import Listed, best_of_size, drawn, enumerated, harder, judged, listed, long_rows, quadratic_value
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
+from sparsecv_mio.trees import glm_tree
 from sparsecv_mio.trees.glm_ranges import sparser
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.subsets import UNLIMITED
@@ -68,6 +69,46 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
                     assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
 
 
+@pytest.mark.parametrize("seed", range(16))
+def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_below(seed: int) -> None:
+    problem = GlmSubsets(drawn(3500 + seed, 5)).fits.whole
+    truth = enumerated(problem)
+    fits = GlmSubsets(problem).fits
+    for size in range(2, problem.p):
+        level = float(truth[best_of_size(truth, size)].value) * 1.2
+        everything = fits.fit(range(problem.p))[0]
+        for inside in ((0,), (problem.p - 1,), (0, problem.p - 1)):
+            near = fits.fit(best_of_size(truth, size))[0]
+            ball = minorant(fits.problem, 0.6 * near + 0.4 * everything, level)
+            if ball is None:
+                continue
+            columns = np.array(inside, dtype=np.int64)
+            below, ranges = sparser(fits.problem, ball, ball.ranges, size, lambda: False, columns)
+            for S, exact in truth.items():
+                if len(S) == size and set(inside) <= set(S) and exact.value <= level:
+                    margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
+                    assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
+                    bound = quadratic_value(below.moments, S) - below.shift
+                    assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
+
+
+@pytest.mark.parametrize("hard", [False, True])
+@pytest.mark.parametrize("seed", range(16))
+def test_trees_that_split_as_often_as_they_can_hold_the_truth(
+    seed: int, hard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glm_tree, "ALL_TRIED", 0)
+    monkeypatch.setattr(glm_tree, "MOST_LISTED", 0)
+    problem = (harder if hard else drawn)(7000 + seed, 7)
+    truth, nodes = enumerated(problem), 0
+    for size in range(1, problem.p + 1):
+        result = GlmSubsets(problem).solve([size], effort=400)
+        best, exact = result.by_size[size], truth[best_of_size(truth, size)]
+        nodes += result.nodes
+        assert best.lower <= exact.value <= best.upper + exact.off, (seed, size)
+    assert nodes >= problem.p
+
+
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("seed", range(16))
 def test_supports_that_are_said_to_be_above_a_level_are(seed: int, hard: bool) -> None:
@@ -87,7 +128,8 @@ def test_supports_that_are_said_to_be_above_a_level_are(seed: int, hard: bool) -
             continue
         below, ranges = sparser(fits.whole, below, below.ranges, size, lambda: False)
         masks = np.array([fits.mask(S) for S, _ in of_size])
-        left = fits.not_above(masks, firsts, level, ranges, near)
+        left = fits.not_above(masks, firsts, level, ranges, near, len(masks))
+        assert left is not None
         kept = {tuple(np.flatnonzero(mask).tolist()) for mask in left}
         for S, exact in of_size:
             if S not in kept:
