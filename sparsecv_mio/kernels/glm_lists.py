@@ -239,55 +239,10 @@ def raise_bounds(quadratic, members, sizes, level, bounds, known):
 
 
 @njit(cache=True, nogil=True)
-def _shared_first(masks, columns):
-    """Return columns with those that all supports have first, and how many these are."""
-    ordered, shared, last = np.empty_like(columns), 0, columns.shape[0]
-    for a in range(columns.shape[0] - 1, -1, -1):
-        everywhere = masks.shape[0] > 0
-        for row in range(masks.shape[0]):
-            if not masks[row, columns[a]]:
-                everywhere = False
-                break
-        if everywhere:
-            ordered[shared] = columns[a]
-            shared += 1
-        else:
-            last -= 1
-            ordered[last] = columns[a]
-    return ordered, shared
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _without_first(quadratic, count):
-    """Minimise a quadratic over its first columns: `(done, the quadratic of the others)`. O(q^2 count).
-
-    The first steps of the factorisation of every support that has them, so that rounding is the same.
-    """
-    M, c, constant = quadratic.M.copy(), quadratic.c.copy(), quadratic.constant
-    q = c.shape[0]
-    for j in range(count):
-        if not M[j, j] > 0.0:
-            return False, quadratic
-        root = np.sqrt(M[j, j])
-        moved = c[j] / root
-        constant -= moved * moved
-        for a in range(j + 1, q):
-            M[a, j] /= root
-            c[a] -= M[a, j] * moved
-            for b in range(j + 1, a + 1):
-                M[a, b] -= M[a, j] * M[b, j]
-                M[b, a] = M[a, b]
-    others = Quadratic(
-        M[count:, count:].copy(), c[count:].copy(), constant, quadratic.shift, quadratic.keep, quadratic.slack
-    )
-    return True, others
-
-
-@njit(cache=True, nogil=True)
 def screen(rows, masks, fits, start, most, bounds, known):
     """Find out which supports are above a level; returns how many are still open after so many fits.
 
-    O(most (n q^2 + L free^3)), free the columns that not all supports share.
+    O(most (n q^2 + L size^3)).
 
     Parameters
     ----------
@@ -305,26 +260,22 @@ def screen(rows, masks, fits, start, most, bounds, known):
     known : (L,) array
         OPEN, ABOVE or WITHIN, written: WITHIN is every support whose fit has not shown F to be above the level.
     """
-    level, first, count, q = fits.level, rows.first, masks.shape[0], fits.columns.shape[0]
-    columns, shared = _shared_first(masks, fits.columns)
+    columns, level, first, count = fits.columns, fits.level, rows.first, masks.shape[0]
+    q = columns.shape[0]
     places, place_of = np.empty(first + q, dtype=np.int64), np.full(rows.penalty.shape[0], -1, dtype=np.int64)
-    penalty = np.empty(first + q)
     for a in range(first):
-        places[a], penalty[a] = a, fits.penalty[a]
+        places[a] = a
     for a in range(q):
         places[first + a] = first + columns[a]
         place_of[first + columns[a]] = first + a
-    for a in range(q):
-        penalty[place_of[first + fits.columns[a]]] = fits.penalty[first + a]
-    ordered = FitsOfInterest(columns, penalty, fits.ranges, level, fits.keep)
     W, theta = gathered(rows.W, places), np.empty(first + q)
-    members, sizes = np.zeros((count, q - shared), dtype=np.int64), np.zeros(count, dtype=np.int64)
+    members, sizes = np.zeros((count, q), dtype=np.int64), np.zeros(count, dtype=np.int64)
     waiting = 0
     for row in range(count):
         waiting += known[row] == OPEN
-        for a in range(shared, q):
+        for a in range(q):
             if masks[row, columns[a]]:
-                members[row, sizes[row]] = a - shared
+                members[row, sizes[row]] = a
                 sizes[row] += 1
     alone = 0
     for _ in range(most):
@@ -349,8 +300,7 @@ def screen(rows, masks, fits, start, most, bounds, known):
         theta[:] = 0.0
         for a in range(own.shape[0]):
             theta[place_of[own[a]]] = point[a]
-        made, quadratic = quadratic_about(W, rows.response, theta, ordered, first)
-        made, quadratic = _without_first(quadratic, shared) if made else (made, quadratic)
+        made, quadratic = quadratic_about(W, rows.response, theta, fits, first)
         above = raise_bounds(quadratic, members, sizes, level, bounds, known) if made else 0
         waiting -= above
         if above < FEW:

@@ -16,7 +16,7 @@ from scipy.special import expit, xlogy
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.kernels.k_support import support_norm, top_sum
+from sparsecv_mio.kernels.k_support import support_norm
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.objective import scales
@@ -83,7 +83,7 @@ class Worth:
 
     def bound(self, inside: BoolArray, free: BoolArray, room: int) -> float:
         """Return the bound of a node that takes `room` of its free columns."""
-        return float(self.base - self.costs[inside].sum() - top_sum(self.costs[free], room))
+        return float(self.base - self.costs[inside].sum() - np.sort(self.costs[free])[::-1][:room].sum())
 
 
 @dataclass(frozen=True, eq=False)
