@@ -344,7 +344,7 @@ PANELS |= {  # each in one
 }  # fmt: skip
 IN_PLANS = (  # options of commands that are settings of a plan; a task has one thread
     *("folds", "seed", "gamma", "tau"),
-    *(name for name in UNITS | SEARCHING | ACCELERATING | FORCING if name != "threads"),
+    *(name for name in UNITS | SEARCHING | ACCELERATING | RESTRICTING if name != "threads"),
 )
 
 

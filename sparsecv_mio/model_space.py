@@ -13,7 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -519,10 +519,11 @@ def _levels(word: str, place: dict[str, int]) -> list[int]:
 def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
     """Return the positions of features given by name, or by position where none has that name.
 
-    A column of encoded words stands for the columns of its levels.
+    A column of encoded words stands for the columns of its levels; a text that no feature has for name is split at its
+    commas.
     """
     places = set()
-    for text in given:
+    for text in chain.from_iterable([name] if name in place else name.split(",") for name in given):
         word = text.strip()
         if text in place or word in place:
             places.add(place[text if text in place else word])

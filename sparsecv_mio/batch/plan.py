@@ -20,7 +20,7 @@ from sparsecv_mio.batch.peers import ESTIMATORS, peer_of
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, sources_of
 from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.folds import fold_columns
-from sparsecv_mio.declared_options import ACCELERATING, FORCING, OPTIONS, SEARCHING, UNITS
+from sparsecv_mio.declared_options import ACCELERATING, OPTIONS, RESTRICTING, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
 
 OURS = "sparsecv"  # name of our estimator
-_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | FORCING
+_OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | RESTRICTING
 OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name != "threads")  # a task has one
 BOTH = "both"  # word of `one_se`: the model of either rule
 TRAINING = "training"
@@ -41,7 +41,7 @@ SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
 NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
 KINDS: Mapping[str, type] = {
-    **{name: option.kind for name, option in OPTIONS.items() if name not in FORCING},
+    **{name: option.kind for name, option in OPTIONS.items() if name not in RESTRICTING},
     **{"cpu_limit": float, "test": float, "split": int, "refit": str, "estimator": str},
     **dict.fromkeys(SWITCHES, bool),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from sparsecv_mio.certificate import accuracy, fit_records, records
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, several, share, shown
+from sparsecv_mio.model_space import factors_of, word_of_factor
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import LOSS_WORDS, Loss
@@ -138,9 +139,12 @@ def print_restrictions(
 def compared(
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> str:
-    """Return which models were compared, nothing where all were."""
+    """Return which models were compared, nothing where all subsets of the columns of the file were."""
     limits = record.request.restrictions
-    return limits.words(record.data.p) if limits else ""
+    free = [name for name in record.data.names if name not in adjusted_for(record).adjust]
+    factors = () if limits and limits.count else factors_of(free)
+    levels = f"each level of {first_named([word_of_factor(columns) for columns in factors])} counts as a feature"
+    return "; ".join([*([limits.words(record.data.p)] if limits else []), *([levels] if factors else [])])
 
 
 def _error_lines(record: records.Record) -> list[str]:

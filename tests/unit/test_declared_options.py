@@ -16,7 +16,6 @@ from sparsecv_mio.batch.plan import COMMON, KINDS, OF_SEARCHES, SEARCH
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.declared_options import (
-    FORCING,
     OPTIONS,
     READING,
     RESTRICTING,
@@ -106,8 +105,8 @@ def test_groups_are_those_of_the_classes() -> None:
 
 
 def test_plans() -> None:
-    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *FORCING, "oracles"}
-    assert {*SEARCH, *COMMON} - {*FORCING} <= set(KINDS)
+    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *RESTRICTING, "oracles"}
+    assert {*SEARCH, *COMMON} - {*RESTRICTING} <= set(KINDS)
 
 
 def test_records() -> None:

@@ -99,6 +99,8 @@ def test_names_positions_and_numbers_mean_the_same_columns() -> None:
     assert Restrictions(np.int64(2)).within(NAMES).force_in == ("c d",)  # type: ignore[arg-type]
     assert Restrictions("7").within(NAMES).force_in == ("7",)  # type: ignore[arg-type]
     assert Restrictions(("a", "a", 0)).within(NAMES).force_in == ("a",)  # type: ignore[arg-type]
+    assert Restrictions("c d, a").within(NAMES).force_in == ("a", "c d")  # type: ignore[arg-type]
+    assert Restrictions("a,b").within(("a", "b", "a,b")).force_in == ("a,b",)  # type: ignore[arg-type]
 
 
 def test_no_restriction_is_false_and_stays_as_it_is() -> None:

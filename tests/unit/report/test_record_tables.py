@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from repository import INSTANCES
 
@@ -11,13 +12,15 @@ from sparsecv_mio.bounds.cv_error import compute_bounds
 from sparsecv_mio.certificate.parts import FoldInfo
 from sparsecv_mio.certificate.records import Nested, Record, TableRow
 from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
-from sparsecv_mio.report.record_tables import print_answer
+from sparsecv_mio.report.record_tables import compared, print_answer
 from sparsecv_mio.report.record_words import hints
+from sparsecv_mio.search.api import solve
 
 from .printing import check, data, printed
 
@@ -152,3 +155,16 @@ def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -
     assert "20 more rows by --full" in text and "share a row" not in text
     kept = [line.split()[0] for line in text.splitlines() if line.endswith("1/5 ")]
     assert kept == [str(tau) for tau in range(21, 31)]  # those with the least CV errors
+
+
+def test_how_levels_are_counted_is_said() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.eye(3)[np.arange(24) % 3], rng.standard_normal((24, 2))])
+    visits = Dataset.from_arrays(X, X[:, 3] + rng.standard_normal(24), names=["city=a", "city=b", "city=c", "u", "v"])
+    said = {
+        given: compared(solve(visits, gammas=[0.1], taus="1:2", folds=3, **({given: words} if given else {})))
+        for given, words in (("", ""), ("count", "factors"), ("adjust", "city"))
+    }
+    assert said[""] == "each level of city counts as a feature"
+    assert said["count"] == "factors whole, each counted once (city)"
+    assert said["adjust"] == "adjusted for city=b, city=c; without city=a"
