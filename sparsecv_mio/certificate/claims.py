@@ -189,6 +189,8 @@ def _words(checks: Checks, request: SearchRequest) -> None:
     checks.that(request.loss is None or request.loss in set(Loss), "request.loss", _none_of(Loss))
     models = {Model.PAIR} if of_classes or request.loss == Loss.POISSON else set(Model)
     checks.that(request.model is None or request.model in models, "request.model", _none_of(models))
+    of_average = not request.own_error or request.model == str(Model.AVERAGE)
+    checks.that(of_average, "request.own_error", "is that of the averaged model, which was not asked for")
     checks.that(of_classes or request.positive is None, "request.positive", "is given though nothing has two classes")
     checks.that(set(request.oracles or ()) <= set(Oracle), "request.oracles", _none_of(Oracle))
     checks.bounded("request.loss", "request.model")

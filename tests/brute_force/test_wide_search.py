@@ -82,9 +82,9 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     dataset, ended = made(20, 1300, 3), threading.Event()
     folds, whole = make_folds("3", dataset), run.first_supports
 
-    def late(*asked: Any) -> Iterator[FoldPaths]:
+    def late(*asked: Any, **others: Any) -> Iterator[FoldPaths]:
         ended.set()
-        return whole(*asked)
+        return whole(*asked, **others)
 
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
     monkeypatch.setattr(run, "first_supports", late)

@@ -201,7 +201,7 @@ def test_an_altered_average_is_refused(kind: str) -> None:
 def test_an_average_that_was_not_asked_for_is_refused() -> None:
     """The request says which model was asked for."""
     altered = R(record(), request=R(record().request, model="pair"))
-    assert [one.field for one in verify(altered, data()).failures] == ["average"]
+    assert [one.field for one in verify(altered, data()).failures] == ["request.own_error", "average"]
 
 
 def test_outer_models_are_scored_by_their_own_coefficients() -> None:
