@@ -111,7 +111,7 @@ class Hands:
         return work(*given, **named) if until is None else work(*given, **named, expired=until.expired)
 
 
-AHEAD = 1.25  # slices that are handed over for each that runs, so that no worker waits for the next one
+HANDED_AHEAD = 1.25  # slices that are handed over for each that runs, so that no worker waits for the next one
 CLUSTER_SECONDS = 2.0  # seconds after which the size of a cluster is looked at again
 OFFERED = 8  # times that a slice is handed over, as its worker is gone each time
 WAITS = 0.1  # seconds between two looks at the clock, and those that an answer may come late
@@ -133,7 +133,7 @@ class Workers(Hands):
     """
 
     def __init__(self, client: Client, lost: Callable[[SparseCVError], None] = lambda _: None) -> None:
-        self.at_once = int(np.ceil(AHEAD * slots(client)))
+        self.at_once = int(np.ceil(HANDED_AHEAD * slots(client)))
         self._client, self._pool, self._told = client, client.get_executor(pure=False), lost
         self._arrays: OrderedDict[str, tuple[int, DaskFuture]] = OrderedDict()
         self._seen: set[str] = set()

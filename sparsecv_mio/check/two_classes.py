@@ -7,7 +7,7 @@ So for u with `sum y_i u_i = 0` (without an intercept: for any u), `g_j = sum y_
 
 u may be rounded in any way, so floats propose it. Above, any point will do; how far the fit is from it follows from the
 difference of both bounds: `sum_j pi_j (b_j - b*_j)^2` is at most that. Numbers are integers times `2^-WIDTH`; every
-logarithm, exponential and margin here is off by less than `NOISE` of these, as it takes fewer than 2^17 roundings.
+logarithm, exponential and margin here is off by less than `LOST_UNITS` of these, as it takes fewer than 2^17 roundings.
 """
 
 import math
@@ -21,10 +21,10 @@ from .proof_file import Array, Fractions, need
 from .statements import BoundedScores, Folds, ProvedTree, Support, point_of_line, read_tree
 
 WIDTH = 160
-ONE, NOISE = 1 << WIDTH, 1 << 20
+ONE, LOST_UNITS = 1 << WIDTH, 1 << 20
 TABLE_BITS = 8  # of the numbers whose logarithm and exponential are in a table
-STEPS, EXACT_STEPS = 60, 3
-ENOUGH = ONE >> 36  # of a predictor: nearer to the fit than that no claim needs it
+NEWTON_LIMIT, EXACT_STEPS = 60, 3
+NEAR_FIT = ONE >> 36  # of a predictor: nearer to the fit than that no claim needs it
 
 
 def _log_of_ratio(above: int, below: int) -> int:
@@ -90,7 +90,7 @@ def _minus_log(u: Array) -> Array:
 
 
 def entropies(u: Array) -> Array:
-    """Return `H(u)` of integers `0 <= u <= ONE`, to within `NOISE`, in units of `2^-WIDTH`."""
+    """Return `H(u)` of integers `0 <= u <= ONE`, to within `LOST_UNITS`, in units of `2^-WIDTH`."""
     total = np.zeros(u.shape, dtype=object)
     for share in (u, ONE - u):
         inside = (share > 0).astype(bool)
@@ -181,7 +181,7 @@ class TwoClasses:
         loss, _ = _losses(held, _margins(held, columns, fit.a, fit.b))
         if fit.off is None:
             return 0, None
-        off = fit.off + NOISE
+        off = fit.off + LOST_UNITS
         return int(np.maximum(loss - off, 0).sum()), int((loss + off).sum())
 
 
@@ -231,7 +231,7 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
     for j in columns:
         g, pi = int((slopes * rows.Z[:, j]).sum()), penalty[j]
         costs.append(-(-(g * g * pi.denominator) // (4 * pi.numerator << (WIDTH + 2 * int(rows.shift[j])))))
-    return int(entropies(u).sum()) - NOISE * len(u), costs
+    return int(entropies(u).sum()) - LOST_UNITS * len(u), costs
 
 
 def _near_fit(rows: Training, penalty: Array, columns: Support, begin: Array | None = None) -> Array:
@@ -247,7 +247,7 @@ def _near_fit(rows: Training, penalty: Array, columns: Support, begin: Array | N
         return float(np.logaddexp(0.0, -sign * (fixed + Z @ point)).sum() + ridge @ point**2 / 2.0)
 
     current = value(theta)
-    for _ in range(STEPS):
+    for _ in range(NEWTON_LIMIT):
         step = _newton_step(Z, sign * (fixed + Z @ theta), sign, ridge, ridge * theta)
         size = 1.0
         while size > 1e-9 and not value(theta - size * step) <= current:
@@ -292,7 +292,7 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
     for _ in range(EXACT_STEPS):
         m = _margins(rows, columns, a, b)
         loss, u = _losses(rows, m)
-        upper = int(loss.sum()) + NOISE * len(u)
+        upper = int(loss.sum()) + LOST_UNITS * len(u)
         for j, entry in zip(columns, b, strict=True):
             pi = penalty[j]
             upper -= -(pi.numerator * entry * entry) // (pi.denominator << WIDTH)
@@ -301,7 +301,7 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
         bounded = EnclosedFit(lower, upper, a, b, _predictor_radius(rows, penalty, columns, u, upper - lower))
         if best is None or bounded.upper - bounded.lower < best.upper - best.lower:
             best = bounded
-        if best.off is not None and best.off <= ENOUGH:
+        if best.off is not None and best.off <= NEAR_FIT:
             break
         a, b = _improved(rows, penalty, columns, (a, b, m, u))
     assert best is not None
@@ -340,8 +340,8 @@ def _predictor_radius(rows: Training, penalty: Array, columns: Support, u: Array
     e = math.isqrt(square // over.denominator) + 1
     if not rows.free:
         return e
-    slope = abs(int((rows.sign * u).sum())) + NOISE * len(u)
-    curvature = int((u * (ONE - u) >> WIDTH).sum()) - 2 * NOISE * len(u)
+    slope = abs(int((rows.sign * u).sum())) + LOST_UNITS * len(u)
+    curvature = int((u * (ONE - u) >> WIDTH).sum()) - 2 * LOST_UNITS * len(u)
     if curvature <= 0 or 4 * slope > curvature:
         return None
     return (2 * slope << WIDTH) // curvature + 1 + 2 * e

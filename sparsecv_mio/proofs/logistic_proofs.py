@@ -20,7 +20,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
-from sparsecv_mio.proofs.logistic_trees import MOST_LISTED, MOST_NODES, LogisticRows, ScaledRows, prove_logistic
+from sparsecv_mio.proofs.logistic_trees import MOST_TREE_NODES, MOST_STATED, LogisticRows, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.proofs.search_proofs import CLAIM_OUTWARD
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
@@ -29,9 +29,9 @@ from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.units import KEEP_RTOL
 
 TIED = 1e-9  # of an objective: supports that may be optimal in a fold by what floats tell
-REACH = 1e-9  # of the sum that is wanted, by which statements go beyond it
+BEYOND_GOAL = 1e-9  # of the sum that is wanted, by which statements go beyond it
 THRESHOLDS_TRIED = 4  # of a tree on all rows, until folds have their own
-FEW_LISTED, LIST_NODES = 200, 4_000  # of a tree on all rows whose threshold is above the least objective
+FEW_STATED, STATED_NODES = 200, 4_000  # of a tree on all rows whose threshold is above the least objective
 
 
 @dataclass(eq=False)
@@ -125,7 +125,7 @@ class LogisticSearchProof:
         if not reported:
             folds = yield from self._on_all_rows(pair, at)
         for fold in folds:
-            if not reported and pair.low.sum() >= self.goal * (1.0 + REACH):
+            if not reported and pair.low.sum() >= self.goal * (1.0 + BEYOND_GOAL):
                 break
             yield from self._own_tree(pair, fold, at)
         low, high = float(pair.low.sum()), float(pair.high.sum())
@@ -155,14 +155,14 @@ class LogisticSearchProof:
         self, pair: _Pair, at: _AtGamma, first: Support, own: FloatArray
     ) -> tuple[ProofTree, FloatArray] | None:
         """Return the tree on all rows by which folds lose most, and what each of them loses; None where none does."""
-        count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * REACH)
+        count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * BEYOND_GOAL)
         if count == 0:
             return None
         b, worth = at.whole.fit(np.array(first, dtype=np.int64))
         value = worth.loss + float(b @ b)
         threshold, most, best = (goal + float(own[self.same].sum())) / count, 0.0, None
         for _ in range(THRESHOLDS_TRIED):
-            limit = (FEW_LISTED, LIST_NODES) if threshold > value else (MOST_LISTED, MOST_NODES)
+            limit = (FEW_STATED, STATED_NODES) if threshold > value else (MOST_STATED, MOST_TREE_NODES)
             try:
                 tree = prove_logistic(at.whole, {pair.size: threshold}, limit, self.kept.at(-1, pair.g))[0]
             except TooLarge:

@@ -22,13 +22,16 @@ from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.proofs.threshold_trees import NONE_KEPT, TOO_LARGE, ProofTree, Support, TooLarge, TreeKeeper
 
-BITS = (8, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
+POINT_BITS = (8, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
-LEAF_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
-STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
+ENTROPY_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
+FIT_STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
 SETTLED = 1e-9  # of an objective, what is left between the ends of a relaxation that will not close its node
-MOST_LISTED, MOST_NODES = 20_000, 60_000  # of one tree: each leaf has a point, which the checker evaluates in integers
-LISTED = -1  # leaf: its supports are listed
+MOST_STATED, MOST_TREE_NODES = (
+    20_000,
+    60_000,
+)  # of one tree: each leaf has a point, which the checker evaluates in integers
+EVERY_SIZE_LISTED = -1  # leaf: its supports are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +157,7 @@ class LogisticRows:
         """Return the fit of some columns, and what it is worth."""
         b = np.zeros(self.q)
         here = self.worth(b)
-        for _ in range(STEPS):
+        for _ in range(FIT_STEPS):
             G, c = self.model(b, here.u)
             target = np.zeros(self.q)
             target[columns] = np.linalg.solve(G[np.ix_(columns, columns)] + np.eye(len(columns)), c[columns])
@@ -198,7 +201,7 @@ class LogisticTree:
     rows: LogisticRows
     size: int
     bar: float
-    most: tuple[int, int] = (MOST_LISTED, MOST_NODES)
+    most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES)
     nodes: list[int] = field(default_factory=list)
     points: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
     listed: list[Support] = field(default_factory=list)
@@ -246,7 +249,7 @@ class LogisticTree:
             self._close(made)
             return
         self.listed.append(tuple(np.flatnonzero(columns).tolist()))
-        self.nodes.append(LISTED)
+        self.nodes.append(EVERY_SIZE_LISTED)
 
     def _relax(self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray) -> tuple[FloatArray, Worth]:
         """Return the point of a node's best bound: Newton's method, its models relaxed by the kernel of squares."""
@@ -255,7 +258,7 @@ class LogisticTree:
         b = np.where(inside | free, start, 0.0)
         here = best = rows.worth(b)
         point, value = b, _primal(here, b, inside, members, room)
-        for _ in range(STEPS):
+        for _ in range(FIT_STEPS):
             least = best.bound(inside, free, room)
             if least >= self.bar or value - least <= SETTLED * value or value < self.bar - 0.5 * (value - least):
                 break
@@ -294,7 +297,7 @@ class LogisticTree:
 
     def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> _Point | None:
         """Round a point to as few bits as close the node; None where none do."""
-        for bits in BITS:
+        for bits in POINT_BITS:
             point = self._rounded(b, bits)
             if point.worth.bound(inside, free, room) >= self.bar:
                 return point
@@ -324,7 +327,7 @@ def _branch(b: FloatArray, here: Worth, free: BoolArray) -> int:
 
 
 def prove_logistic(
-    rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_LISTED, MOST_NODES),
+    rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES),
     kept: TreeKeeper = NONE_KEPT,
 ) -> list[ProofTree]:  # fmt: skip
     """Make a tree for every size that proves its threshold.
@@ -348,7 +351,7 @@ def prove_logistic(
     for size, threshold in sorted(above.items()):
         tree = kept.find({size: threshold})
         if tree is None:
-            made = LogisticTree(rows, size, threshold * (1.0 + LEAF_MARGIN) + rows.margin, most)
+            made = LogisticTree(rows, size, threshold * (1.0 + ENTROPY_MARGIN) + rows.margin, most)
             made.solve()
             tree = kept.keep(ProofTree(made.nodes, {size: made.listed}, {size: threshold}, made.points))
         trees.append(tree)

@@ -14,7 +14,7 @@ from true_claims import Truth
 
 from sparsecv_mio.check.main import check
 from sparsecv_mio.check.proof_file import Refused
-from sparsecv_mio.check.two_classes import NOISE, ONE, TwoClasses, enclosed_fit, entropies, exp_minus, log_of
+from sparsecv_mio.check.two_classes import LOST_UNITS, ONE, TwoClasses, enclosed_fit, entropies, exp_minus, log_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
@@ -45,15 +45,15 @@ def test_exponentials_and_logarithms_are_as_near_as_they_claim() -> None:
     rng = np.random.default_rng(1)
     values = [0, 1, ONE, ONE // 256, 300 << 160, *(drawn(rng, 1 << 168) for _ in range(300))]
     for t, found in zip(values, exp_minus(whole(values)), strict=True):
-        assert off(found, FINE.exp(FINE.divide(Decimal(-t), Decimal(ONE)))) < NOISE >> 4
+        assert off(found, FINE.exp(FINE.divide(Decimal(-t), Decimal(ONE)))) < LOST_UNITS >> 4
     values = [ONE, 2 * ONE, ONE + 1, *(ONE + drawn(rng, ONE) for _ in range(300))]
     for f, found in zip(values, log_of(whole(values)), strict=True):
-        assert off(found, FINE.ln(FINE.divide(Decimal(f), Decimal(ONE)))) < NOISE >> 4
+        assert off(found, FINE.ln(FINE.divide(Decimal(f), Decimal(ONE)))) < LOST_UNITS >> 4
     values = [0, 1, ONE - 1, ONE, ONE // 2, *(drawn(rng, ONE) for _ in range(300))]
     for u, found in zip(values, entropies(whole(values)), strict=True):
         shares = [FINE.divide(Decimal(v), Decimal(ONE)) for v in (u, ONE - u) if v]
         with localcontext(FINE):
-            assert off(found, sum((-s * s.ln() for s in shares), Decimal(0))) < NOISE >> 4
+            assert off(found, sum((-s * s.ln() for s in shares), Decimal(0))) < LOST_UNITS >> 4
 
 
 def classes(seed: int, rows: int = 14, columns: int = 4) -> Dataset:
