@@ -20,7 +20,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
-from sparsecv_mio.proofs.logistic_trees import MOST_TREE_NODES, MOST_STATED, LogisticRows, ScaledRows, prove_logistic
+from sparsecv_mio.proofs.logistic_trees import MOST_STATED, MOST_TREE_NODES, LogisticRows, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.proofs.search_proofs import CLAIM_OUTWARD
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
