@@ -205,7 +205,7 @@ def test_killed_and_carried_on(tmp_path: Path) -> None:
     killed(tmp_path, 2, "joint", 0, "blocks:10", sent=(signal.SIGKILL, signal.SIGINT))
 
 
-@pytest.mark.parametrize("method", ["joint", "rounds", "algorithm1"])
+@pytest.mark.parametrize("method", ["joint", "rounds", pytest.param("algorithm1", marks=pytest.mark.slow)])
 def test_stopped_within_a_step_and_carried_on(method: str, tmp_path: Path) -> None:
     """What the stop cut short is open again: a cell of which a tree saw a part, all rows at a pair."""
     data = read_dataset(SERVO, "class")
