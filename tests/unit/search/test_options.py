@@ -197,7 +197,13 @@ def test_there_is_another_value_of_every_option() -> None:
     assert all({rule.option, rule.other} <= set(OTHER) and rule.why for rule in RULES)
 
 
-@pytest.mark.parametrize("pair", list(combinations(OTHER, 2)), ids="+".join)
+PAIRS = [  # every second one, all of them by hand
+    pytest.param(pair, marks=[pytest.mark.slow] if i % 2 else [], id="+".join(pair))
+    for i, pair in enumerate(combinations(OTHER, 2))
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
 def test_every_pair_is_refused_or_runs(pair: tuple[str, str]) -> None:
     """The rules are the whole story: what they let pass is searched to an answer, and keeps to what was asked."""
     ours = data(bool({"loss", "positive", "class_weight"}.intersection(pair)))
