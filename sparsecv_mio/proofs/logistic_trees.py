@@ -27,10 +27,8 @@ BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of 
 ENTROPY_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
 FIT_STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
 SETTLED = 1e-9  # of an objective, what is left between the ends of a relaxation that will not close its node
-MOST_STATED, MOST_TREE_NODES = (
-    20_000,
-    60_000,
-)  # of one tree: each leaf has a point, which the checker evaluates in integers
+# of one tree: each leaf has a point, which the checker evaluates in integers
+MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
 EVERY_SIZE_LISTED = -1  # leaf: its supports are listed
 
 

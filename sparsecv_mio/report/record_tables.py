@@ -140,11 +140,13 @@ def compared(
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> str:
     """Return which models were compared, nothing where all subsets of the columns of the file were."""
-    limits = record.request.restrictions
-    free = [name for name in record.data.names if name not in adjusted_for(record).adjust]
-    factors = () if limits and limits.count else factors_of(free)
-    levels = f"each level of {first_named([word_of_factor(columns) for columns in factors])} counts as a feature"
-    return "; ".join([*([limits.words(record.data.p)] if limits else []), *([levels] if factors else [])])
+    limits, adjusted = record.request.restrictions, adjusted_for(record).adjust
+    said = [limits.words(record.data.p)] if limits else []
+    if not (limits and limits.count):
+        factors = factors_of(name for name in record.data.names if name not in adjusted)
+        words = first_named([word_of_factor(columns) for columns in factors])
+        said += [f"each level of {words} counts as a feature"] if factors else []
+    return "; ".join(said)
 
 
 def _error_lines(record: records.Record) -> list[str]:

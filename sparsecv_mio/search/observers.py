@@ -481,7 +481,7 @@ MOST_CHECKPOINT_BYTES = 1 << 36  # of the file
 
 def key_of(context: Context, method: str) -> dict[str, Any]:
     """Return what tells searches apart: data, folds, grid and method; only a search of the same ones is resumed."""
-    restrictions = context.data.restrictions
+    limits = context.data.restrictions
     return {
         "class-weight": context.data.dataset.class_weight,
         "weights": context.data.dataset.weights,
@@ -492,9 +492,7 @@ def key_of(context: Context, method: str) -> dict[str, Any]:
         "gamma": context.grid.gammas.tolist(),
         "tau": context.grid.taus.tolist(),
         "method": method,
-        "restrictions": json.loads(json.dumps(asdict(restrictions)))
-        if restrictions
-        else None,  # lists, as they are read back
+        "restrictions": json.loads(json.dumps(asdict(limits))) if limits else None,  # lists, as they are read back
     }
 
 

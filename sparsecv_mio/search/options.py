@@ -350,11 +350,8 @@ class SearchOptions:
     def _check(self, rule: Rule) -> None:
         holder = self.restrictions if rule.option in RESTRICTIONS else self
         value, setting = getattr(holder, rule.option), getattr(self, rule.other)
-        if (
-            value in (DEFAULTS[rule.option], ())
-            or setting in rule.words
-            or (rule.words is VENDORS and setting != NATIVE)
-        ):
+        unasked, vendors = value in (DEFAULTS[rule.option], ()), rule.words is VENDORS and setting != NATIVE
+        if unasked or setting in rule.words or vendors:
             return
         text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
         named = "" if value is True or holder is not self else f" {text}"
