@@ -205,12 +205,23 @@ def test_killed_and_carried_on(tmp_path: Path) -> None:
     killed(tmp_path, 2, "joint", 0, "blocks:10", sent=(signal.SIGKILL, signal.SIGINT))
 
 
-@pytest.mark.parametrize("method", ["joint", "rounds", pytest.param("algorithm1", marks=pytest.mark.slow)])
-def test_stopped_within_a_step_and_carried_on(method: str, tmp_path: Path) -> None:
+# the sizes it takes, and by what the steps to the next stop grow: few of each by default
+DENSE, SPARSE = (range(3, 12), 1.3), (range(3, 8), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("method", "stops_at"),
+    [
+        ("joint", SPARSE),
+        ("rounds", DENSE),
+        *(pytest.param(method, DENSE, marks=pytest.mark.slow) for method in ("joint", "algorithm1")),
+    ],
+)
+def test_stopped_within_a_step_and_carried_on(method: str, stops_at: tuple[range, float], tmp_path: Path) -> None:
     """What the stop cut short is open again: a cell of which a tree saw a part, all rows at a pair."""
-    data = read_dataset(SERVO, "class")
+    data, (taus, growth) = read_dataset(SERVO, "class"), stops_at
     folds, n, stops = make_folds("blocks:10", data), 10, 0
-    asked: dict[str, Any] = {"gammas": (0.01, 0.1), "taus": range(3, 12), "threads": 1, "method": method}
+    asked: dict[str, Any] = {"gammas": (0.01, 0.1), "taus": taus, "threads": 1, "method": method}
     whole = cross_validate(data, folds, **asked)
     while n < 10**6:
         store = tmp_path / f"{n}.ck"
@@ -220,7 +231,7 @@ def test_stopped_within_a_step_and_carried_on(method: str, tmp_path: Path) -> No
         found = cross_validate(data, folds, resume=store, **asked)
         assert (found.status, found.gamma, found.tau) == ("proved", whole.gamma, whole.tau), n
         assert found.support == whole.support and found.cv_error == pytest.approx(whole.cv_error, rel=1e-12)
-        n, stops = int(1.3 * n), stops + 1
+        n, stops = int(growth * n), stops + 1
     assert stops >= 5
 
 

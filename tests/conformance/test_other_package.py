@@ -16,6 +16,7 @@ import pytest
 from conformance_suite import brute_force, random_constraints, random_problem
 from repository import DOCS, INSTANCES
 
+from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.formulation import backends
 from sparsecv_mio.formulation.outcome import Limits, Stop
@@ -79,26 +80,28 @@ def test_its_options(installed: Path) -> None:
             backend.check_options((option,))
 
 
-def test_the_command_line_takes_it(place: Path, tmp_path: Path) -> None:
-    path = os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])
+def test_the_command_line_takes_it(place: Path) -> None:
+    here = os.environ | {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
+    words = [*SPARSECV, "fit", *ASK, "--tau", "3", "--backend", "milp"]
+    done = subprocess.run(words, env=here, capture_output=True, text=True)
+    assert done.returncode == 0 and "proved   tau = 3" in done.stdout, done.stderr
 
-    def said(*words: str, code: int = 0) -> str:
-        here = os.environ | {"PYTHONPATH": path}
-        done = subprocess.run([*SPARSECV, *words], env=here, capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
 
-    assert "milp" in said("backends") and "SciPy" in said("backends")
-    out = tmp_path / "answer.json"
-    assert "proved   tau = 3" in said("fit", *ASK, "--tau", "3", "--backend", "milp")
-    said("solve", *ASK, "--tau", "2:3", "--folds", "3", "--backend", "milp", "--solver-option", "presolve=false",
-         "--json", str(out))  # fmt: skip
+def test_every_command_knows_it(installed: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["backends"]) == 0
+    listed = capfd.readouterr().out
+    assert "milp" in listed and "SciPy" in listed
+    out, asked = tmp_path / "answer.json", ["--tau", "2", "--folds", "2", "--threads", "1"]
+    assert (
+        main(["solve", *ASK, *asked, "--backend", "milp", "--solver-option", "presolve=false", "--json", str(out)]) == 0
+    )
     record = json.loads(out.read_text())
     assert record["work"]["engine"] == "joint on milp" and record["request"]["solver_option"] == ["presolve=false"]
-    said("solve", *ASK, "--tau", "2:3", "--folds", "3", "--json", str(tmp_path / "ours.json"))
+    assert main(["solve", *ASK, *asked, "--json", str(tmp_path / "ours.json")]) == 0
     ours = json.loads((tmp_path / "ours.json").read_text())
     assert record["support"] == ours["support"] and record["cv_error"] == pytest.approx(ours["cv_error"], rel=1e-9)
-    assert "did you mean" in said("fit", *ASK, "--tau", "3", "--backend", "milpp", code=2)
+    assert main(["fit", *ASK, "--tau", "3", "--backend", "milpp"]) == 2
+    assert "did you mean" in capfd.readouterr().err
 
 
 def test_a_package_that_is_broken_is_named(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:

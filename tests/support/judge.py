@@ -100,8 +100,8 @@ def wrong_region(record: Record, known: dict[Any, Any], rounding: float) -> Iter
     width = record.request.gap * region.upper + region.tie_width + region.allowance
     if region.lower > least + rounding or own[1] > region.upper + rounding:
         yield f"the region's interval does not hold {least!r}: {region}"
-    if own[0] > least + width + 2.0 * rounding:
-        yield f"proved in a region, but {least!r} is less than {own[0]!r}"
+    if own[1] > least + width + 2.0 * rounding:
+        yield f"proved in a region, but {least!r} is less than {own[1]!r}"
     if record.status == "proved" and len(rows) != len(record.table):
         yield "proved, but not in every row"
 
