@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.api import solve as solve
     from sparsecv_mio.sklearn import BestSubsetLogistic as BestSubsetLogistic
     from sparsecv_mio.sklearn import BestSubsetLogisticCV as BestSubsetLogisticCV
+    from sparsecv_mio.sklearn import BestSubsetPoisson as BestSubsetPoisson
+    from sparsecv_mio.sklearn import BestSubsetPoissonCV as BestSubsetPoissonCV
     from sparsecv_mio.sklearn import BestSubsetRidge as BestSubsetRidge
     from sparsecv_mio.sklearn import BestSubsetRidgeCV as BestSubsetRidgeCV
 
 _HOME = {
     "BestSubsetLogistic": "sklearn",
     "BestSubsetLogisticCV": "sklearn",
+    "BestSubsetPoisson": "sklearn",
+    "BestSubsetPoissonCV": "sklearn",
     "BestSubsetRidge": "sklearn",
     "BestSubsetRidgeCV": "sklearn",
     "Dataset": "data.dataset",

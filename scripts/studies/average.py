@@ -100,7 +100,7 @@ def robust_weights(snapshot: Any, kind: str) -> tuple[np.ndarray, float]:
     shape = cells.nominal.shape[:2]
     known = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
     gamma, tau = np.unravel_index(known, shape)
-    squares = average.squared_errors_of_rows(context.data, context.folds, cells, context.grid.gammas, (gamma, tau))
+    squares = average.held_out_losses(context, cells, (gamma, tau))
     plain = squares.mean(axis=1)
     clipped = np.minimum(squares, CLIPPED_AT * np.median(squares, axis=1)[:, None])
     errors = np.sqrt(squares) if kind == "absolute" else clipped

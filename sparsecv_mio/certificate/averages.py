@@ -9,9 +9,10 @@ from itertools import zip_longest
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.averaged_fits import PairFits, RowLosses, predictors_of
 from sparsecv_mio.certificate.checked_fields import SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of
-from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors, least_objective
+from sparsecv_mio.certificate.enumeration import UnitColumns, least_objective
 from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.records import Average, AveragedPair, PathRow, Record
 from sparsecv_mio.certificate.refits import (
@@ -24,30 +25,35 @@ from sparsecv_mio.certificate.refits import (
     positions,
 )
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.problem.objective import INDISTINCT, changes_of_pairs, distances_of_pairs, weights_of_pairs
+from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
+from sparsecv_mio.problem.objective import (
+    INDISTINCT,
+    RidgeFit,
+    changes_of_pairs,
+    distances_of_pairs,
+    weights_of_pairs,
+)
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE
 
 WEIGHT_RTOL = 1e-9
 TARGET_RTOL = 1e-13  # of the largest target: rounding of a prediction of the average
 OFFSET_RTOL = 4e-15  # of what centres of columns add to it
 AVERAGE_RTOL = 1e-6  # of a CV error, and of a distance
-AVERAGE_OPERATIONS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
 
 Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
 
 
-def check_average(checks: Checks, record: Record, design: UnitColumns, plan: FoldPlan, level: EnumerationLevel) -> None:
+def check_average(checks: Checks, record: Record, fits: PairFits, level: EnumerationLevel) -> None:
     """Check the averaged model from the supports of the record, where it has one.
 
     Parameters
     ----------
-    design : UnitColumns
-        All columns that may be in a support.
-    plan : FoldPlan
+    fits : PairFits
+        On all columns that may be in a support.
     level : EnumerationLevel
         How far supports are tried.
     """
-    average, requested = record.average, record.request.model == "average"
+    average, requested, design, plan = record.average, record.request.model == "average", fits.design, fits.plan
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
     if average is None:
         checks.that(not needed, "average", "is null though it was asked for")
@@ -57,9 +63,9 @@ def check_average(checks: Checks, record: Record, design: UnitColumns, plan: Fol
     if not _check_pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
     supports = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
-    _distances(checks, record, average, design, plan, supports)
-    _check_projection(checks, record, average, design, _averaged_target(checks, average, design, supports), level)
-    _within_folds(checks, record, average, design, plan, supports)
+    _distances(checks, record, average, fits, supports)
+    _check_projection(checks, record, average, design, _averaged_target(checks, average, fits, supports), level)
+    _within_folds(checks, record, average, fits, supports)
 
 
 def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
@@ -125,21 +131,18 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
     return checks.part("supports of the averaged pairs, features of the data")
 
 
-def _pairs_to_refit(checks: Checks, average: Average, design: UnitColumns, plan: FoldPlan) -> list[int]:
+def _pairs_to_refit(checks: Checks, average: Average, fits: PairFits) -> list[int]:
     """Return the pairs whose folds are fitted again: all that name them, or those of the average alone."""
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
-    n, sizes = design.dataset.n, [average.pairs[i].tau + 1.0 for i in places]
-    if plan.k * n * sum(size * min(size, n) for size in sizes) <= AVERAGE_OPERATIONS:
+    if fits.may_fit([average.pairs[i].tau + 1.0 for i in places]):
         return places
     checks.reread.append("average: that no other pair belongs to it (too many rows and folds to fit all again)")
     return [i for i in places if average.pairs[i].fit is not None]
 
 
-def _distances(
-    checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan, known: Known
-) -> None:
+def _distances(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
     """Refit the folds of pairs, and compare how far their errors are from those of the reported pair."""
-    places = _pairs_to_refit(checks, average, design, plan)
+    places = _pairs_to_refit(checks, average, fits)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
     if not checks.that(here >= 0, "average.pairs", "hold no folds of the reported pair"):
         return
@@ -147,49 +150,34 @@ def _distances(
     theirs = [record.chosen_folds.supports[which] for which in record.chosen_folds.which]
     right = [set(names) for names in same] == [set(names) for names in theirs]
     checks.that(right, f"average.pairs[{here}].folds", "are not those of chosen_folds")
-    times, heft = np.bincount(plan.all_scored, minlength=design.dataset.n), design.dataset.row_weights
-    counts = times.astype(np.float64) if heft is None else times * heft
-    best = _fold_squares(design, plan, average.pairs[here], known)
-    total = float(counts.sum())
-    least = float(best @ counts) / total
+
+    def losses(pair: AveragedPair) -> RowLosses:
+        return fits.losses([known[place] for place in pair.folds], pair.gamma, pair.tau)
+
+    best, best_noise = losses(average.pairs[here])
+    least = fits.mean(best)
     for done, i in enumerate(places):
         checks.tell(done, len(places))
         pair = average.pairs[i]
-        errors = _fold_squares(design, plan, pair, known)
-        distance = float(distances_of_pairs(errors[None, :], best, times, heft)[0])
-        mean, row = float(errors @ counts) / total, row_of(pair, record.table)  # type: ignore[arg-type]
-        slack = design.slack(mean, pair.gamma, pair.tau, AVERAGE_RTOL) + design.slack(least, pair.gamma, pair.tau, 0.0)
+        errors, noise = losses(pair)
+        distance = float(distances_of_pairs(errors[None, :], best, fits.times, fits.heft)[0])
+        mean, row = fits.mean(errors), row_of(pair, record.table)  # type: ignore[arg-type]
         room = AVERAGE_RTOL * distance
-        spread = float(changes_of_pairs(errors[None, :], best, times, heft)[1][0])
-        if spread > 0.0 and mean - least + 2.0 * (slack - AVERAGE_RTOL * mean) > INDISTINCT * least:
-            room += 2.0 * slack / spread  # of a pair that rounding cannot tell from the best one it is 0
+        spread = float(changes_of_pairs(errors[None, :], best, fits.times, fits.heft)[1][0])
+        off = noise + best_noise
+        if spread > 0.0 and mean - least + 2.0 * off > INDISTINCT * least:  # else rounding cannot tell them: it is 0
+            room += 2.0 * (AVERAGE_RTOL * mean + off) / spread
         checks.close(f"average.pairs[{i}].distance", pair.distance, distance, room)
         if row is not None and row.folds_decided == row.folds:
-            checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, slack)
+            checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, AVERAGE_RTOL * mean + off)
     checks.recomputed("average.pairs[].distance")
     checks.part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
 
 
-def _fold_squares(design: UnitColumns, plan: FoldPlan, pair: AveragedPair, known: Known) -> FloatArray:
-    """(n,) squared held-out errors of rows, the mean where several folds score one, in squared units of the target."""
-    dataset, supports = design.dataset, [known[place] for place in pair.folds]
-    squares = np.zeros(dataset.n)
-    if (plan.sizes == 1).all():
-        fold_errors, _, _ = held_out_errors(design, plan, supports, pair.gamma)
-        rows = plan.order[: plan.scored]
-        np.add.at(
-            squares, rows, fold_errors if dataset.row_weights is None else fold_errors / dataset.row_weights[rows]
-        )
-    else:
-        for fold, support in enumerate(supports):
-            model, rows = design.refit(support, pair.gamma, plan.train_rows(fold)), plan.scored_rows(fold)
-            squares[rows] += (model.residuals(dataset.X, dataset.y, rows) * model.coordinates.y_unit) ** 2
-    return np.asarray(squares / np.maximum(np.bincount(plan.all_scored, minlength=dataset.n), 1))
-
-
-def _averaged_target(checks: Checks, average: Average, design: UnitColumns, known: Known) -> tuple[FloatArray, float]:
-    """(n,) predictions of the average of the fits on all rows, and what those of a search may be off by."""
-    dataset, target, offset = design.dataset, np.zeros(design.dataset.n), 0.0
+def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Known) -> tuple[FloatArray, float]:
+    """(n,) linear predictors of the average of the fits on all rows, and what those of a search may be off by."""
+    design, dataset = fits.design, fits.dataset
+    target, offset = np.zeros(dataset.n), 0.0
     exact = design.allowed is None
     for i, pair in enumerate(average.pairs):
         if pair.fit is None:
@@ -197,14 +185,16 @@ def _averaged_target(checks: Checks, average: Average, design: UnitColumns, know
         support, path = known[pair.fit], f"average.pairs[{i}].fit"
         right = len(support) == min(pair.tau, design.q) or not exact
         checks.that(right, path, f"is not of {pair.tau} features")
-        model = design.refit(support, pair.gamma, None)
-        check_signs(checks, design, support, model, f"{path}.")
-        target += pair.weight * model.predict(dataset.X)
+        model = fits.fit(support, pair.gamma, None)
+        if isinstance(model, RidgeFit):
+            check_signs(checks, design, support, model, f"{path}.")
+        target += pair.weight * predictors_of(model, dataset.X)
         sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # near copies cancel as offsets do
         offset = max(offset, float(sizes @ np.abs(model.beta)))
     checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
     checks.part("fits on all rows of the averaged pairs, and their average")
-    return target, TARGET_RTOL * float(np.abs(dataset.y).max()) + OFFSET_RTOL * offset
+    largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
+    return target, TARGET_RTOL * largest + OFFSET_RTOL * offset
 
 
 def _check_projection(
@@ -222,7 +212,7 @@ def _check_projection(
     checks.that(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
     checks.that(near, "average.missed", "is more than is allowed though the grid has larger sizes")
-    aim = replace(dataset, y=aimed[0])
+    aim = in_curvature(dataset, record.loss, aimed[0])
     design = UnitColumns.within(aim, whole.scale, whole.intercept, record.request.restrictions)
     design = replace(design, target_noise=aimed[1])
     fit = check_fit(checks, design, model, model, path)
@@ -243,11 +233,15 @@ def _check_projection(
         checks.part("bounds of the averaged model, and of every one with fewer features")
 
 
-def _within_folds(
-    checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan, known: Known
-) -> None:  # fmt: skip
+def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
     """Make the average of every fold anew, refit the features of its model to that, and score the rows left out."""
-    within, dataset, path = average.within_folds, design.dataset, "average.within_folds."
+    within, path, design, plan, dataset = (
+        average.within_folds,
+        "average.within_folds.",
+        fits.design,
+        fits.plan,
+        fits.dataset,
+    )
     requested = checks.that(within is None or bool(record.request.own_error), path[:-1], "was not asked for")
     if within is None or not requested or not checks.that(len(within.folds) == plan.k, f"{path}folds", "are not all"):
         return
@@ -255,15 +249,14 @@ def _within_folds(
     if not checks.that(there, f"{path}folds", "name a support that is not there"):
         return
     most = max(record.request.taus)
-    squares, heft = np.zeros(plan.k), np.zeros(plan.k)
+    losses, heft = np.zeros(plan.k), np.zeros(plan.k)
     for fold, place in enumerate(within.folds):
         train, rows = plan.train_rows(fold), dataset.take(plan.scored_rows(fold))
         here, target = dataset.take(train), np.zeros(len(train))
         for pair in average.used:
-            target += pair.weight * design.refit(known[pair.folds[fold]], pair.gamma, train).predict(here.X)
-        training = UnitColumns.within(
-            replace(here, y=target), design.scale, design.intercept, record.request.restrictions
-        )
+            target += pair.weight * predictors_of(fits.fit(known[pair.folds[fold]], pair.gamma, train), here.X)
+        aim = in_curvature(here, record.loss, target)
+        training = UnitColumns.within(aim, design.scale, design.intercept, record.request.restrictions)
         support = positions(average.supports[place], training.index)
         if not checks.that(support is not None and len(support) <= most, f"{path}folds[{fold}]", "is no model of it"):
             return
@@ -272,9 +265,9 @@ def _within_folds(
         allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + AVERAGE_RTOL)
         near = model.objective <= allowed or len(support) == min(most, training.q) or training.allowed is not None
         checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
-        weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
-        squares[fold], heft[fold] = weights @ (rows.y - model.predict(rows.X)) ** 2, weights.sum()
-    error = float(squares.sum() / heft.sum())
+        losses[fold] = losses_at(rows, record.loss, model.predict(rows.X)).sum()
+        heft[fold] = rows.weight_of(slice(0, rows.n))
+    error = float(losses.sum() / heft.sum())
     checks.close(f"{path}error", within.error, error, AVERAGE_RTOL * error)
     checks.leaves("that each is the best subset for its average is read", f"{path}folds")
     checks.part("error of the averaged model within every fold")

@@ -187,8 +187,7 @@ def _words(checks: Checks, request: SearchRequest) -> None:
     """Check words that were asked with, as far as a record has them: older ones have None."""
     of_classes = request.loss == Loss.LOGISTIC
     checks.that(request.loss is None or request.loss in set(Loss), "request.loss", _none_of(Loss))
-    models = {Model.PAIR} if of_classes or request.loss == Loss.POISSON else set(Model)
-    checks.that(request.model is None or request.model in models, "request.model", _none_of(models))
+    checks.that(request.model is None or request.model in set(Model), "request.model", _none_of(Model))
     of_average = not request.own_error or request.model == str(Model.AVERAGE)
     checks.that(of_average, "request.own_error", "is that of the averaged model, which was not asked for")
     checks.that(of_classes or request.positive is None, "request.positive", "is given though nothing has two classes")

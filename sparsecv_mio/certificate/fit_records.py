@@ -194,7 +194,8 @@ class NearRecord(parts.JsonRecord):
     """Every support near the best of its size at one gamma, schema `sparsecv-near/1`.
 
     `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of the support, the
-    same in every fold; with logistic loss, where `classes` are known, log losses stand in place of squares. `models`
+    same in every fold; with logistic loss, where `classes` are known, log losses stand in place of squares, and where
+    `counts` are known half deviances. `models`
     are sorted by size, then by value. `most` is the largest number of models a size that was asked for. `proved`: no
     limit cut a list. `chosen`: gamma, and tau where one is listed that was not asked for, are the choice of a
     cross-validation, and this is its status; null where both were given.
@@ -231,6 +232,7 @@ class NearRecord(parts.JsonRecord):
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     classes: Classes | None = None
+    counts: Counts | None = None
 
     def __repr__(self) -> str:
         taus = [size.tau for size in self.sizes]
@@ -262,10 +264,10 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
 
     `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals, with logistic loss, where
-    `classes` are known, the mean log loss of held-out rows; `lower` bounds the least one
-    over all gammas of the grid and all supports of the sizes `taus`, `upper` is `cv_error` rounded up. `coefficients`
-    and `intercept` are of the fit on all rows. `proved`: `upper - lower <= gap * upper` for the requested gap, up to
-    rounding; the field `gap` is the relative gap reached.
+    `classes` are known, the mean log loss of held-out rows, half their deviance where `counts` are; `lower` bounds the
+    least one over all gammas of the grid and all supports of the sizes `taus`, `upper` is `cv_error` rounded up.
+    `coefficients` and `intercept` are of the fit on all rows. `proved`: `upper - lower <= gap * upper` for the
+    requested gap, up to rounding; the field `gap` is the relative gap reached.
     """
 
     schema_name: ClassVar[str] = COMMON_SCHEMA
@@ -289,6 +291,7 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
     warnings: tuple[str, ...]
     versions: Mapping[str, str]
     classes: Classes | None = None
+    counts: Counts | None = None
 
     def __repr__(self) -> str:
         ends = ends_of(self.lower, self.upper)
@@ -304,7 +307,9 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
 
     @property
     def beside_error(self) -> str:
-        """What stands beside the CV error: its root, or the log loss of the class frequencies alone."""
+        """What stands beside the CV error: its root, or the loss of the class frequencies, or the mean rate, alone."""
+        if self.counts is not None:
+            return f"mean half deviance (half deviance of the mean rate {shown(self.counts.null_error)})"
         if self.classes is not None:
             return f"mean log loss (log loss of the class frequencies {shown(self.classes.null_error)})"
         return f"RMSE {shown(self.rmse)}"

@@ -36,12 +36,13 @@ F_RTOL = 1e-10  # of an objective: closer ones are tied
 CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
 OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns
 COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
+PREDICTORS_OFF = 2e-8  # what those of a search by Newton steps may be off by (`trees.glm_left_out.KNOWN`)
 SPREAD_RTOL = 1e-5  # of a CV error: what losses of folds may differ by, for their standard error
 MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
 SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
 Support = tuple[int, ...]
-StoredWithLoss = Record | PathRecord | FitRecord
+StoredWithLoss = Record | PathRecord | FitRecord | NearRecord | CommonRecord
 LOSS_OF_ROWS = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
 
 
@@ -96,7 +97,7 @@ class GlmDesign:
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""
-        loss, doubt = model.held_out(self.dataset, rows)
+        loss, doubt = model.held_out(self.dataset, rows, PREDICTORS_OFF)
         return loss, H_RTOL * loss + doubt + TINY
 
     def rounding(self, model: GlmModel) -> float:

@@ -159,7 +159,7 @@ def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
     """
     classes = getattr(record, "classes", None)
     if getattr(record, "counts", None) is not None:
-        return as_counts(dataset, record.data.exposure)
+        return as_counts(dataset, record.data.exposure, whole=False)
     if classes is None:
         return dataset
     return with_class_weight(of_classes(dataset, (classes.negative, classes.positive)), record.data.class_weight)

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.predicting import probabilities
-from sparsecv_mio.certificate.records import Nested, NestedFold, Record
+from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
 from sparsecv_mio.certificate.refits import checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -26,6 +26,7 @@ from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective, objective
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.words import Loss
 
 
 def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -66,8 +67,12 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
     scored = np.concatenate([outer.scored_rows(outer_fold.fold) for outer_fold in nested.folds])
     chances = []
     for outer_fold in nested.folds:
+        if outer_fold.average is not None:
+            X = dataset.X[outer.scored_rows(outer_fold.fold)]
+            chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names)))
+            continue
         support = [dataset.names.index(name) for name in outer_fold.support if name in dataset.names]
-        model = _fit_of_classes(record, dataset, support, outer_fold.gamma, outer.train_rows(outer_fold.fold))
+        model = _fit_by_rows(record, dataset, support, outer_fold.gamma, outer.train_rows(outer_fold.fold))
         chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
     check_quality(checks, quality, dataset.y[scored], np.concatenate(chances), weights, "nested.classes.")
@@ -76,15 +81,19 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
     checks.bounded("nested.classes.lower", "nested.classes.upper")
 
 
-def _fit_of_classes(
+def _fit_by_rows(
     record: Record, dataset: Dataset, support: Sequence[int], gamma: float, train: IntArray
 ) -> glm_objective.GlmModel:
-    """Fit a support on some rows, in units of these."""
-    weights = dataset.row_weights
-    return glm_objective.fit(
-        dataset.X[train], dataset.y[train], support, gamma, scale=record.data.scale, intercept=record.data.intercept,
-        weights=None if weights is None else weights[train],
-    )  # fmt: skip
+    """Fit a support on some rows by another loss than squares, in units of these."""
+    return glm_objective.fit_of_data(
+        dataset.take(train), record.loss, support, gamma, scale=record.data.scale, intercept=record.data.intercept
+    )
+
+
+def _averaged_predictors(model: OuterAverage, X: FloatArray, names: tuple[str, ...]) -> FloatArray:
+    """(m,) linear predictors of rows by the coefficients of an averaged model."""
+    columns = [names.index(name) for name in model.coefficients]
+    return np.asarray(model.intercept + X[:, columns] @ np.array(list(model.coefficients.values())))
 
 
 def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
@@ -155,22 +164,20 @@ def check_outer_model(
         allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         allowed &= limits.features(one.support) <= one.tau
         checks.that(allowed, f"{path}support", "does not keep to the restrictions")
-    if not record.descent and record.classes is None:  # of two classes the default ones depend on the number of rows
+    by_rows = record.loss is not Loss.SQUARED  # then the default ones depend on the number of rows
+    if not record.descent and not by_rows:
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
     checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
     checks.bounded(f"{path}tau")
     checks.leaves("whether fewer features would do is read", f"{path}tau")
     weights = dataset.row_weights
     if isinstance(one, NestedFold) and one.average is not None:
-        _outer_average(checks, dataset, test, one, path)
+        _outer_average(checks, record, dataset.take(test), one, path)
         return
-    if record.classes is not None:
-        of_classes = _fit_of_classes(record, dataset, support, one.gamma, train)
-        w = None if weights is None else weights[test]
-        losses, doubt = of_classes.losses(dataset.X[test], dataset.y[test], w), of_classes.doubt(dataset.X[test])
+    if by_rows:
+        loss, doubt = _fit_by_rows(record, dataset, support, one.gamma, train).held_out(dataset, test)
         total = dataset.weight_of(test)
-        room = H_RTOL * float(losses.sum()) + float((doubt if w is None else w * doubt).sum())
-        checks.close(f"{path}error", one.error, float(losses.sum()) / total, room / total)
+        checks.close(f"{path}error", one.error, loss / total, (H_RTOL * loss + doubt) / total)
         return
     free = [dataset.names.index(name) for name in adjusted_for(record).adjust]
     ridge = objective.ridge_weights(support, free, one.gamma)
@@ -184,20 +191,18 @@ def check_outer_model(
     checks.close(f"{path}error", one.error, error, slack)
 
 
-def _outer_average(checks: Checks, dataset: Dataset, test: IntArray, one: NestedFold, path: str) -> None:
+def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFold, path: str) -> None:
     """Score an averaged model on the rows left out, by its own coefficients."""
     model = one.average
     assert model is not None
-    columns = positions(model.support, {name: j for j, name in enumerate(dataset.names)})
+    columns = positions(model.support, {name: j for j, name in enumerate(test.names)})
     right = columns is not None and set(model.coefficients) == set(model.support)
     if not checks.that(right, f"{path}average", "is not a model of features of the data") or columns is None:
         return
-    X = dataset.X[np.ix_(test, np.array(columns, dtype=np.int64))]
-    beta = np.array([model.coefficients[dataset.names[j]] for j in columns])
-    missed = dataset.y[test] - model.intercept - X @ beta
-    weights = None if dataset.row_weights is None else dataset.row_weights[test]
-    error = float(np.average(missed**2, weights=weights))
-    level = float((np.abs(X) @ np.abs(beta)).max(initial=0.0) + np.abs(dataset.y[test]).max())
+    predictors = _averaged_predictors(model, test.X, test.names)
+    error = float(glm_objective.losses_at(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
+    sizes = np.array([abs(model.coefficients[test.names[j]]) for j in columns])
+    level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
     checks.close(f"{path}error", one.error, error, H_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves("that the rule gives it is read", f"{path}average.coefficients")

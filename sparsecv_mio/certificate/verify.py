@@ -20,6 +20,7 @@ from sparsecv_mio.certificate import (
     refits,
 )
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
+from sparsecv_mio.certificate.averaged_fits import GlmPairFits, PairFits
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
@@ -32,8 +33,8 @@ from sparsecv_mio.certificate.glm_records import (
     check_classes,
     check_coefficients,
     check_fit_of_classes,
-    check_names,
     check_path_of_classes,
+    check_target,
 )
 from sparsecv_mio.certificate.lists_and_fits import SupportValues
 from sparsecv_mio.certificate.own_rows import checked_rows, seen_by_folds, within_of
@@ -188,6 +189,8 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design), own)
         of_classes = LogLossesOfModels(design, GlmDesign(record, dataset), MOST_FITS // (plan.k + 1))
         check_stability(checks, record, of_classes, plan, EnumerationLevel.PAIR)
+        level, _ = optimality.level_of(record, design, plan)
+        check_average(checks, record, GlmPairFits(design, plan, GlmDesign(record, dataset)), level)
         return complete
     dealt = plan if own is None else own.folds
     supports = [(pair, _fold_supports(checks, pair, design)) for pair in optimality.reported_pairs(record)]
@@ -214,7 +217,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         afresh.enumerate(level)
         optimality.check_by_enumeration(checks, record, design, dealt, afresh.truth)
     check_stability(checks, record, LossesOfModels(design), plan, level)
-    check_average(checks, record, design, plan, level)
+    check_average(checks, record, PairFits(design, plan), level)
     return True
 
 
@@ -382,26 +385,26 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
     design = _design(record, dataset, plan)
     if isinstance(record, CommonRecord):
         assert plan is not None
-        if record.classes is None:
+        if record.loss is Loss.SQUARED:
             refits.check_fit(checks, design, record, record)
             checks.part("coefficients and intercept of the fit on all rows")
             lists_and_fits.check_common(checks, record, lambda gamma: SupportValues(design, gamma, plan))
             return True
-        of_classes = GlmDesign(record, dataset)
-        if not check_names(checks, record.classes, dataset, plan.all_scored):
+        by_rows = GlmDesign(record, dataset)
+        if not check_target(checks, record, dataset, plan.all_scored):
             return False
-        check_coefficients(checks, record, of_classes)
+        check_coefficients(checks, record, by_rows)
         checks.part("coefficients and intercept of the fit on all rows")
-        lists_and_fits.check_common(checks, record, lambda gamma: RefittedValues(design, gamma, plan, of_classes))
+        lists_and_fits.check_common(checks, record, lambda gamma: RefittedValues(design, gamma, plan, by_rows))
         return True
     checks.that(record.by in ("cv", "objective"), "by", "must be cv or objective")
     dealt = record.by != "cv" or plan is not None
     if not checks.that(dealt, "folds", "is null though the models are compared by their CV error"):
         return False
     dealt_to = plan if record.by == "cv" else None
-    if record.classes is None:
+    if record.loss is Loss.SQUARED:
         values = SupportValues(design, record.gamma, dealt_to)
-    elif check_names(checks, record.classes, dataset, np.arange(dataset.n)):
+    elif check_target(checks, record, dataset, np.arange(dataset.n)):
         values = RefittedValues(design, record.gamma, dealt_to, GlmDesign(record, dataset))
     else:
         return False

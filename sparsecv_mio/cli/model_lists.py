@@ -176,8 +176,8 @@ def bounds(
     relaxations' own solutions and proves nothing.
     """
     limits = parse.restrictions(**forced)
-    of_classes = losses["loss"] == Loss.LOGISTIC
-    if of_classes and bounds != "safe":
+    by_rows = losses["loss"] != Loss.SQUARED
+    if by_rows and bounds != "safe":
         raise BadInput("--bounds as-printed: goes with --loss squared, of which the paper's formula is")
     workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json}, [data])
@@ -187,15 +187,13 @@ def bounds(
         from sparsecv_mio.search.pairs import Grid
 
         how = PathOptions.of(**losses, **units, restrictions=limits)
-        if how.loss is Loss.POISSON:
-            raise BadInput("bounds: goes with loss squared or logistic, not poisson")
         dataset, plan = session.read_dealt(data, table, rows, quiet, None, how)
         restrictions = limits.within(dataset.names)
-        grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=of_classes)
+        grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=by_rows)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
+        from sparsecv_mio.data.counts import check_training
         from sparsecv_mio.data.standard import standardize
-        from sparsecv_mio.data.two_classes import check_training_classes
 
         session.raise_if_interrupted(stop)
         begin = time.perf_counter()
@@ -204,22 +202,22 @@ def bounds(
             standard = standardize(dataset, how.scale, how.intercept, restrictions, how.loss)
             pairs, hooks = (grid.gammas.tolist(), grid.taus.tolist()), BoundsHooks(progress, stop.is_set)
             tables: BoundsTable | PrintedTable
-            if of_classes:
-                from sparsecv_mio.search.glm_bounds import class_bounds
+            if by_rows:
+                from sparsecv_mio.search.glm_bounds import glm_bounds
 
-                check_training_classes(dataset, plan, how.intercept)
-                tables = class_bounds(standard, plan, *pairs, hooks)
+                check_training(dataset, plan, how.intercept, how.loss)
+                tables = glm_bounds(standard, plan, *pairs, hooks)
             else:
                 tables = make(standard, plan, *pairs, threads=workers, hooks=hooks)
             tables = replace(tables, taus=tuple(tau - len(standard.adjusting) for tau in tables.taus))
         seconds = time.perf_counter() - begin
         interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
-    chosen |= {name: value for name, value in losses.items() if value is not None} if of_classes else {}
+    chosen |= {name: value for name, value in losses.items() if value is not None} if by_rows else {}
     if rows["weights"] is not None:
         chosen["weights"] = rows["weights"]
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
-    estimated = {"estimated_at": "supports of a local search"} if of_classes else {}
+    estimated = {"estimated_at": "supports of a local search"} if by_rows else {}
     numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
         130 if interrupted else 0, lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),

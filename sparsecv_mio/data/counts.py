@@ -9,7 +9,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.two_classes import as_two_classes, check_spreads
+from sparsecv_mio.data.two_classes import as_two_classes, check_spreads, check_training_classes
 from sparsecv_mio.data.weights import weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Loss
@@ -23,7 +23,7 @@ def exposure_columns(name: str | None) -> tuple[str, ...]:
     return () if name is None else (name,)
 
 
-def as_counts(dataset: Dataset, exposure: str | None = None) -> Dataset:
+def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True) -> Dataset:
     """Return the data with the exposures of their rows, the target checked.
 
     Parameters
@@ -32,6 +32,8 @@ def as_counts(dataset: Dataset, exposure: str | None = None) -> Dataset:
         With the column of exposures in `aux`.
     exposure : str, optional
         That column; without it every row has the exposure 1.
+    whole : bool
+        Whether counts must be whole numbers; of data that are counts already they need not be.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def as_counts(dataset: Dataset, exposure: str | None = None) -> Dataset:
     >>> as_counts(data, "days").row_exposure.tolist()
     [1.0, 2.0, 2.0]
     """
-    _check_counts(dataset)
+    _check_counts(dataset, whole and not dataset.counts)
     check_spreads(dataset, "poisson")
     if exposure is None or dataset.exposure is not None:
         if exposure not in (None, dataset.exposure):
@@ -96,14 +98,30 @@ def exposures_of(dataset: Dataset, name: str) -> FloatArray:
     return given
 
 
-def _check_counts(dataset: Dataset) -> None:
+def _check_counts(dataset: Dataset, whole: bool) -> None:
     y, target = dataset.y, dataset.target
-    wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & (y == np.floor(y))))
+    wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
-        value = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}"
-        raise BadInput(f"target {target!r} is {value}: poisson loss takes counts, whole numbers from 0 on")
+        value, kind = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}", "whole numbers" if whole else "numbers"
+        raise BadInput(f"target {target!r} is {value}: poisson loss takes counts, {kind} from 0 on")
     if not y.any():
         raise BadInput(f"target {target!r} is 0 in every row: poisson loss needs a count above 0")
+
+
+def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss: Loss) -> None:
+    """Raise `BadInput` where a loss has no best intercept in some training rows: these are of one class, or all 0.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+    intercept : Intercept
+    loss : Loss
+    """
+    if loss is Loss.LOGISTIC:
+        check_training_classes(dataset, folds, intercept)
+    if loss is Loss.POISSON:
+        check_training_counts(dataset, folds, intercept)
 
 
 def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:

@@ -1,7 +1,7 @@
 """The best subset that all folds share, by its cross-validation error: what `solve --criterion common` calls.
 
-For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (theory, "Common supports"); with logistic
-loss the mean log loss of held-out rows (:mod:`sparsecv_mio.near.glm_values`). The search
+For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (theory, "Common supports"); with another
+loss its mean over held-out rows (:mod:`sparsecv_mio.near.glm_values`). The search
 finds supports with a small H first, then lists, at every gamma, all supports that could be below the least one found.
 """
 
@@ -18,11 +18,11 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import COMMON_SCHEMA, CommonRecord, CommonRow
 from sparsecv_mio.certificate.parts import Work, relative_gap, versions
+from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.near import collecting
@@ -32,7 +32,7 @@ from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, classes_of, data_info, fold_info, names_of
+from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
 from sparsecv_mio.words import Loss
@@ -97,11 +97,10 @@ def best_common_subset(
     options = with_keywords(options or CommonOptions(), keywords, "best_common_subset", GRID)
     dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset)
-    if options.loss is Loss.LOGISTIC:
-        check_training_classes(dataset, plan, options.intercept)
+    check_training(dataset, plan, options.intercept, options.loss)
     within = options.restrictions.within(dataset.names)
     options = replace(options, restrictions=within)
-    grid = Grid.asked(dataset, plan, gammas, taus, within, two_classes=options.loss is Loss.LOGISTIC)
+    grid = Grid.asked(dataset, plan, gammas, taus, within, two_classes=options.loss is not Loss.SQUARED)
     clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return uncounted(run_within_limit(search.solve, clock, search.record))
@@ -208,6 +207,7 @@ class CommonSearch:
             warnings=(*data.warnings, *((UNKNOWN,) if any(at_gamma.unknown for at_gamma in self.at_gammas) else ())),
             versions=versions(),
             classes=classes_of(self.dataset, self.plan.all_scored),
+            counts=counts_of(data, self.plan.all_scored),
         )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
-"""Values of supports of logistic loss, and lists of all with a small one: what `collecting` is to squared loss.
+"""Values of supports of other losses, and lists of all with a small one: what `collecting` is to squared loss.
 
-The trees of two classes list supports by the training objective (:mod:`sparsecv_mio.trees.glm_tree`), level by
+Their trees list supports by the training objective (:mod:`sparsecv_mio.trees.glm_tree`), level by
 level as the threshold falls.
 """
 
@@ -14,9 +14,9 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.errors import BadInput
 from sparsecv_mio.near.collecting import NEGLIGIBLE, SHAVED, SquaredValues, SupportTaker, times_held_out
 from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
@@ -24,11 +24,10 @@ from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.words import Loss
 
 PENALTY_SHARE = 0.1  # of gamma, at which supports are listed by their losses
-MOST_PENALTY = 0.1393  # of the weight of all rows: half the most of `m / (1 + exp(m))`
 KEPT_NUMBERS = 1 << 26  # of the training rows of all folds
 
 
-def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | ClassValues:
+def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | GlmValues:
     """Return the values of supports by the loss of the data, at any gamma.
 
     Parameters
@@ -39,13 +38,11 @@ def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredVal
     who : str
         What needs it.
     """
-    if data.loss is Loss.POISSON:
-        raise BadInput(f"{who}: goes with loss squared or logistic, not poisson")
-    return ClassValues(data, plan) if data.loss is Loss.LOGISTIC else SquaredValues(data, plan, who)
+    return SquaredValues(data, plan, who) if data.loss is Loss.SQUARED else GlmValues(data, plan)
 
 
-class ClassValues:
-    """Values of logistic loss at any gamma.
+class GlmValues:
+    """Values of another loss than the squared one at any gamma.
 
     Parameters
     ----------
@@ -56,9 +53,9 @@ class ClassValues:
 
     def __init__(self, data: StandardData, plan: FoldPlan | None) -> None:
         self.data, self.whole = data, subsets_of(data, np.arange(data.n))
-        self.folds = None if plan is None else HeldOutClasses(data, plan)
+        self.folds = None if plan is None else GlmHeldOut(data, plan)
 
-    def at(self, gamma: float, largest: int) -> ClassObjective:
+    def at(self, gamma: float, largest: int) -> GlmObjective:
         """Return them at one gamma.
 
         Parameters
@@ -68,12 +65,10 @@ class ClassValues:
             Most columns of a support.
         """
         whole = self.whole.with_gamma(gamma)
-        return (
-            ClassObjective(self.data, whole) if self.folds is None else ClassCommonError(self.data, whole, self.folds)
-        )
+        return GlmObjective(self.data, whole) if self.folds is None else GlmCommonError(self.data, whole, self.folds)
 
 
-class HeldOutClasses:
+class GlmHeldOut:
     """Training rows of every fold, and the rows that it scores.
 
     Parameters
@@ -103,7 +98,7 @@ class HeldOutClasses:
         return made.with_gamma(gamma)
 
 
-class ClassObjective:
+class GlmObjective:
     """F_S on all rows; see `collecting.SupportValue`.
 
     Parameters
@@ -165,34 +160,35 @@ class ClassObjective:
         """Return what supports with at least such an F have at least; the inverse of `level`."""
         return level
 
-    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> ClassLists:
+    def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> GlmLists:
         """Return what hands over supports; see `collecting.SupportValue`."""
-        return ClassLists(self, wanted, expired)
+        return GlmLists(self, wanted, expired)
 
 
-class ClassCommonError(ClassObjective):
-    """H(S), the mean log loss of held-out rows where all folds share S.
+class GlmCommonError(GlmObjective):
+    """H(S), the mean loss of held-out rows where all folds share S.
 
     With b the fit of S on all rows, P its penalty and `L = F_S - P` the losses of all rows at b, the fit without a fold
     has a held-out loss of at least that of b: it is the better one on the other rows. So `W H(S) >= L`, W the weight of
     all rows. And b has F at a share of the penalty, so `F_S(share gamma) <= L + share P` with `P <= F_0 - L`, F_0 the
-    least objective of the columns in every support, and `P <= 0.1393 W`: along b the slope of F is 0, which is
-    `2 P = sum v_i m_i / (1 + exp(m_i))`, whose terms are at most 0.2785 v_i. Supports with `H <= T` are among those of
-    `F_S(share gamma) <= W T + share min(F_0 - W T, 0.1393 W)`.
+    least objective of the columns in every support. With log loss `P <= 0.1393 W` too: along b the slope of F is 0,
+    which is `2 P = sum v_i m_i / (1 + exp(m_i))`, whose terms are at most 0.2785 v_i (`RowLoss.most_pull`). Supports
+    with `H <= T` are among those of `F_S(share gamma) <= W T + share min(F_0 - W T, 0.1393 W)`.
 
     Parameters
     ----------
     data : StandardData
     subsets : GlmSubsets
         Of all rows, at the gamma.
-    folds : HeldOutClasses
+    folds : GlmHeldOut
     """
 
-    def __init__(self, data: StandardData, subsets: GlmSubsets, folds: HeldOutClasses) -> None:
+    def __init__(self, data: StandardData, subsets: GlmSubsets, folds: GlmHeldOut) -> None:
         super().__init__(data, subsets)
         self.folds, self.gamma = folds, subsets.fits.problem.gamma
         self.listed = subsets.with_gamma(PENALTY_SHARE * self.gamma)
         self.weight = data.dataset.weight_of(slice(0, data.n))
+        self.most_penalty = row_loss(data.loss).most_pull * self.weight
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `collecting.SupportValue`."""
@@ -218,29 +214,29 @@ class ClassCommonError(ClassObjective):
     def level(self, threshold: float) -> float:
         """Return up to which F, at the smaller penalty, all supports with a value up to a threshold are."""
         losses = threshold * self.weight
-        most = min(max(self.nothing - losses, 0.0), MOST_PENALTY * self.weight)
+        most = min(max(self.nothing - losses, 0.0), self.most_penalty)
         return min((losses + PENALTY_SHARE * most) * (1.0 + SHAVED), self.nothing)
 
     def value_at(self, level: float) -> float:
-        """Return what supports with at least such an F have at least; see `ClassObjective`."""
+        """Return what supports with at least such an F have at least; see `GlmObjective`."""
         if level == np.inf:
             return level
-        plain = level - PENALTY_SHARE * MOST_PENALTY * self.weight
+        plain = level - PENALTY_SHARE * self.most_penalty
         losses = max((level - PENALTY_SHARE * self.nothing) / (1.0 - PENALTY_SHARE), plain, 0.0)
         return losses / self.weight * (1.0 - SHAVED)
 
 
-class ClassLists:
+class GlmLists:
     """All supports at one gamma with a value up to the threshold of their size; see `collecting.Lists`.
 
     Parameters
     ----------
-    criterion : ClassObjective
+    criterion : GlmObjective
     wanted : SupportTaker
     expired : callable
     """
 
-    def __init__(self, criterion: ClassObjective, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
+    def __init__(self, criterion: GlmObjective, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
         self.criterion, self.wanted, self.expired = criterion, wanted, expired
         self.finished, self.nodes = False, 0
         fits = criterion.listed.fits
@@ -274,12 +270,12 @@ class OfSize:
 
     Parameters
     ----------
-    criterion : ClassObjective
+    criterion : GlmObjective
     wanted : SupportTaker
     tau : int
     """
 
-    def __init__(self, criterion: ClassObjective, wanted: SupportTaker, tau: int) -> None:
+    def __init__(self, criterion: GlmObjective, wanted: SupportTaker, tau: int) -> None:
         self.criterion, self.wanted, self.tau = criterion, wanted, tau
         self._taken: set[bytes] = set()
 

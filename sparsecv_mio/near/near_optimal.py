@@ -15,11 +15,11 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
+from sparsecv_mio.data.counts import check_training
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.near import collecting
@@ -29,7 +29,7 @@ from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import classes_of, data_info, fold_info, names_of
+from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
 from sparsecv_mio.words import By, Loss
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
@@ -245,8 +245,8 @@ def near_optimal(
     options = replace(options, restrictions=options.restrictions.within(dataset.names))
     dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
-    if plan is not None and options.loss is Loss.LOGISTIC:
-        check_training_classes(dataset, plan, options.intercept)
+    if plan is not None:
+        check_training(dataset, plan, options.intercept, options.loss)
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
     clock = Deadline.of(options, stop, began)
     search = NearSearch(dataset, plan, options, clock)
@@ -286,10 +286,8 @@ class NearSearch:
         self._grid(1.0 if gamma is None else gamma, taus)
 
     def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
-        if self.options.loss is Loss.POISSON:
-            raise BadInput("near: goes with loss squared or logistic, not poisson")
-        two_classes = self.options.loss is Loss.LOGISTIC
-        grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions, two_classes=two_classes)
+        by_rows = self.options.loss is not Loss.SQUARED
+        grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions, two_classes=by_rows)
         if len(grid.gammas) != 1:
             raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(grid.gammas)}: give one or none")
         return grid
@@ -390,6 +388,7 @@ class NearSearch:
             warnings=(*data.warnings, *((UNKNOWN,) if holder.unknown else ())),
             versions=versions(),
             classes=classes_of(self.dataset, np.arange(data.n)),
+            counts=counts_of(data, np.arange(data.n)),
         )  # fmt: skip
 
     def _size(self, data: StandardData, one: NearList) -> NearSize:

@@ -13,7 +13,7 @@ Newton step is solved by an orthogonal factorisation of the rows, with a slope i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ FIT_STEPS, FIT_HALVINGS = 60, 50
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
 CONSTANT = 4.0 * np.finfo(float).eps  # of the largest value: what is left of a column is the rounding of its writer
 LARGEST = 1e150  # of a root of a penalty
+LEAST_CURVATURE = 1e-12  # of the largest: a smaller weight takes part in no digit of a sum, but none is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +77,31 @@ class GlmModel:
     def _losses(self, X: FloatArray, targets: FloatArray, w: FloatArray) -> FloatArray:
         return np.asarray(w * self.loss.losses(self.loss.signs(targets) * self.predictors(X), targets))
 
-    def of_rows(self, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """(m,) weighted losses of some rows of the data, and by how much they may be off, about."""
+    def of_rows(
+        self, dataset: Dataset, rows: IntArray | slice, predictors_off: float = 0.0
+    ) -> tuple[FloatArray, FloatArray]:
+        """(m,) weighted losses of some rows of the data, and by how much they may be off, about.
+
+        Beside rounding, what predictors that are off by so much are worth counts where the loss is not flat (a log loss
+        changes by less than that share of itself).
+        """
         X, (targets, w) = dataset.X[rows], of_dataset(self.loss, dataset, rows)
         doubt = self.doubt(X)
         if self.loss.steepest > 1.0:
-            doubt = self.loss.rises(self.loss.signs(targets) * self.predictors(X), targets, doubt)
+            doubt = self.loss.rises(self.loss.signs(targets) * self.predictors(X), targets, doubt + predictors_off)
         return self._losses(X, targets, w), w * doubt
 
-    def held_out(self, dataset: Dataset, rows: IntArray) -> tuple[float, float]:
+    def held_out(self, dataset: Dataset, rows: IntArray, predictors_off: float = 0.0) -> tuple[float, float]:
         """Return the loss of some rows of the data, and by how much it may be off, about.
 
         Parameters
         ----------
         dataset : Dataset
         rows : (m,) int array
+        predictors_off : float
+            As `of_rows` has it.
         """
-        losses, doubt = self.of_rows(dataset, rows)
+        losses, doubt = self.of_rows(dataset, rows, predictors_off)
         return float(losses.sum()), float(doubt.sum())
 
     def doubt(self, X: FloatArray) -> FloatArray:
@@ -250,6 +259,53 @@ def fit_of_data(dataset: Dataset, loss: Loss, support: Sequence[int], gamma: flo
     by_row = row_loss(loss)
     targets = Targets(*of_dataset(by_row, dataset, slice(0, dataset.n)), dataset.row_weights, by_row)
     return _fitted(dataset.X, targets, (support, gamma), how["scale"], how["intercept"], how.get("rows"))
+
+
+def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
+    """(n,) weighted losses of the rows of some data at linear predictors; squared errors for one.
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0])
+    >>> losses_at(data, Loss.SQUARED, np.array([0.5, 3.0])).tolist()
+    [0.25, 4.0]
+    >>> losses_at(data, Loss.LOGISTIC, np.zeros(2)).round(6).tolist()
+    [0.693147, 0.693147]
+    """
+    if loss is Loss.SQUARED:
+        squares = (dataset.y - predictors) ** 2
+        return np.asarray(squares if dataset.row_weights is None else dataset.row_weights * squares)
+    by_row = row_loss(loss)
+    y, v = of_dataset(by_row, dataset, slice(0, dataset.n))
+    return np.asarray(v * by_row.losses(by_row.signs(y) * predictors, y))
+
+
+def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Dataset:
+    """Return the data with linear predictors as the target, whose weighted squares are the loss near them.
+
+    What a loss rises by near t is about `l''(t) / 2` times the square of the way: that is the weight of a row, times
+    its own; 1 with squared loss. Rows whose curvature is next to nothing keep `LEAST_CURVATURE` of the largest.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    loss : Loss
+    predictors : (n,) array
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0])
+    >>> in_curvature(data, Loss.LOGISTIC, np.zeros(2)).row_weights.tolist()
+    [0.125, 0.125]
+    """
+    plain = replace(dataset, y=predictors, classes=None, class_weight=None, counts=False, exposure=None,
+                    row_exposure=None)  # fmt: skip
+    if loss is Loss.SQUARED:
+        return plain
+    by_row = row_loss(loss)
+    y, v = of_dataset(by_row, dataset, slice(0, dataset.n))
+    weights = 0.5 * by_row.curvatures(by_row.signs(y) * predictors, y, v)
+    return replace(plain, row_weights=np.maximum(weights, LEAST_CURVATURE * float(weights.max())))
 
 
 def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:

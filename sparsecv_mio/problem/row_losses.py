@@ -29,11 +29,15 @@ class RowLoss(ABC):
         Of the kernels (`kernels/row_losses`).
     steepest : float
         The largest slope in size; inf where there is none.
+    most_pull : float
+        At least half of `-t l'(t)` at any predictor t, whatever the target: no fit has more penalty than that, per
+        weight of a row. inf where there is no bound.
     """
 
     name: str
     code: int
     steepest: float = np.inf
+    most_pull: float = np.inf
 
     @abstractmethod
     def check(self, y: FloatArray, intercept: bool) -> None:
@@ -110,6 +114,7 @@ class LogLoss(RowLoss):
     name = "logistic"
     code = 0
     steepest = 1.0
+    most_pull = 0.1393  # half the most of `m / (1 + exp(m))`
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all(np.abs(y) == 1.0):

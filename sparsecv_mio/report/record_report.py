@@ -110,10 +110,11 @@ def _answer(record: AnyRecord) -> str:
         if record.classes is not None:
             error = marked(shown(record.cv_error), record.estimate)
             said = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
-            return f"{said}; predicted is the probability that {record.data.target} is {record.classes.positive}"
+            predicted = f"predicted is the probability that {record.data.target} is {record.classes.positive}"
+            return f"{said}; {predicted}{_whose(record)}"
         if record.counts is not None:
             error = marked(shown(record.cv_error), record.estimate)
-            return f"{model}: half deviance of held-out rows {error}; {record.accuracy_line()}"
+            return f"{model}: half deviance of held-out rows {error}; {record.accuracy_line()}{_whose(record)}"
         said = f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
         seen = ", an estimate that is likely too low" if record.seen_folds else ""
         return f"{said}{seen}{_whose(record)}"
@@ -123,7 +124,7 @@ def _answer(record: AnyRecord) -> str:
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     if isinstance(record, CommonRecord):
         model = f"{several(record.tau, 'feature')} that all folds share, gamma = {shown(record.gamma)}"
-        if record.classes is not None:
+        if record.loss is not Loss.SQUARED:
             return f"{model}: CV error {shown(record.cv_error)} of {record.data.target}, {record.beside_error}"
         said = f"held-out rows of {record.data.target} with a root mean squared error of {shown(record.rmse)}"
         return f"{model}: predicts {said}"
@@ -135,7 +136,9 @@ def _whose(record: Record) -> str:
     if record.average is None:
         return f"; {NO_AVERAGE}" if record.request.model == Model.AVERAGE else ""
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
-    own = "" if within is None else f", with {shown(math.sqrt(within.error))} by averages made within every fold"
+    squares = record.loss is Loss.SQUARED  # of which the page has the root
+    errors = "" if within is None else shown(math.sqrt(within.error) if squares else within.error)
+    own = "" if within is None else f", with {errors} by averages made within every fold"
     return f"; this is the error of the pair, while the averaged model of {size} predicts{own}"
 
 
@@ -170,6 +173,15 @@ def _folds(record: Record | CommonRecord) -> Section:
     return Section("Folds", (Facts(dealt),))
 
 
+def _beside_common(record: CommonRecord) -> tuple[str, str]:
+    """Return what the CV error is compared with."""
+    if record.classes is not None:
+        return "log loss of the class frequencies", shown(record.classes.null_error)
+    if record.counts is not None:
+        return "half deviance of the mean rate", shown(record.counts.null_error)
+    return "RMSE, the root of the CV error", shown(record.rmse)
+
+
 def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of the best common subset that come before the data."""
     digits, ask = interval_digits([(record.lower, record.upper)]), record.request
@@ -182,9 +194,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         ("ridge weight, gamma", shown(record.gamma)),
         (f"CV error ({error}) of one subset for all folds", shown(record.cv_error, digits)),
         ("least CV error of any subset of these sizes", f"certified in {ends_of(record.lower, record.upper, digits)}"),
-        ("log loss of the class frequencies", shown(record.classes.null_error))
-        if record.classes is not None
-        else ("RMSE, the root of the CV error", shown(record.rmse)),
+        _beside_common(record),
     )
     sizes = f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"
     search = (
@@ -481,11 +491,8 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     names = sorted(record.coefficients, key=lambda name: name in adjusted)
     rows = [[name, shown(record.coefficients[name])] for name in names]
     of_classes = search is not None and search.classes is not None
-    head = ["feature", f"coefficient, in units of {record.data.target} per unit of the feature"]
-    if record.loss is Loss.POISSON:
-        head[1] = "coefficient, in log rates per unit of the feature"
+    head = ["feature", _coefficient_head(record)]
     if of_classes:
-        head[1] = "coefficient, in log odds per unit of the feature"
         units = None if data is None else record_tables.spreads(data, list(record.coefficients))
         heads, cells = record_tables.odds_columns(record.coefficients, units)
         head += heads
@@ -509,13 +516,19 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     )
 
 
+def _coefficient_head(record: Record | FitRecord | CommonRecord) -> str:
+    """Say what a coefficient is in."""
+    of = {Loss.LOGISTIC: "log odds", Loss.POISSON: "log rates"}.get(record.loss, f"units of {record.data.target}")
+    return f"coefficient, in {of} per unit of the feature"
+
+
 def _average_section(record: Record) -> tuple[ReportTable, ...]:
     """Return the table of the averaged model, where there is one."""
     if record.average is None:
         return ()
     model = record.average.model
     rows = [(name, shown(value)) for name, value in {**model.coefficients, "(intercept)": model.intercept}.items()]
-    head = ("feature", f"coefficient, in units of {record.data.target} per unit of the feature")
+    head = ("feature", _coefficient_head(record))
     return (ReportTable("The averaged model, which predicts.", head, tuple(rows), words=1),)
 
 

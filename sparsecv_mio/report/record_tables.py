@@ -249,21 +249,23 @@ def error_lines(
     found: FitQuality | ClassQuality | accuracy.CountQuality,
 ) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
-    lines = [f"errors: {error_line(found)}"]
+    lines, averaged = [f"errors: {error_line(found)}"], getattr(record, "average", None) is not None
+    of_pair = " of the best pair, not of the averaged model that predicts" if averaged else ""
     if isinstance(record, records.Record) and record.classes is not None:
         error = layout.marked(shown(record.cv_error), record.estimate)
-        lines.append(f"in cross-validation: log loss {error}, {record.accuracy_line()}")
+        lines.append(f"in cross-validation: log loss {error}{of_pair}, {record.accuracy_line()}")
     elif isinstance(record, records.Record) and record.counts is not None:
         error = layout.marked(shown(record.cv_error), record.estimate)
-        lines.append(f"in cross-validation: half deviance {error}, {record.accuracy_line()}")
+        lines.append(f"in cross-validation: half deviance {error}{of_pair}, {record.accuracy_line()}")
     elif isinstance(record, records.Record):
         root = layout.marked(shown(math.sqrt(record.cv_error)), record.estimate)
-        of = "" if record.average is None else " of the best pair, not of the averaged model that predicts"
-        lines.append(f"in cross-validation: RMSE {root}, the square root of the CV error {shown(record.cv_error)}{of}")
+        square = f"the square root of the CV error {shown(record.cv_error)}"
+        lines.append(f"in cross-validation: RMSE {root}, {square}{of_pair}")
     elif isinstance(record, fit_records.CommonRecord):
         root = f"RMSE {shown(record.rmse)}, the square root of {shown(record.cv_error)}"
-        of_classes = f"log loss {shown(record.cv_error)}"
-        lines.append(f"in cross-validation: {root if record.classes is None else of_classes}")
+        losses = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
+        loss = losses.get(record.loss)
+        lines.append(f"in cross-validation: {root if loss is None else f'{loss} {shown(record.cv_error)}'}")
     return lines
 
 
@@ -384,7 +386,8 @@ def _print_coefficients(
         layout.say(console, line)
     if record.average is not None:
         model = record.average.model
-        print_model(console, model.coefficients, model.intercept, full, adjusted=adjusted)
+        odds = None if record.classes is None else odds_columns(model.coefficients, units)
+        print_model(console, model.coefficients, model.intercept, full, odds, adjusted)
 
 
 def rule_lines(record: records.Record) -> list[str]:

@@ -49,7 +49,7 @@ from sparsecv_mio.search.fold_models import held_out_predictions as held_out_pre
 from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, leaving, merged_options
-from sparsecv_mio.search.outer_models import ScoredOutside, scored_outside
+from sparsecv_mio.search.outer_models import ScoredOutside, scored_by, scored_outside
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
@@ -133,8 +133,8 @@ class Question:
             return _over_interval(asked, every, grid, deadline)
         return uncounted((_over_own_rows if asked.options.within_folds else _over_grid)(asked, grid, deadline))
 
-    def check_outer_classes(self, outer: FoldPlan) -> None:
-        """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class to train on."""
+    def check_outer_rows(self, outer: FoldPlan) -> None:
+        """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class, or zeros alone."""
         for fold in range(outer.k):
             rows = outer.train_rows(fold)
             training = self.dataset.take(rows)
@@ -450,12 +450,10 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
     """Choose a model without an outer fold, and score it there."""
     training, record = given.without(outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
-    if given.options.loss is Loss.LOGISTIC:
+    if given.options.loss is not Loss.SQUARED and record.average is None:
         scored = scored_outside(training, test, record.support, record.gamma, given.options)
     else:
-        predicted = record.predict(test)
-        error = float(np.average((test.y - predicted) ** 2, weights=test.row_weights))
-        scored = ScoredOutside(error, error, error, predicted)
+        scored = scored_by(record.predictor, test, given.options.loss)
     return NestedFold(
         fold=fold,
         gamma=record.gamma,
@@ -498,10 +496,8 @@ def nested_cross_validate(
     given, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = Deadline.of(options, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
-    if options.loss is Loss.LOGISTIC:
-        given.check_outer_classes(outer)
-    if options.loss is Loss.POISSON:
-        raise BadInput("nested: goes with loss squared or logistic, not poisson")
+    if options.loss is not Loss.SQUARED:
+        given.check_outer_rows(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
     record = given.answer(Deadline(share, hooks.stop, deadline.began))
     with suppress(KeyboardInterrupt):

@@ -22,6 +22,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
+from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.refit import coefficients_of_sets, refit_squares
@@ -43,7 +44,7 @@ from sparsecv_mio.search.run import FIRST_EFFORT
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Loss
 
 MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
 SIZES_AT_ONCE = 8
@@ -53,23 +54,19 @@ EFFORT_SHARE = 0.05  # of the nodes of the search, that a size may cost to prove
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
 
-def squared_errors_of_rows(
-    data: StandardData, folds: FoldPlan, cells: CellTable, gammas: FloatArray, pairs: Pairs
-) -> FloatArray:
-    """(P, n) squared held-out errors of rows, in standard units; the mean where several folds score a row, else 0.
+def held_out_losses(context: Context, cells: CellTable, pairs: Pairs) -> FloatArray:
+    """(P, n) held-out losses of rows, squared errors for one, in standard units; the mean over folds that score a row.
 
-    Each pair is scored at the supports of its cells.
+    Each pair is scored at the supports of its cells; rows that no fold scores have 0.
 
     Parameters
     ----------
-    data : StandardData
-    folds : FoldPlan
+    context : Context
     cells : CellTable
         With a support in every fold of the pairs.
-    gammas : array
-        Of the grid.
     pairs : two (P,) int arrays
     """
+    data, folds, gammas = context.data, context.folds, context.grid.gammas
     errors = np.zeros((len(pairs[0]), data.n))
     weights, single = data.dataset.row_weights, folds.sizes == 1
     first = folds.order[folds.starts[:-1]]
@@ -77,8 +74,14 @@ def squared_errors_of_rows(
     np.add.at(errors.T, first[single], (cells.nominal[pairs][:, single] / heft[first[single]]).T)
     several = np.flatnonzero(~single)
     if len(several):
-        for fold, squares in _errors_by_moments(data, folds, cells, gammas[pairs[0]] / 2.0, pairs, several):
-            errors[:, folds.scored_rows(fold)] += squares / heft[folds.scored_rows(fold)]
+        if data.loss is Loss.SQUARED:
+            by_fold = _errors_by_moments(data, folds, cells, gammas[pairs[0]] / 2.0, pairs, several)
+        else:
+            from sparsecv_mio.search.glm_average import losses_of_pairs  # loads kernels
+
+            by_fold = losses_of_pairs(context, cells, pairs, several)
+        for fold, losses in by_fold:
+            errors[:, folds.scored_rows(fold)] += losses / heft[folds.scored_rows(fold)]
     return np.asarray(errors / np.maximum(np.bincount(folds.all_scored, minlength=data.n), 1))
 
 
@@ -142,14 +145,14 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
         True leaves fits of all columns out.
     """
     context, cells = snapshot.context, snapshot.cells
-    data, folds, gammas = context.data, context.folds, context.grid.gammas
+    data, folds = context.data, context.folds
     scored = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
     distances = np.full(cells.nominal[..., 0].size, np.inf)
     counted = np.bincount(folds.all_scored, minlength=data.n), data.dataset.row_weights
 
     def errors(which: IntArray) -> FloatArray:
         pairs = np.unravel_index(which, cells.nominal.shape[:2])
-        return squared_errors_of_rows(data, folds, cells, gammas, pairs)  # type: ignore[arg-type]
+        return held_out_losses(context, cells, pairs)  # type: ignore[arg-type]
 
     least = errors(np.array([np.ravel_multi_index(best, cells.nominal.shape[:2])]))[0]
     step = max(1, BLOCK_NUMBERS // data.n)
@@ -157,11 +160,20 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
         distances[places] = distances_of_pairs(errors(places), least, *counted)
     if not with_all_columns(data, context.grid):
         return distances
-    whole, more = squared_errors_of_all_columns(data, folds, gammas, expired), np.full(len(gammas), np.inf)
+    whole, more = _losses_of_all_columns(context, expired), np.full(len(context.grid.gammas), np.inf)
     if whole is not None:
         sound = np.isfinite(whole).all(axis=1)
         more[sound] = distances_of_pairs(whole[sound], least, *counted)
     return np.append(distances, more)
+
+
+def _losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> FloatArray | None:
+    """(G, n) held-out losses of rows of the fits of all columns; None where they are left out."""
+    if context.data.loss is Loss.SQUARED:
+        return squared_errors_of_all_columns(context.data, context.folds, context.grid.gammas, expired)
+    from sparsecv_mio.search.glm_average import losses_of_all_columns  # loads kernels
+
+    return losses_of_all_columns(context, expired)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +203,14 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         many = data.n * int(taus[t]) ** 2 > EXACT_WORK  # then in double precision: they are averaged anyway
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=many)
         fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
-    whole = wanted[wanted >= len(gammas) * len(taus)]
-    if len(whole):
-        fits, every = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)]), np.arange(data.q)
+    whole, every = wanted[wanted >= len(gammas) * len(taus)], np.arange(data.q)
+    if data.loss is not Loss.SQUARED:
+        for i in whole.tolist():
+            cell, gamma = BestSubset.unproved(data.q, every), float(gammas[i - len(gammas) * len(taus)])
+            _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap, quick=True)
+            fits_made[i] = PairFit(data.names, coefficients, level, proved=True)
+    elif len(whole):
+        fits = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)])
         for i, beta in zip(whole.tolist(), fits.beta, strict=True):
             model = data.coefficients(every, beta, fits.v_mean, fits.r_mean)
             fits_made[i] = PairFit(data.names, *model, proved=True)
@@ -237,6 +254,8 @@ def mean_model(dataset: Dataset, fits: Mapping[int, PairFit], weights: FloatArra
 class Projection:
     """Best subsets of all rows for the predictions of a mean model in place of the target.
 
+    With another loss than the squared one these are linear predictors, and rows count by its curvature there.
+
     Parameters
     ----------
     data : StandardData
@@ -244,15 +263,16 @@ class Projection:
     mean : MeanModel
         Its supports are tried first.
     allowed : float
-        Mean square that the model may miss.
+        Loss per row that the model may miss; with squared loss a mean square.
     most : int
         Features that it may have.
     """
 
     def __init__(self, data: StandardData, mean: MeanModel, allowed: float, most: int) -> None:
-        target, place = mean.predictions(data.dataset), {name: j for j, name in enumerate(data.names)}
-        aim, self.allowed, self.cells = replace(data.dataset, y=target), allowed, dict[int, BestSubset]()
-        self.intercept = _intercept_alone(data, target, allowed)
+        place = {name: j for j, name in enumerate(data.names)}
+        aim = in_curvature(data.dataset, data.loss, mean.predictions(data.dataset))
+        self.allowed, self.cells, total = allowed, dict[int, BestSubset](), data.dataset.weight_of(slice(0, data.n))
+        self.intercept = None if len(data.forced) else _intercept_alone(aim, data.intercept, allowed * total)
         if self.intercept is not None:
             return
         together = () if data.restrictions.beyond_forcing else np.flatnonzero(mean.coefficients).tolist()
@@ -261,7 +281,7 @@ class Projection:
         supports = ([place[name] for name in names if name in place] for names in tried)  # constant here: no column
         self.seeds = [np.sort(support) for support in supports if support]
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
-        self.per_row = self.data.loss_unit / aim.weight_of(slice(0, aim.n))
+        self.per_row = self.data.loss_unit / total
         self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
         self.problem: SparseProblem | None = None
         self._refitted = dict[tuple[int, ...], float]()
@@ -359,14 +379,12 @@ class Projection:
         return row, self.cells[size - 1].lower * unit if size > self.sizes[0] else None
 
 
-def _intercept_alone(data: StandardData, target: FloatArray, allowed: float) -> PathRow | None:
-    """Return the model without features, where none is forced and it is near enough."""
-    heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
-    level = 0.0 if data.intercept is Intercept.NONE else float(np.average(target, weights=heft))
-    alone = float(heft @ (target - level) ** 2)
-    if len(data.forced) or alone > allowed * float(heft.sum()):
-        return None
-    return PathRow(AVERAGE_GAMMA, 0, (), {}, level, alone, alone, alone, proved=True)
+def _intercept_alone(aim: Dataset, intercept: Intercept, allowed: float) -> PathRow | None:
+    """Return the model without features, where it is near enough: its objective at most what is allowed."""
+    heft = np.ones(aim.n) if aim.row_weights is None else aim.row_weights
+    level = 0.0 if intercept is Intercept.NONE else float(np.average(aim.y, weights=heft))
+    alone = float(heft @ (aim.y - level) ** 2)
+    return PathRow(AVERAGE_GAMMA, 0, (), {}, level, alone, alone, alone, proved=True) if alone <= allowed else None
 
 
 def projected(
@@ -379,7 +397,7 @@ def projected(
     data : StandardData
     mean : MeanModel
     allowed : float
-        Mean square that it may miss.
+        Loss per row that it may miss.
     most : int
         Features that it may have.
     effort : int
@@ -484,14 +502,16 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
         if expired():
             return record
         here = data.take(folds.train_rows(fold))
-        training = standardize(here, str(context.data.scale), str(context.data.intercept), context.data.restrictions)
+        training = standardize(
+            here, str(context.data.scale), str(context.data.intercept), context.data.restrictions, context.data.loss
+        )  # fmt: skip
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
         model, _ = projected(training, mean, average.allowed, most, MODEL_EFFORT, expired)
         rows = data.take(folds.scored_rows(fold))
         columns = [data.names.index(name) for name in model.support]
-        missed = rows.y - rows.X[:, columns] @ [model.coefficients[name] for name in model.support] - model.intercept
-        weights = np.ones(rows.n) if rows.row_weights is None else rows.row_weights
-        total, heft = total + float(weights @ missed**2), heft + float(weights.sum())
+        predictors = rows.X[:, columns] @ [model.coefficients[name] for name in model.support] + model.intercept
+        total += float(losses_at(rows, context.data.loss, predictors).sum())
+        heft += rows.weight_of(slice(0, rows.n))
         fold_supports.append(model.support)
     place_of = {names: place for place, names in enumerate(dict.fromkeys((*supports, *fold_supports)))}
     within = WithinFolds(tuple(place_of[names] for names in fold_supports), total / heft)
@@ -502,6 +522,16 @@ def _averages_of_folds(
     context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
 ) -> tuple[FloatArray, FloatArray]:
     """(K, p) coefficients and (K,) intercepts of the average without each fold, in units of the file."""
+    if context.data.loss is Loss.SQUARED:
+        return _averages_by_moments(context, pairs, supports)
+    from sparsecv_mio.search.glm_average import averages_of_folds  # loads kernels
+
+    return averages_of_folds(context, pairs, supports)
+
+
+def _averages_by_moments(
+    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
+) -> tuple[FloatArray, FloatArray]:
     data, folds, largest = context.data, context.folds, int(context.grid.taus[-1])
     coefficients, intercepts = np.zeros((folds.k, data.dataset.p)), np.zeros(folds.k)
     column = {name: j for j, name in enumerate(data.dataset.names)}

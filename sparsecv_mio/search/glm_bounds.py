@@ -1,4 +1,4 @@
-"""Intervals of the CV errors of two classes without branching: what `sparsecv bounds` is for squares.
+"""Intervals of the CV errors of other losses without branching: what `sparsecv bounds` is for squares.
 
 Every fold has a support of each size by local search, whose objective u is an upper bound of the fold's least one. All
 fits with at most that objective are in an ellipsoid, so are their held-out losses (docs/theory/glm.md, section 8); and
@@ -20,7 +20,7 @@ from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
 from sparsecv_mio.units import SUM_RTOL
 
 
-def class_bounds(
+def glm_bounds(
     data: StandardData, folds: FoldPlan, gammas: Sequence[float], taus: Sequence[int], hooks: BoundsHooks = NO_HOOKS
 ) -> BoundsTable:
     """Bound the held-out losses of every (gamma, tau, fold).
@@ -28,7 +28,7 @@ def class_bounds(
     Parameters
     ----------
     data : StandardData
-        Of two classes.
+        Of two classes, or of counts.
     folds : FoldPlan
     gammas, taus : sequences
         The grid.

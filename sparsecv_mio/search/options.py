@@ -15,11 +15,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.certificate.parts import SearchRequest
-from sparsecv_mio.data.counts import check_training_counts, for_loss
+from sparsecv_mio.data.counts import check_training, for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
-from sparsecv_mio.data.two_classes import check_training_classes
 from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
@@ -143,15 +142,11 @@ def worded(value: Any) -> str:
 SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "method": "the other has a search of its own",
     "backend": "solvers are asked for squares",
-    "model": "averages are of squared errors",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",
     "adjust": "trees of the other know one column without a penalty, the intercept",
     **dict.fromkeys(BEYOND_FORCING, "trees of the other know no limits but forced features"),
 }
-
-
-NOT_OF_COUNTS = {name: "counts have none yet" for name in ("model", "stability") if name not in SQUARED_ALONE}
 
 
 @dataclass(frozen=True)
@@ -215,7 +210,6 @@ RULES = (
     *(Rule(option, "model", (Model.PAIR,), "models of several pairs are averaged on all rows") for option in WITHIN),
     *(Rule("stability", option, (Within.ALL,), "models are compared on the same rows") for option in WITHIN),
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
-    *(Rule(option, "loss", (Loss.SQUARED, Loss.LOGISTIC), why) for option, why in NOT_OF_COUNTS.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
     Rule("adjust", "oracles", (None, ()), "they know one column without a penalty, the intercept"),
@@ -399,10 +393,7 @@ class SearchOptions:
         if folds.n != dataset.n:
             raise BadInput(f"the fold plan is for {folds.n} rows, the data have {dataset.n}")
         self.within_folds.check(dataset)
-        if self.loss is Loss.LOGISTIC:
-            check_training_classes(dataset, folds, self.intercept)
-        if self.loss is Loss.POISSON:
-            check_training_counts(dataset, folds, self.intercept)
+        check_training(dataset, folds, self.intercept, self.loss)
         if self.one_se and not folds.has_standard_error:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
         iacv = self.oracles is not None and Oracle.IACV in self.oracles

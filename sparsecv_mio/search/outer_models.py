@@ -9,9 +9,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.predicting import probabilities
+from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem.glm_objective import losses_at
 from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
+from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.words import Loss
 
@@ -65,10 +68,31 @@ def scored_outside(
         )  # fmt: skip
         error = held_out_error(model, test.X, test.y, rows, test.row_weights) / test.weight_of(rows)
         return ScoredOutside(error, error, error, model.intercept + test.X[:, columns] @ model.beta)
-    return _classes_outside(training, test, support, gamma, options)
+    return _outside_by_rows(training, test, support, gamma, options)
 
 
-def _classes_outside(
+def scored_by(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutside:
+    """Score rows by the coefficients of a model.
+
+    Parameters
+    ----------
+    model : Record or PathRow
+    test : Dataset
+    loss : Loss
+
+    Examples
+    --------
+    >>> data = Dataset.from_arrays([[1.0], [3.0]], [1.0, 4.0])
+    >>> scored_by(PathRow(1.0, 1, ("x0",), {"x0": 1.0}, 0.0, 1.0, 1.0, 1.0, True), data, Loss.SQUARED).error
+    0.5
+    """
+    columns = [test.names.index(name) for name in model.coefficients]
+    predictors = test.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
+    error = float(losses_at(test, loss, predictors).sum()) / test.weight_of(slice(0, test.n))
+    return ScoredOutside(error, error, error, probabilities(predictors) if loss is Loss.LOGISTIC else predictors)
+
+
+def _outside_by_rows(
     training: Dataset, test: Dataset, support: Sequence[str], gamma: float, options: SearchOptions
 ) -> ScoredOutside:
     """Of :func:`scored_outside`."""
@@ -77,11 +101,11 @@ def _classes_outside(
     data = standardize(training, options.scale, options.intercept, options.restrictions, options.loss)
     columns, places = data.columns, [data.names.index(name) for name in support]
     subsets = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
-    labels, X = np.where(test.y > 0.0, 1.0, -1.0), test.X[:, columns]
-    fits, lower, upper = subsets.scored([np.array(places, dtype=np.int64)], X, labels, test.row_weights)
+    loss, X = row_loss(options.loss), np.ascontiguousarray(test.X[:, columns])
+    y, v = of_dataset(loss, test, slice(0, test.n))
+    fits, lower, upper = subsets.scored([np.array(places, dtype=np.int64)], X, y, v)
     predictors = X @ fits.coefficients[0] + fits.intercept[0]
-    total, weights = test.weight_of(slice(0, test.n)), test.row_weights
-    losses = np.logaddexp(0.0, -labels * predictors)
-    error = float(losses.sum() if weights is None else weights @ losses)
+    total, error = test.weight_of(slice(0, test.n)), float(losses_at(test, options.loss, predictors).sum())
     low, high = max(float(lower[0]), 0.0), float(upper[0]) if upper[0] < np.inf else np.inf
-    return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, probabilities(predictors))
+    predicted = probabilities(predictors) if options.loss is Loss.LOGISTIC else predictors
+    return ScoredOutside(float(np.clip(error, low, high)) / total, low / total, high / total, predicted)

@@ -1,4 +1,4 @@
-"""Estimators of scikit-learn: best-subset ridge and logistic regression, chosen by certified cross-validation.
+"""Estimators of scikit-learn: best-subset ridge, logistic and Poisson regression, chosen by certified cross-validation.
 
 All take arrays or frames and can stand wherever scikit-learn takes a regressor or a classifier; what they promise is of
 :func:`sparsecv_mio.search.api.cross_validate` and :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
@@ -9,6 +9,10 @@ from sparsecv_mio.errors import need_extra
 need_extra("sklearn", "BestSubsetRidge")
 
 from sparsecv_mio.sklearn.best_subset_logistic import BestSubsetLogistic, BestSubsetLogisticCV  # noqa: E402
+from sparsecv_mio.sklearn.best_subset_poisson import BestSubsetPoisson, BestSubsetPoissonCV  # noqa: E402
 from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidge, BestSubsetRidgeCV  # noqa: E402
 
-__all__ = ["BestSubsetLogistic", "BestSubsetLogisticCV", "BestSubsetRidge", "BestSubsetRidgeCV"]
+__all__ = [
+    "BestSubsetLogistic", "BestSubsetLogisticCV", "BestSubsetPoisson", "BestSubsetPoissonCV", "BestSubsetRidge",
+    "BestSubsetRidgeCV",
+]  # fmt: skip

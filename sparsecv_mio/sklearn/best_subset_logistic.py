@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.predicting import probabilities
@@ -21,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows, with_class_weight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.sklearn.sparse_model import (
-    ChosenByCV,
+    ChosenByLoss,
     OfOneGamma,
     SparseEstimator,
     has_model,
@@ -280,7 +278,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
 
 
 @settings
-class BestSubsetLogisticCV(ChosenByCV, SparseClassifier):
+class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
     """Best-subset logistic regression, its size tau and ridge weight gamma chosen by certified cross-validation.
 
     Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features, as
@@ -311,6 +309,10 @@ class BestSubsetLogisticCV(ChosenByCV, SparseClassifier):
         Fit the pair with the least `log loss + stability * instability`, where the instability is the largest change
         that leaving out a fold makes to the log losses of all rows; `"nested"`: with a weight that nested
         cross-validation chooses, which takes about six times as long. Not together with `one_se`.
+    model : {"pair", "average"}
+        What predicts: the best subset at the pair that is chosen, or the average of the near-best pairs put on the
+        fewest features that keep it. The certificate is of the pair in either case; not together with `one_se` or
+        `stability`.
     gap : float
         Certified relative gap at which the choice counts as proved; 0 decides every pair.
     time_limit : float, optional
@@ -341,7 +343,7 @@ class BestSubsetLogisticCV(ChosenByCV, SparseClassifier):
     support_ : (p,) bool array
         The features of that model.
     tau_, gamma_ : int, float
-        The pair that was chosen.
+        The pair that was chosen; with `model="average"` the model that predicts is of no pair.
     C_ : float
         `1 / gamma_`.
     cv_error_ : float
@@ -385,7 +387,6 @@ class BestSubsetLogisticCV(ChosenByCV, SparseClassifier):
     """
 
     scoring: str = SCORING
-    stability: float | str | None = None
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetLogisticCV:
@@ -415,19 +416,8 @@ class BestSubsetLogisticCV(ChosenByCV, SparseClassifier):
             )
         data = self._of_classes(X, y, groups)
         data, plan = self._dealt(data, self._weights(data, sample_weight))
-        self._search_over(data, plan, loss=Loss.LOGISTIC, stability=self.stability)
+        self._search_over(data, plan, loss=Loss.LOGISTIC)
         self.C_ = 1.0 / self.gamma_
         warn_unproved(self)
         warn_of_edges(self)
         return self
-
-    @cached_property
-    def loss_path_(self) -> FloatArray:
-        """(G, T, K) mean log losses of the folds."""
-        return self._search.mse_path()
-
-    @property
-    def scores_(self) -> FloatArray:
-        """(G, T) scores of all pairs."""
-        check_is_fitted(self)
-        return np.asarray(self.cv_results_["mean_test_score"].reshape(len(self.gammas_), len(self.taus_)))

@@ -281,9 +281,6 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
     True
     """
 
-    stability: float | str | None = None
-    model: str = "pair"
-
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
         """Choose tau and gamma, and fit the best subset on all rows.
@@ -305,7 +302,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
             This object.
         """
         data, plan = self._dealt(self._dataset(X, y, groups), sample_weight)
-        self._search_over(data, plan, stability=self.stability, model=self.model)
+        self._search_over(data, plan)
         warn_unproved(self)
         warn_of_edges(self)
         return self

@@ -72,6 +72,7 @@ class KeptSearch:
             "X": data.X, "y": data.y, "names": list(data.names), "target": data.target,
             "weights": data.weights, "row_weights": data.row_weights,
             "classes": None if data.classes is None else list(data.classes),
+            "counts": data.counts, "exposure": data.exposure, "row_exposure": data.row_exposure,
             "folds": {
                 "spec": plan.spec, "seed": plan.seed, "n": plan.n, "k": plan.k, "order": plan.order,
                 "starts": plan.starts, "left": None if plan.left is None else list(plan.left), "repeats": plan.repeats,
@@ -93,6 +94,7 @@ class KeptSearch:
         dataset = Dataset(
             state["X"], state["y"], tuple(state["names"]), state["target"], weights=state["weights"],
             row_weights=state["row_weights"], classes=None if classes is None else (classes[0], classes[1]),
+            counts=state.get("counts", False), exposure=state.get("exposure"), row_exposure=state.get("row_exposure"),
         )  # fmt: skip
         left_out = state["folds"]["left"]
         plan = FoldPlan(**{**state["folds"], "left": None if left_out is None else RowLists(*left_out)})

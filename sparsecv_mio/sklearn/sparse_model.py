@@ -49,7 +49,7 @@ from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Loss
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -425,6 +425,8 @@ class ChosenByCV:
     time_limit: float | None = None
     n_jobs: int | None = None
     refit: bool = True
+    stability: float | str | None = None
+    model: str = "pair"
 
     def _dealt(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
         """Deal the rows to folds, and give them their weights."""
@@ -439,9 +441,9 @@ class ChosenByCV:
     def _search_over(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
         shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
-        two_classes = asked.get("loss") == "logistic"
+        of_squares = asked.get("loss", Loss.SQUARED) is Loss.SQUARED
         if self.gammas is None:
-            gammas = default_gammas(*shape, self.n_gammas, two_classes)
+            gammas = default_gammas(*shape, self.n_gammas, not of_squares)
         else:
             gammas = gammas_of(self.gammas, *shape)
         snapshots: list[Snapshot] = []
@@ -449,7 +451,8 @@ class ChosenByCV:
             record = cross_validate(
                 data, plan, found=snapshots.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
-                scale=self.scale, intercept=self._intercept, **asked, **watch._asdict(),
+                scale=self.scale, intercept=self._intercept, stability=self.stability, model=self.model, **asked,
+                **watch._asdict(),
             )  # fmt: skip
             self._keep(record)
             self._kept = KeptSearch.of(record, snapshots[-1], plan) if snapshots else None
@@ -497,6 +500,21 @@ class ChosenByCV:
     def intercept_path_(self) -> FloatArray:
         """(T,) intercepts of all sizes at the gamma that was chosen."""
         return self._path[1]
+
+
+class ChosenByLoss(ChosenByCV):
+    """What a model of another loss than the squared one has besides, once it is fitted."""
+
+    @cached_property
+    def loss_path_(self) -> FloatArray:
+        """(G, T, K) mean losses of the folds."""
+        return self._search.mse_path()
+
+    @property
+    def scores_(self: Any) -> FloatArray:
+        """(G, T) scores of all pairs."""
+        check_is_fitted(self)
+        return np.asarray(self.cv_results_["mean_test_score"].reshape(len(self.gammas_), len(self.taus_)))
 
 
 def cv_results(record: Record, mse_path: FloatArray | None = None, weights: FloatArray | None = None) -> dict[str, Any]:

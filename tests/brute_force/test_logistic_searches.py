@@ -19,7 +19,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
-from sparsecv_mio.search.glm_bounds import class_bounds
+from sparsecv_mio.search.glm_bounds import glm_bounds
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.words import Loss
 
@@ -137,7 +137,7 @@ def check_bounds(seed: int) -> bool:
     except BadInput:
         return False
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    table = class_bounds(data, case.folds, case.gammas, case.taus)
+    table = glm_bounds(data, case.folds, case.gammas, case.taus)
     for g, gamma in enumerate(case.gammas):
         for t, tau in enumerate(case.taus):
             if data.q > 5 and tau > 3:

@@ -30,13 +30,24 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import CommonOptions, FitOptions, NearOptions, PathOptions
 from sparsecv_mio.model_space import RESTRICTIONS, Restrictions
 from sparsecv_mio.search.options import Hooks, SearchOptions
-from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetRidge, BestSubsetRidgeCV
+from sparsecv_mio.sklearn import (
+    BestSubsetLogistic,
+    BestSubsetLogisticCV,
+    BestSubsetPoisson,
+    BestSubsetPoissonCV,
+    BestSubsetRidge,
+    BestSubsetRidgeCV,
+)
 
 CLASSES = (SearchOptions, PathOptions, FitOptions, CommonOptions, NearOptions, Hooks, Restrictions, Reading)
-ESTIMATORS = (BestSubsetRidge, BestSubsetRidgeCV, BestSubsetLogistic, BestSubsetLogisticCV)
+ESTIMATORS = (
+    BestSubsetRidge, BestSubsetRidgeCV, BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson,
+    BestSubsetPoissonCV,
+)  # fmt: skip
 OTHER_DEFAULTS = {  # of a face that has reasons of its own
     ("fit", "gap"): 1e-7, ("compare", "gap"): 1e-7, ("compare", "threads"): 1, ("BestSubsetRidge", "gap"): 1e-7,
     ("BestSubsetLogistic", "gap"): 1e-7, ("BestSubsetLogistic", "gamma"): 0.1,
+    ("BestSubsetPoisson", "gap"): 1e-7, ("BestSubsetPoisson", "gamma"): 0.1,
     ("PathOptions", "gap"): 1e-7, ("BestSubsetRidge", "gamma"): 0.1,
     **{(oracle, name): "none" for oracle in ("iacv", "treecv", "loocv", "stepwise") for name in UNITS},
 }  # fmt: skip

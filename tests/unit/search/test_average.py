@@ -22,7 +22,7 @@ from sparsecv_mio.problem.objective import distances_of_pairs, fit, weights_of_p
 from sparsecv_mio.problem.training_moments import fits_of_all_rows, squared_errors_of_all_columns
 from sparsecv_mio.search import api, average
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.average import MeanModel, projected, squared_errors_of_rows
+from sparsecv_mio.search.average import MeanModel, held_out_losses, projected
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV
 
@@ -187,7 +187,7 @@ def test_row_errors_are_those_of_plain_refits() -> None:
     record = cross_validate(data(), folds, **GRID, gap=0.0, threads=1, found=seen.append, model="average")
     context, cells = seen[0].context, seen[0].cells
     pairs = np.repeat(np.arange(3), 5), np.tile(np.arange(5), 3)
-    errors = squared_errors_of_rows(context.data, folds, cells, context.grid.gammas, pairs) * context.data.y_unit**2
+    errors = held_out_losses(context, cells, pairs) * context.data.y_unit**2
     for p, (g, t) in enumerate(zip(*pairs, strict=True)):
         expected = np.zeros(data().n)
         for fold in range(folds.k):

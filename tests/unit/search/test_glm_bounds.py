@@ -13,7 +13,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.glm_bounds import class_bounds
+from sparsecv_mio.search.glm_bounds import glm_bounds
 from sparsecv_mio.words import Loss
 
 
@@ -26,7 +26,7 @@ def two_classes() -> Dataset:
 def test_intervals_hold_what_a_search_decides() -> None:
     data = two_classes()
     plan = make_folds("stratified:4", data)
-    table = class_bounds(standardize(data, loss=Loss.LOGISTIC), plan, [0.1, 1.0], [1, 3])
+    table = glm_bounds(standardize(data, loss=Loss.LOGISTIC), plan, [0.1, 1.0], [1, 3])
     record = cross_validate(data, plan, gammas=[0.1, 1.0], taus=[1, 3], loss="logistic", gap=0.0)
     for row in record.table:
         ends = table.cv_interval([0.1, 1.0].index(row.gamma), [1, 3].index(row.tau))

@@ -90,7 +90,6 @@ def test_fits_on_all_rows_hold() -> None:
         (["--class-weight", "balanced"], "--class-weight balanced: goes with --loss logistic, not poisson"),
         (["--intercept", "global"], "--loss poisson: goes with --intercept fold or none, not global"),
         (["--method", "grid"], "--method grid: goes with --loss squared, not poisson"),
-        (["--nested", "3"], "--nested: goes with --loss squared or logistic, not poisson"),
         (["--proof", "x"], "proofs do not cover --loss poisson"),
         (["--exposure", "hours"], "exposure column 'hours' is not in the data"),
         (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures or ids"),
@@ -122,3 +121,38 @@ def test_the_command_line_says_what_is_certified(tmp_path: Path, capsys: pytest.
     assert "Best-subset Poisson regression of hits" in (tmp_path / "r.html").read_text()
     assert run(["inspect", str(place), "--target", "hits"]) == 0
     assert "--loss poisson" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+def test_every_command_takes_it(loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The averaged model predicts by its coefficients; lists, a common subset and outer models are verified."""
+    frame = table()
+    if loss == "logistic":
+        frame["hits"] = np.where(frame["hits"] > frame["hits"].median(), "many", "few")
+    place, out = tmp_path / "t.csv", tmp_path / "r.json"
+    frame.to_csv(place, index=False)
+    exposure = ["--exposure", "days"] if loss == "poisson" else ["--drop", "days"]
+    asked = [str(place), "--target", "hits", "--loss", loss, *exposure, "--gamma", "0.1", "--tau", "1:2"]
+    given = [*asked, "--folds", "4", "--json", str(out)]
+    for command in (["near", *given, "--within", "5%"], ["solve", *given, "--criterion", "common"],
+                    ["solve", *given, "--stability", "0.5"], ["solve", *given, "--nested", "3"]):  # fmt: skip
+        assert run(command) == 0, command
+        capsys.readouterr()
+        assert run(["verify", str(out), str(place)]) == 0, command
+        capsys.readouterr()
+    assert run(["bounds", *asked, "--folds", "4"]) == 0
+    capsys.readouterr()
+    assert run(["solve", *given, "--model", "average", "--own-error", "--nested", "3"]) == 0
+    screen = " ".join(capsys.readouterr().out.split())
+    assert "averaged model, which predicts" in screen and "and its averaged model" in screen
+    assert run(["verify", str(out), str(place)]) == 0
+    assert run(["report", str(out), "--data", str(place), "--out", str(tmp_path / "r.html")]) == 0
+    assert ("log odds" if loss == "logistic" else "log rates") in (tmp_path / "r.html").read_text()
+    assert run(["predict", str(out), str(place), "--out", str(tmp_path / "p.csv")]) == 0
+    assert "of the best pair, not of the averaged model" in " ".join(capsys.readouterr().out.split())
+    model = json.loads(out.read_text())["average"]["model"]
+    predictors = frame[list(model["coefficients"])] @ list(model["coefficients"].values()) + model["intercept"]
+    expected = frame["days"] * np.exp(predictors) if loss == "poisson" else 1.0 / (1.0 + np.exp(-predictors))
+    predicted = pd.read_csv(tmp_path / "p.csv")
+    column = "prediction" if loss == "poisson" else predicted.columns[1]
+    assert predicted[column].to_numpy() == pytest.approx(expected.to_numpy())

@@ -1,0 +1,106 @@
+"""What the average of near-best pairs asks of a loss that is not squared: losses of rows, and fits without each fold.
+
+For squares moments of the folds give both (:mod:`sparsecv_mio.search.average`); here every support of a fold is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.records import AveragedPair
+from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.glm_folds import GlmFolds, rows_in_units
+from sparsecv_mio.trees.glm_fits import WIDE
+from sparsecv_mio.units import CROSSING_RTOL
+
+
+def losses_of_pairs(
+    context: Context, cells: CellTable, pairs: tuple[IntArray, IntArray], wanted: IntArray
+) -> Iterator[tuple[int, FloatArray]]:
+    """Yield folds with the (P, rows) losses of their rows, weighted, at the supports of cells.
+
+    Parameters
+    ----------
+    context : Context
+    cells : CellTable
+    pairs : two (P,) int arrays
+        Indices of gamma and of tau.
+    wanted : int array
+        Folds.
+    """
+    folds, gammas = GlmFolds(context), context.grid.gammas
+    for fold in wanted.tolist():
+        rows = context.folds.scored_rows(fold)
+        losses = np.empty((len(pairs[0]), len(rows)))
+        for g in np.unique(pairs[0]).tolist():
+            at = np.flatnonzero(pairs[0] == g)
+            supports = [cells.pool.supports[number] for number in cells.support[g, pairs[1][at], fold].tolist()]
+            losses[at] = _losses(folds, fold, g, supports)
+        said, sums = cells.nominal[(*pairs, fold)], losses.sum(axis=1)
+        for p in np.flatnonzero(~(np.abs(sums - said) <= CROSSING_RTOL * said)).tolist():
+            support, gamma = cells.pool.supports[cells.support[pairs[0][p], pairs[1][p], fold]], gammas[pairs[0][p]]
+            fit = refit_glm(context.data, context.folds.train_rows(fold), support, float(gamma))
+            losses[p] = fit.losses(context.data, rows)[0]
+        yield fold, losses
+
+
+def _losses(folds: GlmFolds, fold: int, g: int, supports: Sequence[IntArray]) -> FloatArray:
+    """(L, rows) weighted losses of the rows of a fold at fits without it."""
+    X, y, v = rows_in_units(folds.data, folds.plan.scored_rows(fold))
+    fits = folds.at(fold, g).refit(supports)
+    margins = folds.loss.signs(y) * (fits.coefficients @ X.T + fits.intercept[:, None])
+    return np.asarray(v * folds.loss.losses(margins, y))
+
+
+def losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> FloatArray | None:
+    """(G, n) held-out losses of rows at fits of all columns; None where these are many, or time ran out.
+
+    Parameters
+    ----------
+    context : Context
+    expired : callable
+    """
+    data, plan, every = context.data, context.folds, [np.arange(context.data.q)]
+    if data.q > WIDE:
+        return None
+    folds, losses = GlmFolds(context), np.zeros((len(context.grid.gammas), data.n))
+    heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
+    for fold in range(plan.k):
+        rows = plan.scored_rows(fold)
+        for g in range(len(losses)):
+            if expired():
+                return None
+            losses[g, rows] += _losses(folds, fold, g, every)[0] / heft[rows]
+    return np.asarray(losses / np.maximum(np.bincount(plan.all_scored, minlength=data.n), 1))
+
+
+def averages_of_folds(
+    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
+) -> tuple[FloatArray, FloatArray]:
+    """(K, p) coefficients and (K,) intercepts of the average without each fold, in units of the file.
+
+    Parameters
+    ----------
+    context : Context
+    pairs : sequence of AveragedPair
+        Those with a weight.
+    supports : sequence of tuples of str
+        What the pairs name by place.
+    """
+    data, plan, folds = context.data, context.folds, GlmFolds(context)
+    coefficients, intercepts = np.zeros((plan.k, data.dataset.p)), np.zeros(plan.k)
+    place = {name: j for j, name in enumerate(data.names)}
+    for fold in range(plan.k):
+        for g, gamma in enumerate(context.grid.gammas.tolist()):
+            here = [pair for pair in pairs if pair.gamma == gamma]
+            chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in here]
+            if here:
+                fits, weights = folds.at(fold, g).refit(chosen), np.array([pair.weight for pair in here])
+                coefficients[fold, data.columns] += weights @ fits.coefficients
+                intercepts[fold] += float(weights @ fits.intercept)
+    return coefficients, intercepts
