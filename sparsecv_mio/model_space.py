@@ -11,11 +11,11 @@ import csv
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain, pairwise
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Self
 
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
@@ -265,6 +265,39 @@ def word_of_factor(columns: Sequence[str]) -> str:
     return columns[0].partition("=")[0] or columns[0]
 
 
+@dataclass(frozen=True)
+class Term:
+    """A column, or columns that enter a model together: what a search has in or out.
+
+    Attributes
+    ----------
+    columns : tuple of str, or of int
+        Names, or positions among some columns, ascending.
+    count : int
+        How many features they count as in tau: 1 of a column or a factor, 0 of what is adjusted for, else the number of
+        the columns.
+    penalty : float
+        What the ridge weight of their coefficients is times: 1, of what is adjusted for 0.
+    always : bool
+        Whether every model has them.
+
+    Examples
+    --------
+    >>> Restrictions(force_in="a", adjust="b").terms(["a", "b", "c"])[1]
+    Term(columns=('b',), count=0, penalty=0.0, always=True)
+    """
+
+    columns: tuple[Any, ...]
+    count: int = 1
+    penalty: float = 1.0
+    always: bool = False
+
+    def at(self, place: Mapping[Any, int]) -> Term:
+        """Return the same by positions, without columns that have none."""
+        columns = tuple(place[column] for column in self.columns if column in place)
+        return replace(self, columns=columns, count=min(self.count, len(columns)))
+
+
 MOST_SAID = 6  # names in a row, beyond which their number is said
 Column = str | int
 Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
@@ -316,13 +349,78 @@ class Restrictions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "count", counted_as_one(self.count))
-        for name in ("force_in", "force_out", "adjust", "nonnegative", "nonpositive"):
+        for name in (*FORCING, *SIGNS):
             object.__setattr__(self, name, _given_features(getattr(self, name), name))
         object.__setattr__(self, "at_most", limits_of(self.at_most))
         object.__setattr__(self, "hierarchy", parents_of(self.hierarchy))
 
     def __bool__(self) -> bool:
         return any(getattr(self, field.name) for field in fields(self))
+
+    @property
+    def always(self) -> tuple[str, ...]:
+        """Columns in every model."""
+        return (*self.force_in, *self.adjust)
+
+    def terms(self, names: Sequence[str], together: Iterable[Sequence[str]] = ()) -> tuple[Term, ...]:
+        """Return what models consist of: terms that have each column once, but for those that are in no model.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Columns of the data.
+        together : iterable of sequences of str
+            More columns that are in a model all or none, none where there is not one of them; each of them counts.
+
+        Examples
+        --------
+        >>> [term.columns for term in Restrictions(count=[["a", "c"]], force_out="b").terms(["a", "b", "c", "d"])]
+        [('a', 'c'), ('d',)]
+        """
+        outside, inside, free = set(self.force_out), set(self.always), set(self.adjust)
+        of_name = {
+            name: Term((name,), 0, 0.0, True) if name in free else Term((name,), always=name in inside)
+            for name in names
+        }
+        groups = [(group, True) for group in self.count] + [(group, False) for group in together]
+        for group, counted_once in groups:
+            members = list(dict.fromkeys(of_name[name] for name in group if name in of_name))
+            if not counted_once and not of_name.keys() >= set(group):
+                outside.update(group)
+            if len(members) > 1:
+                inner = set(chain.from_iterable(member.columns for member in members))
+                columns = tuple(name for name in names if name in inner)
+                count = 1 if counted_once else sum(member.count for member in members)
+                of_name |= dict.fromkeys(columns, Term(columns, count, always=any(some.always for some in members)))
+        return tuple(term for term in dict.fromkeys(of_name.values()) if outside.isdisjoint(term.columns))
+
+    def penalties(self, names: Sequence[str]) -> list[float]:
+        """Return what the ridge weight of each of some columns is times."""
+        free = set(self.adjust)
+        return [0.0 if name in free else 1.0 for name in names]
+
+    def check_vary(self, constant: Container[str]) -> None:
+        """Raise `BadInput` for a column in every model that is constant.
+
+        Parameters
+        ----------
+        constant : container of str
+            Columns of the data that are.
+        """
+        for name in self.force_in:
+            if name in constant:
+                raise BadInput(f"force-in: feature {name!r} is constant and cannot take part")
+        for name in self.adjust:
+            if name in constant:
+                raise BadInput(f"adjust: column {name!r} is constant, as the intercept is: leave it out")
+
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Yield every column that is named, and in which field."""
+        for field in (*FORCING, *SIGNS):
+            yield from ((field, name) for name in getattr(self, field))
+        yield from (("count", name) for columns in self.count for name in columns)
+        yield from (("at_most", name) for limit in self.at_most for name in limit.features)
+        yield from (("hierarchy", name) for rule in self.hierarchy for name in (rule.feature, *rule.parents))
 
     @property
     def beyond_forcing(self) -> tuple[str, ...]:
@@ -360,13 +458,15 @@ class Restrictions:
             said += [f"no coefficient {text}" if every else f"{_names_joined(some)} not {text}"] if some else []
         return "; ".join(said)
 
-    def within(self, names: Sequence[str]) -> Restrictions:
+    def within(self, names: Sequence[str], constant: bool = True) -> Self:
         """Return the same by the names of the data, in their order.
 
         Parameters
         ----------
         names : sequence of str
             Features of the data.
+        constant : bool
+            Whether models have an intercept; else it is the first word of the first column of words adjusted for.
 
         Raises
         ------
@@ -378,7 +478,11 @@ class Restrictions:
         place = {name: j for j, name in enumerate(names)}
         inside, outside, adjusting = (_found(getattr(self, name), place, name) for name in FORCING)
         levels = [_levels(word.strip(), place) for word in self.adjust]
-        references = {some[0] for some in levels if len(some) > 1}  # which the intercept has
+        coded = [some[0] for some in levels if len(some) > 1]
+        references = set(coded if constant else coded[1:])  # which the intercept has
+        for option, some in (("force-in", inside), ("force-out", outside)):
+            for j in sorted(some & adjusting):
+                raise BadInput(f"adjust, {option}: column {names[j]!r} is in both: what is adjusted for is not chosen")
         outside, adjusting = outside | references, adjusting - references
         factors = self._factors_within(names, outside | adjusting)
         for columns in factors:
@@ -421,13 +525,13 @@ class Restrictions:
             if twice := seen & set(columns):
                 raise BadInput(f"count: column {names[min(twice)]!r} is in two factors: leave it out of one")
             seen |= set(columns)
-        for option in ("nonnegative", "nonpositive"):
+        for option in SIGNS:
             for j in sorted(_found([name for name in getattr(self, option) if name != ALL], place, option) & seen):
                 why = "the levels of a factor are told apart by differences, which have no sign of their own"
                 raise BadInput(f"{option}, count: column {names[j]!r} is of a factor: {why}")
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 
-    def _shape_within(self, names: Sequence[str]) -> Restrictions:
+    def _shape_within(self, names: Sequence[str]) -> Self:
         """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
         place = {name: j for j, name in enumerate(names)}
         adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # a first level with them
@@ -458,7 +562,7 @@ class Restrictions:
                     raise BadInput(f"hierarchy: feature {child!r} is its own parent")
                 parents.append(Parents(child, above, rule.every))
         groups = tuple(AtMost(limit.count, named(limit.features, "at_most")) for limit in self.at_most)
-        signs = [named(getattr(self, name), name) for name in ("nonnegative", "nonpositive")]
+        signs = [named(getattr(self, name), name) for name in SIGNS]
         both = sorted(set(signs[0]) & set(signs[1]))
         if both:
             raise BadInput(f"nonnegative, nonpositive: feature {both[0]!r} is in both, force it out instead")
@@ -537,9 +641,9 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
     return places
 
 
+FORCING, SIGNS = ("force_in", "force_out", "adjust"), ("nonnegative", "nonpositive")
 NONE = Restrictions()
 RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
-FORCING = ("force_in", "force_out", "adjust")
 BEYOND_FORCING = tuple(name for name in RESTRICTIONS if name not in FORCING)
 
 

@@ -25,6 +25,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.kernels.kernel_cache import compile_everything_ahead
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
+from sparsecv_mio.model_space import limits_of, parents_of
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.penalties import KSupport
@@ -107,8 +108,8 @@ def two_classes() -> None:
 
 def restricted_trees() -> None:
     """Run `fit` under restrictions."""
-    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=[(1, ("x0", "x1"))], nonnegative=["x2"]))
-    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy="x0=x3"))
+    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=limits_of("1:x0,x1"), nonnegative=("x2",)))
+    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy=parents_of("x0=x3")))
 
 
 def near() -> None:

@@ -35,7 +35,7 @@ from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import exact_product
-from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scales, varying_columns
 from sparsecv_mio.units import TIE_RTOL, TINY
@@ -63,26 +63,25 @@ class AllowedSupports:
     together: tuple[tuple[str, ...], ...] = ()
 
     @cached_property
-    def factors(self) -> tuple[frozenset[str], ...]:
-        """Columns that are chosen all or none, and count as one."""
-        there = set(self.names)
-        return tuple(columns for group in self.asked.count if (columns := frozenset(there.intersection(group))))
-
-    @cached_property
-    def terms(self) -> tuple[tuple[int, ...], ...]:
-        """Columns that are chosen as one: those of a factor, each other by itself."""
-        of_factor = {name: factor for factor in self.factors for name in factor}
-        sets = dict.fromkeys(of_factor.get(name, frozenset((name,))) for name in self.names)
-        return tuple(tuple(j for j, name in enumerate(self.names) if name in some) for some in sets)
+    def terms(self) -> tuple[Term, ...]:
+        """What models consist of, by positions; what is adjusted for counts, as in a record that is computed with."""
+        place = {name: j for j, name in enumerate(self.names)}
+        made = (term.at(place) for term in self.asked.terms(self.names, self.together))
+        return tuple(replace(term, count=max(term.count, 1)) for term in made)
 
     def columns(self, tau: int) -> int:
         """Return how many columns a model of up to tau features may have."""
-        return sum(sorted(map(len, self.terms), reverse=True)[:tau])
+        more = sorted((len(term.columns) - term.count for term in self.terms), reverse=True)
+        return min(tau + sum(more[:tau]), len(self.names))
 
     def count(self, support: Iterable[int]) -> int:
         """Return how many features a support counts as."""
         chosen = set(support)
-        return sum(not chosen.isdisjoint(term) for term in self.terms)
+        return sum(min(len(chosen.intersection(term.columns)), term.count) for term in self.terms)
+
+    @cached_property
+    def _possible(self) -> frozenset[int]:
+        return frozenset(j for term in self.terms for j in term.columns)
 
     @cached_property
     def sign(self) -> IntArray:
@@ -92,11 +91,12 @@ class AllowedSupports:
 
     def allows(self, support: Iterable[int]) -> bool:
         """Whether a model may consist of these columns, signs and size aside."""
-        chosen, asked = {self.names[j] for j in support}, self.asked
+        places, asked = set(support), self.asked
+        chosen = {self.names[j] for j in places}
         return (
-            chosen.issuperset((*asked.force_in, *asked.adjust))
-            and chosen.isdisjoint(asked.force_out)
-            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in (*self.together, *self.factors))
+            chosen.issuperset(asked.always)
+            and self._possible.issuperset(places)
+            and all(places.issuperset(term.columns) or places.isdisjoint(term.columns) for term in self.terms)
             and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
             and all(
                 chosen.issuperset(rule.parents) if rule.every else not chosen.isdisjoint(rule.parents)
@@ -125,7 +125,8 @@ class AllowedSupports:
         """Return what `holds` of up to tau features, as the rows of a table for each number of columns."""
         held = set(np.flatnonzero(self.sign).tolist())
         chosen = (some for size in range(min(tau, len(self.terms)) + 1) for some in combinations(self.terms, size))
-        sets = [tuple(sorted(j for term in some for j in term)) for some in chosen]
+        within = (some for some in chosen if sum(term.count for term in some) <= tau)
+        sets = [tuple(sorted(j for term in some for j in term.columns)) for some in within]
         supports: set[tuple[int, ...]] = set()
         for some in sets:
             if self.allows(some):
@@ -259,9 +260,9 @@ class UnitColumns:
         varying = varying_columns(dataset.X)
         design = cls.of(
             dataset, scale, intercept, varying[~np.isin(np.array(dataset.names)[varying], wanted.force_out)],
-            [j for j, name in enumerate(dataset.names) if name in wanted.adjust],
+            [j for j, penalty in enumerate(wanted.penalties(dataset.names)) if not penalty],
         )  # fmt: skip
-        forced = tuple(i for i, name in enumerate(design.names) if name in (*wanted.force_in, *wanted.adjust))
+        forced = tuple(i for i, name in enumerate(design.names) if name in wanted.always)
         allowed = AllowedSupports(design.names, wanted) if wanted.beyond_forcing else None
         return replace(design, forced=forced, allowed=allowed)
 

@@ -82,7 +82,7 @@ class GlmDesign:
         else:
             restrictions = record.request.restrictions
         out = () if restrictions is None else restrictions.force_out
-        forced = () if restrictions is None else restrictions.force_in
+        forced = () if restrictions is None else restrictions.always
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
         self.fits = 0

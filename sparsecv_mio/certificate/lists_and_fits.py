@@ -157,12 +157,7 @@ def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
 def _features(side: Side) -> Iterator[tuple[str, str]]:
     """Every feature that is named, and in which field."""
     asked = side.restrictions or NONE
-    for field in ("force_in", "force_out", "adjust", "nonnegative", "nonpositive"):
-        yield from ((f"restrictions.{field}", name) for name in getattr(asked, field))
-    yield from (("restrictions.count", name) for columns in asked.count for name in columns)
-    yield from (("restrictions.at_most", name) for group in asked.at_most for name in group.features)
-    for rule in asked.hierarchy:
-        yield from (("restrictions.hierarchy", name) for name in (rule.feature, *rule.parents))
+    yield from ((f"restrictions.{field}", name) for field, name in asked.named())
     yield from (("together", name) for group in side.together or () for name in group)
     yield from (("box", bounds.feature) for bounds in side.box or ())
 

@@ -160,7 +160,7 @@ def check_outer_model(
         return
     if limits:
         # a sign may hold the coefficient of a feature that is forced in at zero
-        forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
+        forced = set(limits.always) - {*limits.nonnegative, *limits.nonpositive}
         allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         allowed &= limits.features(one.support) <= one.tau
         checks.that(allowed, f"{path}support", "does not keep to the restrictions")

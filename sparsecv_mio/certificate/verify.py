@@ -259,8 +259,10 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
         return checks.that(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
     checks.that(by_name == restrictions, place, "are not by the names of the data, in their order")
-    for field in ("force_in", "adjust"):
-        checks.that(vary.issuperset(getattr(by_name, field)), f"{place}.{field}", "has a feature that is constant")
+    try:
+        by_name.check_vary(set(dataset.names) - vary)
+    except BadInput as error:
+        checks.that(False, place, str(error))
     checks.bounded(f"{place}.")
     return checks.part("restrictions: features of the data, kept to by every support")
 

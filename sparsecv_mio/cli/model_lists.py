@@ -188,7 +188,7 @@ def bounds(
 
         how = PathOptions.of(**losses, **units, restrictions=limits)
         dataset, plan = session.read_dealt(data, table, rows, quiet, None, how)
-        restrictions = limits.within(dataset.names)
+        restrictions = how.by_names(dataset).restrictions
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=by_rows)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds

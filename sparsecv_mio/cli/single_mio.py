@@ -7,7 +7,7 @@ import shlex
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -72,11 +72,8 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     """
     from sparsecv_mio.fits.fit_options import SideOptions
 
-    shape = parse.restrictions(**restrictions)
-    fields_of_shape = {field.name: getattr(shape, field.name) for field in fields(shape)}
-    fields_of_shape["at_most"] = tuple((group.count, group.features) for group in shape.at_most)
     return SideOptions(
-        **fields_of_shape,
+        **vars(parse.restrictions(**restrictions)),
         together=tuple(tuple(parse.names(text, "--together") or ()) for text in together or ()),
         box=dict(_box_given(text) for text in box or ()),
     )
@@ -177,10 +174,7 @@ def fit(
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         from sparsecv_mio.report.reference_levels import printed, reference_levels
 
-        counted = model_space.Restrictions(
-            count=model_space.counted_as_one(side.count), force_out=tuple(side.force_out), adjust=tuple(side.adjust)
-        )
-        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, counted)
+        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
 

@@ -16,7 +16,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, word_of
-from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.words import Intercept, Loss, Scale
 
 CONSTANT_ULPS = 4.0
@@ -349,16 +349,20 @@ class StandardData:
         return tuple(self.dataset.names[j] for j in self.columns.tolist())
 
     @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """What models of the q columns consist of, by positions; none where nothing is said: each is a term then."""
+        place = {name: j for j, name in enumerate(self.names)}
+        return tuple(term.at(place) for term in self.restrictions.terms(self.names)) if self.restrictions else ()
+
+    @cached_property
     def forced(self) -> IntArray:
         """Those of the q columns that are in every support, ascending: forced in, or adjusted for."""
-        wanted = {*self.restrictions.force_in, *self.restrictions.adjust}
-        forced = [j for j, name in enumerate(self.names) if name in wanted] if wanted else []
-        return np.array(forced, dtype=np.int64)
+        return np.array(sorted(j for term in self.terms if term.always for j in term.columns), dtype=np.int64)
 
     @cached_property
     def adjusting(self) -> IntArray:
         """Those of the q columns that are adjusted for, ascending; without a penalty, and not counted in tau."""
-        return self.forced[self.weight[self.forced] == 0.0]
+        return np.array(sorted(j for term in self.terms if not term.count for j in term.columns), dtype=np.int64)
 
     @property
     def free(self) -> tuple[int, ...]:
@@ -573,7 +577,7 @@ def standardize(
     moments = column_moments(dataset.X, dataset.row_weights)
     total = dataset.weight_of(slice(0, dataset.n))
     columns = np.flatnonzero(~moments.constant & ~np.isin(dataset.names, restrictions.force_out)).astype(np.int64)
-    _check_forced(dataset, moments.constant, restrictions)
+    restrictions.check_vary({dataset.names[j] for j in np.flatnonzero(moments.constant)})
     if columns.size == 0:
         raise BadInput("every feature is constant: keep at least one column that varies")
     norm = moments.norm[columns]
@@ -585,7 +589,7 @@ def standardize(
         weight = np.ldexp(1.0, np.clip(-2 * exponent, *WEIGHT_EXPONENTS))
     else:
         divisor = norm / np.sqrt(total) if how is Scale.VARIANCE else norm
-    weight[np.isin(np.array(dataset.names)[columns], restrictions.adjust)] = 0.0
+    weight *= restrictions.penalties([dataset.names[j] for j in columns])
     bare = StandardData(
         dataset=dataset,
         scale=how,
@@ -627,15 +631,6 @@ def _target_unit(dataset: Dataset, centred: bool) -> tuple[float, float]:
     if not TARGET_EXPONENTS[0] <= exponent <= TARGET_EXPONENTS[1]:
         raise BadInput(f"target {dataset.target!r} is too large or too small for its square to be a float: rescale it")
     return (float(moments.mean[0]) if centred else 0.0), float(np.ldexp(1.0, exponent))
-
-
-def _check_forced(dataset: Dataset, constant: BoolArray, restrictions: Restrictions) -> None:
-    for name in restrictions.force_in:
-        if constant[dataset.names.index(name)]:
-            raise BadInput(f"force-in: feature {name!r} is constant and cannot take part")
-    for name in restrictions.adjust:
-        if constant[dataset.names.index(name)]:
-            raise BadInput(f"adjust: column {name!r} is constant, as the intercept is: leave it out")
 
 
 def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, norm: FloatArray) -> None:

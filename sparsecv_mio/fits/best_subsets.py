@@ -221,8 +221,8 @@ def best_subsets(
     [('x0',), ('x0', 'x1')]
     """
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
-    restrictions = options.restrictions.within(dataset.names)
-    options, dataset = replace(options, restrictions=restrictions), options.in_classes(dataset)
+    options, dataset = options.by_names(dataset), options.in_classes(dataset)
+    restrictions = options.restrictions
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if options.loss is not Loss.SQUARED and isinstance(every, GammaInterval):
         raise BadInput(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Self
 
@@ -17,115 +17,54 @@ from sparsecv_mio.declared_options import check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.model_space import NONE, AtMost, Hierarchy, Restrictions, counted_as_one, parents_of
-from sparsecv_mio.problem.constraints import SideConstraints, constraints_of, side_constraints
+from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions
+from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.search.options import check_formulation, check_limits, solver_options_of, with_keywords
 from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
 
 
 @dataclass(frozen=True)
-class SideOptions:
-    """Side constraints by feature names, coefficients in the units of the file.
+class SideOptions(Restrictions):
+    """Restrictions of one fit, and side constraints beside them; coefficients are in the units of the file.
+
+    The other fields are those of :class:`~sparsecv_mio.model_space.Restrictions`.
 
     Attributes
     ----------
-    force_in, force_out, adjust : sequence of str
-        Features in every, or in no, support.
     together : sequence of sequences of str
-        Features that are chosen all or none.
-    at_most : sequence of (int, sequence of str)
-        `(k, features)`: at most k of these.
+        Features that are chosen all or none, and each counted.
     box : mapping of str to (float, float)
-        Bounds of a feature's coefficient, where the feature is chosen; infinite for an open side.
-    hierarchy, nonnegative, nonpositive, count
-        As for :class:`~sparsecv_mio.model_space.Restrictions`.
+        Bounds of a feature's coefficient, where the feature is chosen; infinite for an open end.
+
+    Examples
+    --------
+    >>> SideOptions(nonnegative="a", together=[["b", "c"]]).recorded().words()
+    'a not below 0; b, c all or none'
     """
 
-    force_in: Sequence[str] = ()
-    force_out: Sequence[str] = ()
-    adjust: Sequence[str] = ()
     together: Sequence[Sequence[str]] = ()
-    at_most: Sequence[tuple[int, Sequence[str]]] = ()
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    hierarchy: Hierarchy = ()
-    nonnegative: Sequence[str] = ()
-    nonpositive: Sequence[str] = ()
-    count: str | Sequence[Sequence[str]] = ()
 
     def on(self, data: StandardData) -> SideConstraints:
-        """Return the constraints in standard coordinates."""
-        shape = self._shape(data.dataset.names)
-        more = constraints_of(replace(data, restrictions=shape))
-        made = side_constraints(
-            data,
-            force_in=self.force_in,
-            force_out=self.force_out,
-            together=self.together,
-            at_most=self.at_most,
-            box=self.box,
-        )
-        return replace(
-            made, forced_in=tuple(sorted({*made.forced_in, *data.adjusting.tolist()})),
-            forced_out=(*made.forced_out, *more.forced_out), box=(*made.box, *more.box), parents=more.parents,
-            factors=more.factors,
-        )  # fmt: skip
-
-    def within(self, names: Sequence[str]) -> SideOptions:
-        """Return the same by the names of the data where factors count as one, so that every part names whole ones.
+        """Return the constraints in standard coordinates.
 
         Parameters
         ----------
-        names : sequence of str
-            Features of the data.
+        data : StandardData
+            Of what `within` made these options be of.
         """
-        if not self.count:
-            return self
-        given = {field.name: getattr(self, field.name) for field in fields(Restrictions)}
-        found = Restrictions(**given).within(names)
-        made = {name: getattr(found, name) for name in given}
-        return replace(self, **made | {"at_most": tuple((limit.count, limit.features) for limit in found.at_most)})
+        self.check_vary(set(data.dataset.names).difference(data.names, self.force_out))
+        return constraints_of(data, self, [group for group in self.together if group], self.box)
 
-    def adjusted(self, names: Sequence[str]) -> Restrictions:
-        """Return the restrictions to what is adjusted for, by the names of the data, once they are checked.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Features of the data.
-        """
-        groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
-        adjusted = Restrictions(adjust=tuple(self.adjust)).within(names)
-        replace(
-            self._shape(names), force_in=tuple(self.force_in), force_out=tuple(self.force_out), adjust=adjusted.adjust,
-            at_most=groups,
-        ).check_adjusted()  # fmt: skip
-        return adjusted
-
-    def recorded(self, names: Sequence[str]) -> Side:
-        """Return the constraints as a record holds them, once `on` has checked them.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Features of the data.
-        """
-        inside, outside = (tuple(name for name in names if name in some) for some in (self.force_in, self.force_out))
-        groups = tuple(AtMost(count, tuple(some)) for count, some in self.at_most)
-        always = self.adjusted(names).adjust
-        restrictions = replace(self._shape(names), force_in=inside, force_out=outside, adjust=always, at_most=groups)
+    def recorded(self) -> Side:
+        """Return the constraints as a record holds them."""
+        restrictions = Restrictions(**{name: getattr(self, name) for name in RESTRICTIONS})
         ends = {name: [end if math.isfinite(end) else None for end in interval] for name, interval in self.box.items()}
         return Side(
             restrictions or None,
             tuple(tuple(group) for group in self.together if group) or None,
             tuple(CoefficientBox(name, low, high) for name, (low, high) in ends.items()) or None,
         )
-
-    def _shape(self, names: Sequence[str]) -> Restrictions:
-        """Return hierarchy, signs and factors by the names of the data."""
-        return Restrictions(
-            hierarchy=parents_of(self.hierarchy), nonnegative=tuple(self.nonnegative),
-            nonpositive=tuple(self.nonpositive), count=counted_as_one(self.count),
-        ).within(names)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -324,6 +263,11 @@ class PathOptions:
     def in_classes(self, dataset: Dataset) -> Dataset:
         """Return the data as they are fitted: a target of 0 and 1, the classes weighed; counts with their exposures."""
         return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
+
+    def by_names(self, dataset: Dataset) -> Self:
+        """Return the same options, the restrictions by the names of the data."""
+        asked = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
+        return replace(self, restrictions=asked)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
         """Return what a record says was asked for.

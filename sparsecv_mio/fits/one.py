@@ -28,7 +28,7 @@ from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
-from sparsecv_mio.model_space import NONE, counted_as_one
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
@@ -42,7 +42,7 @@ from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.units import TINY
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import Intercept, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import Deadline
@@ -217,9 +217,10 @@ class _Model:
     def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
         """Check a pair (tau, gamma) and the side constraints against the data."""
         tau, gamma = pair
-        side = (how.side or SideOptions()).within(dataset.names)
-        adjusted = side.adjusted(dataset.names)
-        most = replace(adjusted, count=counted_as_one(side.count)).left(dataset.p)
+        given, constant = how.side or SideOptions(), how.intercept is not Intercept.NONE
+        side = given.within(dataset.names, constant)
+        adjusted = Restrictions(adjust=given.adjust).within(dataset.names, constant)
+        most = replace(adjusted, count=side.count).left(dataset.p)
         if not 0 <= tau <= most:
             raise BadInput(f"tau {tau} is out of range: use 0 to {most}, the number of features")
         if not (np.isfinite(gamma) and gamma >= 0.0):
@@ -232,7 +233,7 @@ class _Model:
             )
             raise BadInput(f"gamma 0: goes with loss squared, not {how.loss} ({why} have no fit)")
         check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma])
-        return cls(data, min(counted, data.q), gamma, constraints, side.recorded(dataset.names))
+        return cls(data, min(counted, data.q), gamma, constraints, side.recorded())
 
     @property
     def unit(self) -> float:

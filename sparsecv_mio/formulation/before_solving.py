@@ -205,12 +205,12 @@ def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem |
 def _constraints(constraints: SideConstraints, out: tuple[int, ...], kept: tuple[int, ...]) -> SideConstraints:
     """Return the constraints on the other columns when all of `out` are chosen."""
     gone, place = set(out), {j: k for k, j in enumerate(kept)}
-    pulled = {j for group in constraints.together if gone & set(group) for j in group}
+    pulled = {j for term in constraints.terms if gone & set(term.columns) for j in term.columns}
     forced = (set(constraints.forced_in) | pulled) - gone
     return SideConstraints(
         forced_in=tuple(sorted(place[j] for j in forced)),
         forced_out=tuple(place[j] for j in constraints.forced_out),
-        together=tuple(tuple(place[j] for j in group) for group in constraints.together if not gone & set(group)),
+        terms=tuple(term.at(place) for term in constraints.terms if not gone & set(term.columns)),
         at_most=tuple(
             (k - len(gone & set(columns)), tuple(place[j] for j in columns if j not in gone))
             for k, columns in constraints.at_most

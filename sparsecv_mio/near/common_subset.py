@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,9 +97,9 @@ def best_common_subset(
     dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset)
     check_training(dataset, plan, options.intercept, options.loss)
-    within = options.restrictions.within(dataset.names)
-    options = replace(options, restrictions=within)
-    grid = Grid.asked(dataset, plan, gammas, taus, within, two_classes=options.loss is not Loss.SQUARED)
+    options = options.by_names(dataset)
+    of_squares = options.loss is Loss.SQUARED
+    grid = Grid.asked(dataset, plan, gammas, taus, options.restrictions, two_classes=not of_squares)
     clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return uncounted(run_within_limit(search.solve, clock, search.record))

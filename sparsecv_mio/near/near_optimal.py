@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -242,8 +242,7 @@ def near_optimal(
     (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", (*GRID, "gamma"))
-    options = replace(options, restrictions=options.restrictions.within(dataset.names))
-    dataset = options.in_classes(dataset)
+    options, dataset = options.by_names(dataset), options.in_classes(dataset)
     plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)

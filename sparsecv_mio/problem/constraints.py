@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import Restrictions, Term
 
 SIGNS = [0.0, math.inf], [-math.inf, 0.0]  # boxes that only hold a sign
 
@@ -23,10 +24,9 @@ class SideConstraints:
     ----------
     forced_in, forced_out : tuple of int
         Columns in every, or in no, support.
-    together : tuple of tuples of int
-        Groups whose columns are chosen all or none; each of them counts.
-    factors : tuple of tuples of int
-        Such groups that do not overlap and count as one column each; `at_most` and `parents` name their first columns.
+    terms : tuple of Term
+        Those of several columns, which are chosen all or none; `at_most` and `parents` name the first column of one
+        that counts once.
     at_most : tuple of (int, tuple of int)
         `(k, columns)`: at most k of these columns.
     box : tuple of (int, float, float)
@@ -51,11 +51,10 @@ class SideConstraints:
 
     forced_in: tuple[int, ...] = ()
     forced_out: tuple[int, ...] = ()
-    together: tuple[tuple[int, ...], ...] = ()
+    terms: tuple[Term, ...] = ()
     at_most: tuple[tuple[int, tuple[int, ...]], ...] = ()
     box: tuple[tuple[int, float, float], ...] = ()
     parents: tuple[tuple[int, tuple[int, ...], bool], ...] = ()
-    factors: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for j, lo, hi in self.box:
@@ -75,8 +74,8 @@ class SideConstraints:
         """Names of the kinds in use, as backends declare them."""
         kinds = {
             "force": self.forced_in or self.forced_out,
-            "together": self.together,
-            "count": self.factors,
+            "together": [term for term in self.terms if term.count > 1],
+            "count": [term for term in self.terms if term.count < len(term.columns)],
             "at_most": self.at_most,
             "parents": self.parents,
             "sign": self.box,
@@ -87,7 +86,7 @@ class SideConstraints:
     @property
     def rows(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[tuple[int, int], ...]]:
         """`(at_most, equal)`: the rows on z that a model adds; a group becomes pairs of equal columns."""
-        pairs = tuple((group[0], j) for group in (*self.together, *self.factors) for j in group[1:])
+        pairs = tuple((term.columns[0], j) for term in self.terms for j in term.columns[1:])
         return self.at_most, pairs
 
     @property
@@ -101,17 +100,18 @@ class SideConstraints:
     def count(self, support: Iterable[int]) -> int:
         """Return how many features a support counts as."""
         chosen = set(support)
-        return len(chosen) - sum(max(len(chosen.intersection(factor)) - 1, 0) for factor in self.factors)
+        uncounted = (max(len(chosen.intersection(term.columns)) - term.count, 0) for term in self.terms)
+        return len(chosen) - sum(uncounted)
 
     def counted(self, q: int) -> FloatArray:
-        """Return (q,) what each column counts beside the others of its factor: the first one 1, the others 0."""
+        """Return (q,) what each column counts beside the others of its term: of a factor the first 1, the others 0."""
         counts = np.ones(q)
-        counts[[j for factor in self.factors for j in factor[1:]]] = 0.0
+        counts[[j for term in self.terms for j in term.columns[term.count :]]] = 0.0
         return counts
 
     def columns(self, tau: int) -> int:
         """Return how many columns a support of tau features has at most."""
-        more = sorted((len(factor) - 1 for factor in self.factors), reverse=True)
+        more = sorted((len(term.columns) - term.count for term in self.terms), reverse=True)
         return tau + sum(more[:tau])
 
     def fixed(self, q: int) -> tuple[FloatArray, FloatArray]:
@@ -142,7 +142,7 @@ class SideConstraints:
             self.count(chosen) <= tau
             and chosen.issuperset(self.forced_in)
             and chosen.isdisjoint(self.forced_out)
-            and all(chosen.issuperset(group) or chosen.isdisjoint(group) for group in (*self.together, *self.factors))
+            and all(chosen.issuperset(term.columns) or chosen.isdisjoint(term.columns) for term in self.terms)
             and all(len(chosen.intersection(columns)) <= k for k, columns in self.at_most)
             and all(
                 chosen.issuperset(columns) if every else not chosen.isdisjoint(columns)
@@ -155,96 +155,89 @@ class SideConstraints:
 FREE = SideConstraints()
 
 
-def side_constraints(
+def constraints_of(
     data: StandardData,
-    *,
-    force_in: Sequence[str] = (),
-    force_out: Sequence[str] = (),
+    asked: Restrictions | None = None,
     together: Sequence[Sequence[str]] = (),
-    at_most: Sequence[tuple[int, Sequence[str]]] = (),
     box: Mapping[str, tuple[float, float]] | None = None,
 ) -> SideConstraints:
-    """Translate constraints on named features, with coefficients in the units of the file.
-
-    Parameters
-    ----------
-    data : StandardData
-        Its `divisor` and `y_unit` turn a coefficient b of the file into `b * divisor_j / y_unit`.
-    force_in, force_out : sequences of str
-        Features in every, or in no, support.
-    together : sequence of sequences of str
-        Groups that are chosen all or none.
-    at_most : sequence of (int, sequence of str)
-        At most so many of these features.
-    box : mapping of str to (float, float), optional
-        Bounds of the coefficient of a chosen feature.
-
-    Returns
-    -------
-    SideConstraints
-
-    Raises
-    ------
-    BadInput
-        For an unknown name, or a constant column that is forced in or must be chosen with others.
-    """
-    position = {name: j for j, name in enumerate(data.names)}
-
-    def find(name: str, what: str) -> int:
-        if name in position:
-            return position[name]
-        if name in data.dataset.names:
-            raise BadInput(f"{what}: feature {name!r} is constant and cannot take part")
-        raise BadInput(f"{what}: there is no feature {name!r}")
-
-    constant = set(data.dataset.names) - set(position)
-    boxes = []
-    for name, (lo, hi) in (box or {}).items():
-        if lo > hi:
-            raise BadInput(f"box: the bounds of {name!r} are reversed ({lo} > {hi})")
-        j = find(name, "box")
-        factor = float(data.divisor[j]) / data.y_unit
-        boxes.append((j, lo * factor, hi * factor))
-    return SideConstraints(
-        forced_in=tuple(sorted({find(name, "force in") for name in force_in})),
-        forced_out=tuple(sorted({find(name, "force out") for name in force_out if name not in constant})),
-        together=tuple(tuple(find(name, "together") for name in group) for group in together if group),
-        at_most=tuple((k, tuple(find(name, "at most") for name in names)) for k, names in at_most),
-        box=tuple(boxes),
-    )
-
-
-def constraints_of(data: StandardData) -> SideConstraints:
-    """Return the restrictions of the data in standard coordinates.
+    """Return restrictions, and side constraints beside them, in standard coordinates.
 
     A feature that does not vary, or is forced out, is in no support: nor is one that needs it as a parent.
 
     Parameters
     ----------
     data : StandardData
+        Its `divisor` and `y_unit` turn a coefficient b of the file into `b * divisor_j / y_unit`.
+    asked : Restrictions, optional
+        By the names of the data; those of the data by default, beside what these adjust for.
+    together : sequence of sequences of str
+        Groups that are chosen all or none.
+    box : mapping of str to (float, float), optional
+        Bounds of the coefficient of a chosen feature.
+
+    Raises
+    ------
+    BadInput
+        For an unknown name, or a constant column that must be chosen with others.
     """
-    asked, position = data.restrictions, {name: j for j, name in enumerate(data.names)}
-    factors = [[position[name] for name in group if name in position] for group in asked.count]
-    for group, columns in zip(asked.count, factors, strict=True):  # its first name stands for it, varying or not
-        position |= {name: columns[0] for name in group[:1] if columns}
-    parents, never = [], []
+    asked = data.restrictions if asked is None else asked
+    position = {name: j for j, name in enumerate(data.names)}
+    for group in together:
+        _check_places(group, position, data, "together")
+    boxes = [*_boxes(data, position, box or {})]
+    boxes += [(position[name], 0.0, math.inf) for name in asked.nonnegative if name in position]
+    boxes += [(position[name], -math.inf, 0.0) for name in asked.nonpositive if name in position]
+    terms = [term.at(position) for term in asked.terms(data.dataset.names, together)]
+    for group in asked.count:  # its first name stands for it, varying or not
+        varying = [position[name] for name in group if name in position]
+        position |= {name: varying[0] for name in group[:1] if varying}
+    parents, never = _parents(asked, position)
+    never |= set(range(data.q)).difference(*(term.columns for term in terms))
+    return SideConstraints(
+        forced_in=tuple(sorted(j for term in terms if term.always for j in term.columns)),
+        forced_out=tuple(sorted(never)),
+        terms=tuple(term for term in terms if len(term.columns) > 1),
+        at_most=tuple((limit.count, tuple(position[name] for name in limit.features if name in position))
+                      for limit in asked.at_most),
+        box=tuple(boxes),
+        parents=parents,
+    )  # fmt: skip
+
+
+Rules = tuple[tuple[int, tuple[int, ...], bool], ...]
+
+
+def _parents(asked: Restrictions, position: Mapping[str, int]) -> tuple[Rules, set[int]]:
+    """Return the parents of columns, and columns that lack theirs."""
+    parents, never = [], set()
     for rule in asked.hierarchy:
         if rule.feature not in position:
             continue
         above = tuple(position[name] for name in rule.parents if name in position)
         lacking = len(above) < len(rule.parents) if rule.every else not above
         if lacking:
-            never.append(position[rule.feature])
+            never.add(position[rule.feature])
         else:
             parents.append((position[rule.feature], above, rule.every))
-    box = [(position[name], 0.0, math.inf) for name in asked.nonnegative if name in position]
-    box += [(position[name], -math.inf, 0.0) for name in asked.nonpositive if name in position]
-    return SideConstraints(
-        forced_in=tuple(data.forced.tolist()),
-        forced_out=tuple(sorted(set(never))),
-        at_most=tuple((limit.count, tuple(position[name] for name in limit.features if name in position))
-                      for limit in asked.at_most),
-        box=tuple(box),
-        parents=tuple(parents),
-        factors=tuple(map(tuple, (columns for columns in factors if columns))),
-    )  # fmt: skip
+    return tuple(parents), never
+
+
+def _boxes(
+    data: StandardData, position: Mapping[str, int], box: Mapping[str, tuple[float, float]]
+) -> Iterator[tuple[int, float, float]]:
+    for name, (lo, hi) in box.items():
+        if lo > hi:
+            raise BadInput(f"box: the bounds of {name!r} are reversed ({lo} > {hi})")
+        _check_places([name], position, data, "box")
+        factor = float(data.divisor[position[name]]) / data.y_unit
+        yield position[name], lo * factor, hi * factor
+
+
+def _check_places(names: Sequence[str], position: Mapping[str, int], data: StandardData, option: str) -> None:
+    """Raise `BadInput` for a name that no column has which varies."""
+    for name in names:
+        if name not in position:
+            constant = name in data.dataset.names
+            what = f"feature {name!r} is constant and cannot take part" if constant else f"there is no feature {name!r}"
+            raise BadInput(f"{option}: {what}")

@@ -102,7 +102,7 @@ class Question:
         BadInput
             As :func:`cross_validate`.
         """
-        dataset, within = self.dataset, self.options.restrictions.within(self.dataset.names)
+        dataset, within = self.dataset, self.options.within(self.dataset).restrictions
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
             two_classes = self.options.loss is not Loss.SQUARED

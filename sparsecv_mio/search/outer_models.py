@@ -59,7 +59,7 @@ def scored_outside(
     (0.411608, True)
     """
     if options.loss is Loss.SQUARED:
-        adjusted, rows = options.restrictions.within(training.names).adjust, np.arange(test.n)
+        adjusted, rows = options.within(training).restrictions.adjust, np.arange(test.n)
         columns = [training.names.index(name) for name in (*adjusted, *support)]
         ridge = ridge_weights(columns, columns[: len(adjusted)], gamma)
         model = fit(

@@ -391,7 +391,7 @@ class OfOneGamma:
 
     def _fit_sizes(self: Any, data: Dataset, **asked: Any) -> None:
         """Find the best subset of every size, and set the fitted attributes."""
-        within = self._restrictions.within(data.names)
+        within = self._restrictions.within(data.names, self.fit_intercept)
         sizes = taus_of(self.tau, within.left(data.p), least_rows(data), "tau", within)
         with watched_search(self, data.X, data.y) as watch:
             record = best_subsets(
@@ -440,7 +440,7 @@ class ChosenByCV:
 
     def _search_over(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
-        shape = self._restrictions.within(data.names).left(data.p), least_rows(data, plan)
+        shape = self._restrictions.within(data.names, self.fit_intercept).left(data.p), least_rows(data, plan)
         of_squares = asked.get("loss", Loss.SQUARED) is Loss.SQUARED
         if self.gammas is None:
             gammas = default_gammas(*shape, self.n_gammas, not of_squares)

@@ -64,7 +64,7 @@ class Family:
     whole : list of int
         By column, itself or the columns of its factor.
     first : int
-        The first column of each factor, and all others.
+        Columns that count: of each factor the first, and all others.
     need : list of int
         By column, what it is chosen with: itself, its parents, theirs.
     one_of : list of (int, int)
@@ -73,12 +73,12 @@ class Family:
 
     def __init__(self, q: int, tau: int, constraints: SideConstraints) -> None:
         self.q, self.tau = q, tau
-        self.factors = [mask_of(group) for group in constraints.factors]
+        self.factors = [mask_of(term.columns) for term in constraints.terms if term.count == 1]
         self.whole = [1 << j for j in range(q)]
-        for group in constraints.factors:
-            for j in group:
-                self.whole[j] = mask_of(group)
-        self.first = mask_of(next(columns_of(columns)) for columns in self.whole)
+        for factor in self.factors:
+            for j in columns_of(factor):
+                self.whole[j] = factor
+        self.first = mask_of(np.flatnonzero(constraints.counted(q)).tolist())
         self.forced, out = self._widened(constraints.forced_in), self._widened(constraints.forced_out)
         self.free = mask_of(range(q)) & ~out & ~self.forced
         self.contradicts = bool(self.forced & out)
@@ -88,9 +88,9 @@ class Family:
         for j, columns, every in constraints.parents:
             if every:
                 self.need[j] |= mask_of(columns)
-        for group in (*constraints.together, *constraints.factors):
-            for j in group:
-                self.need[j] |= mask_of(group)
+        for term in constraints.terms:
+            for j in term.columns:
+                self.need[j] |= mask_of(term.columns)
         self._close()
         self._bringing = mask_of(j for j in range(q) if self.need[j] != self.whole[j])  # other columns along
 

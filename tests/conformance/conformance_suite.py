@@ -9,6 +9,7 @@ import pytest
 
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Backend
+from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 
@@ -127,7 +128,7 @@ def random_constraints(rng: np.random.Generator, q: int, kinds: frozenset[str]) 
     return SideConstraints(
         forced_in=columns(1) if "force" in kinds and rng.random() < 0.6 else (),
         forced_out=columns(1) if "force" in kinds and rng.random() < 0.6 else (),
-        together=(columns(3),) if "together" in kinds else (),
+        terms=tuple(Term(some, len(some)) for some in [columns(3)]) if "together" in kinds else (),
         at_most=((int(rng.integers(0, 2)), columns(q)),) if "at_most" in kinds else (),
         box=tuple((j, float(a), float(b)) for j, a, b in box),
         parents=tuple(parents),

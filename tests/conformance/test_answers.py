@@ -13,6 +13,7 @@ from sparsecv_mio.errors import BackendFailed, BadInput
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import model_task
+from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import Fit, refit_moments
@@ -121,7 +122,7 @@ def test_infeasible_side_constraints_are_reported(name: str, form: str) -> None:
     for constraints in (
         SideConstraints(forced_in=(0, 1, 2)),
         SideConstraints(forced_in=(0,), forced_out=(0,)),
-        SideConstraints(forced_in=(0,), together=((0, 1, 2),)),
+        SideConstraints(forced_in=(0,), terms=(Term((0, 1, 2), 3),)),
         SideConstraints(forced_in=(0, 1), at_most=((1, (0, 1, 2)),)),
     ):
         outcome = backend.solve(problem, 2, formulation=form, constraints=constraints)

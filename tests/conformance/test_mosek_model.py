@@ -18,6 +18,7 @@ from sparsecv_mio.formulation.before_solving import feasible_start
 from sparsecv_mio.formulation.models import FactorModel, lower_model
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task
+from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 
 mosek = pytest.importorskip("mosek")
@@ -32,7 +33,7 @@ def tasks(count: int) -> Iterator[ModelTask]:
     made = 0
     while made < count:
         problem = random_problem(rng, q=6)
-        constraints = SideConstraints(together=((0, 1),), at_most=((1, (2, 3, 4)),)) if made % 2 else FREE
+        constraints = SideConstraints(terms=(Term((0, 1), 2),), at_most=((1, (2, 3, 4)),)) if made % 2 else FREE
         start = feasible_start(problem, 3, constraints)
         assert start is not None
         yield model_task(problem, 3, constraints, start, KnownBounds())

@@ -12,6 +12,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.before_solving import feasible_start, proven_in, reduce_task
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, model_task
+from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_moments
@@ -26,7 +27,8 @@ def test_feasible_start_meets_the_constraints_or_proves_there_is_none() -> None:
     for _ in range(150):
         problem = problem_of_from_problems(rng, 20, 6, 0.5)
         pick = [tuple(int(j) for j in rng.permutation(6)[: int(rng.integers(1, 4))]) for _ in range(4)]
-        constraints = SideConstraints(pick[0][:1], pick[1][:2], (pick[2],), ((int(rng.integers(0, 2)), pick[3]),))
+        whole, most = Term(pick[2], len(pick[2])), (int(rng.integers(0, 2)), pick[3])
+        constraints = SideConstraints(pick[0][:1], pick[1][:2], (whole,), (most,))
         tau = int(rng.integers(0, 5))
         exists = any(constraints.allows(s, tau) for k in range(tau + 1) for s in itertools.combinations(range(6), k))
         fit = feasible_start(problem, tau, constraints)
@@ -113,7 +115,8 @@ def test_side_constraints_carry_over() -> None:
     rng = np.random.default_rng(3)
     for _ in range(40):
         pick = [tuple(int(j) for j in rng.permutation(6)[: int(rng.integers(1, 4))]) for _ in range(3)]
-        constraints = SideConstraints(pick[0][:1], (), (pick[1],), ((int(rng.integers(1, 3)), pick[2]),))
+        whole, most = Term(pick[1], len(pick[1])), (int(rng.integers(1, 3)), pick[2])
+        constraints = SideConstraints(pick[0][:1], (), (whole,), (most,))
         if not any(constraints.allows(s, 3) for s in itertools.combinations(range(6), 3)):
             continue
         task = task_of(problem_of(rng, 0.1), constraints)

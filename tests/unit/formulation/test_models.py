@@ -18,13 +18,14 @@ from sparsecv_mio.formulation.models import (
     lower_model,
 )
 from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.refit import refit_moments
 
 from .problems import task_of
 
 KINDS = (PerspectiveModel, FactorModel, CutMaster, OuterApproximation)
-SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), together=((0, 2),), at_most=((2, (0, 1, 3)),))
+SIDE = SideConstraints(forced_in=(1,), forced_out=(4,), terms=(Term((0, 2), 2),), at_most=((2, (0, 1, 3)),))
 
 
 def at_start(model: SparseModel, task: ModelTask, arrays: Lowered) -> np.ndarray:
