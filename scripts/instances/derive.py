@@ -91,6 +91,17 @@ def prostate(work: Path) -> pd.DataFrame:
     return frame[[name for name in frame.columns if name != "lpsa"] + ["lpsa"]]
 
 
+ESL_TEST = (7, 9, 10, 15, 22, 25, 26, 28, 32, 34, 36, 42, 44, 48, 49, 50, 53, 54, 55, 57, 62, 64, 65, 66, 73, 74, 80,
+            84, 95, 97)  # fmt: skip
+
+
+def prostate_train(work: Path) -> pd.DataFrame:
+    """Prostate, and which rows The Elements of Statistical Learning trains on, all but these thirty."""
+    frame = prostate(work)
+    frame.insert(frame.shape[1] - 1, "train", [int(row not in ESL_TEST) for row in range(1, len(frame) + 1)])
+    return frame
+
+
 def topgear(work: Path) -> pd.DataFrame:
     """Complete cases; 12 numbers and the indicators of 16 factors without their first level."""
     with zipfile.ZipFile(wheel(work, "robpy", "0.0.6")) as archive:
@@ -205,6 +216,7 @@ RECIPES: dict[str, Callable[[Path], pd.DataFrame]] = {
     "servo": servo,
     "autompg": autompg,
     "prostate": prostate,
+    "prostate_train": prostate_train,
     "topgear": topgear,
     "topgear_int": topgear_int,
     "hitters": hitters,

@@ -45,6 +45,14 @@ class SideOptions(Restrictions):
     together: Sequence[Sequence[str]] = ()
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    def within(self, names: Sequence[str], constant: bool = True) -> Self:
+        """Return the same by the names of the data, as restrictions are, once groups are checked."""
+        made = super().within(names, constant)
+        for name in (name for group in self.together for name in group):
+            if name in made.adjust:
+                raise BadInput(f"adjust, together: column {name!r} is in both: what is adjusted for is not chosen")
+        return made
+
     def on(self, data: StandardData) -> SideConstraints:
         """Return the constraints in standard coordinates.
 

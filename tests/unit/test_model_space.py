@@ -9,7 +9,17 @@ import pytest
 
 from sparsecv_mio import model_space
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import NONE, AtMost, Parents, Restrictions, features_of, limits_of, parents_of, products
+from sparsecv_mio.model_space import (
+    NONE,
+    AtMost,
+    Parents,
+    Restrictions,
+    Term,
+    features_of,
+    limits_of,
+    parents_of,
+    products,
+)
 
 
 def test_what_may_be_given() -> None:
@@ -70,6 +80,11 @@ def test_a_column_of_words_stands_for_its_levels() -> None:
     levels = Restrictions(adjust=("city",), nonnegative=("all",)).within(names[:5])
     assert levels.adjust == ("city=b", "city=c") and levels.force_out == ("city=a",)
     assert levels.nonnegative == ("age", "sex=m") and levels.within(names[:5]) == levels
+    both = Restrictions(adjust=("city", "ward")).within([*names[:5], "ward=x", "ward=y"], constant=False)
+    assert both.adjust == (*names[1:4], "ward=y") and both.force_out == ("ward=x",)
+    for given, option in (({"force_in": "city=a"}, "force-in"), ({"force_out": "city"}, "force-out")):
+        with pytest.raises(BadInput, match=f"adjust, {option}: column 'city=a' is in both"):
+            Restrictions(adjust=("city",), **given).within(names[:5])  # type: ignore[arg-type]
     assert Restrictions(force_out=("city",)).within(names[:5]).force_out == ("city=a", "city=b", "city=c")
     assert Restrictions(force_out=("city",)).within(names).force_out == ("city",)
     with pytest.raises(BadInput, match="there is no feature 'city'"):
@@ -270,3 +285,20 @@ def test_limits_parents_and_forcing_name_factors() -> None:
     assert less.count == (("city=O", "city=T"), ("city:sex=B m", "city:sex=O m")) and less.adjust == ("sex=m", "sex=x")
     with pytest.raises(BadInput, match="^count: the data have no factor"):
         Restrictions(count="factors").within(["a", "b=c"])  # type: ignore[arg-type]
+
+
+def test_terms_have_every_column_once_that_may_be_in_a_model() -> None:
+    names = ["age", "city=B", "city=O", "dose", "sex", "s1", "s2", "s3"]
+    asked = Restrictions(count="factors", adjust="age", force_in="s2", force_out="dose").within(names)  # type: ignore
+    made = asked.terms(names, [["s1", "s2"], ["s2", "s3"]])
+    together = Term(("s1", "s2", "s3"), 3, always=True)
+    assert made == (Term(("age",), 0, 0.0, True), Term(("city=B", "city=O")), Term(("sex",)), together)
+    assert asked.penalties(names[:2]) == [0.0, 1.0] and asked.always == ("s2", "age")
+    with_one_out = [term.columns for term in asked.terms(names, [["s3", "dose"], ["s1", "absent"]])]
+    assert with_one_out == [("age",), ("city=B", "city=O"), ("sex",), ("s2",)]
+    assert together.at({"s1": 4, "s3": 9}) == Term((4, 9), 2, always=True)
+    assert sorted(set(asked.named())) == [
+        ("adjust", "age"), ("count", "city=B"), ("count", "city=O"), ("force_in", "s2"), ("force_out", "dose"),
+    ]  # fmt: skip
+    with pytest.raises(BadInput, match="^adjust: column 'age' is constant"):
+        asked.check_vary({"age", "s1"})

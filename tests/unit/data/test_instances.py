@@ -24,6 +24,7 @@ SHAPES = {
     "servo": (167, 19, "class"),
     "autompg": (392, 25, "mpg"),
     "prostate": (97, 8, "lpsa"),
+    "prostate_train": (97, 9, "lpsa"),
     "topgear": (242, 40, "MPG"),
     "topgear_int": (242, 376, "MPG"),
     "hitters": (263, 19, "log10_salary"),

@@ -203,3 +203,20 @@ def test_two_classes_written_to_files(tmp_path: Path) -> None:
     for end in ("cbf", "ptf"):
         export_one(data, str(tmp_path / f"m.{end}"), tau=2, gamma=0.3, loss="logistic")
         assert "EXP" in (tmp_path / f"m.{end}").read_text()
+
+
+def test_side_constraints_are_read_as_restrictions_are() -> None:
+    rng = np.random.default_rng(5)
+    city = rng.integers(0, 3, 40)
+    X = np.column_stack([*(np.equal.outer(range(3), city) * 1.0), rng.normal(size=(40, 3))])
+    data = Dataset.from_arrays(X, X[:, 3] + rng.normal(size=40), ["city=a", "city=b", "city=c", "u", "v", "w"])
+    record = fit_one(data, tau=2, gamma=0.1, side=SideOptions(adjust=("city",), force_in=("5",)), intercept="none")
+    assert set(record.coefficients) == {"city=a", "city=b", "city=c", *record.support} and "w" in record.support
+    assert verify(record, data).ok
+    for given, message in (
+        ({"force_in": ("city",)}, "adjust, force-in: column 'city=a' is in both"),
+        ({"together": (("u", "city=b"),)}, "adjust, together: column 'city=b' is in both"),
+        ({"force_in": ("x",)}, "force-in: there is no feature 'x'"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            fit_one(data, tau=3, gamma=0.1, side=SideOptions(adjust=("city",), **given))  # type: ignore[arg-type]
