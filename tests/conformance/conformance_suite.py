@@ -100,7 +100,7 @@ def _meets(support: tuple[int, ...], c: SideConstraints) -> bool:
     chosen = set(support)
     if not chosen.issuperset(c.forced_in) or chosen & set(c.forced_out):
         return False
-    if any(0 < len(chosen & set(group)) < len(set(group)) for group in c.together):
+    if any(0 < len(chosen.intersection(term.columns)) < len(term.columns) for term in c.terms):
         return False
     for j, parents, every in c.parents:
         if j in chosen and not (chosen.issuperset(parents) if every else chosen & set(parents)):

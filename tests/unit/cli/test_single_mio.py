@@ -19,6 +19,7 @@ from sparsecv_mio.cli import run
 from sparsecv_mio.cli.single_mio import in_own_thread, one_gamma, side_options
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.model_space import AtMost
 
 from .diabetes import DIABETES, USABLE, best_by_hand, table
 
@@ -27,7 +28,7 @@ def test_texts_become_constraints() -> None:
     given = {"force_in": "a, b", "force_out": None, "at_most": ["2:a,c"]}
     found = side_options(given, ["c,d", '"e,f",g'], ["a:-1:2.5", "b::0", "x:y:0:"])
     assert found.force_in == ("a", "b") and found.force_out == ()
-    assert found.together == (("c", "d"), ("e,f", "g")) and found.at_most == ((2, ("a", "c")),)
+    assert found.together == (("c", "d"), ("e,f", "g")) and found.at_most == (AtMost(2, ("a", "c")),)
     assert found.box == {"a": (-1.0, 2.5), "b": (-math.inf, 0.0), "x:y": (0.0, math.inf)}
 
 
