@@ -134,7 +134,7 @@ def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.Ca
         (["--backend", "scip", "--formulation", "benders"], 2, "formulation of scip: unknown word 'benders'"),
         (["--backend", "native", "--box", "age:1:2"], 2, "does not take: box"),
         (["--backend", "highs", "--force-in", "nose"], 2, "there is no feature 'nose'"),
-        (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "no support of at most 3 features"),
+        (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "feature 'age' is in both"),
         (["--log", "somewhere.log"], 2, "backend native writes no log"),
         (["--log", "no/such/folder/x.log", "--backend", "highs"], 2, "--log"),
         (["--gamma", "0.1,1"], 2, "one MIO has one gamma"),
