@@ -14,12 +14,13 @@ from sparsecv_mio.batch.one_task import BatchFolder
 from sparsecv_mio.batch.results import collect
 
 NAMES = {
-    "sparsecv": "ours", "one-se": "ours, one SE", "relaxed-lasso": "relaxed lasso", "ridge": "ridge", "abess": "abess",
+    "sparsecv": "ours", "one-se": "ours, one SE", "average": "ours, average",
+    "relaxed-lasso": "relaxed lasso", "ridge": "ridge", "abess": "abess",
     "lasso": "LassoCV",
 }  # fmt: skip
 METHODS = {
     "squared": ("sparsecv", "one-se", "relaxed-lasso", "abess", "lasso"),
-    "logistic": ("sparsecv", "one-se", "ridge", "abess", "lasso"),
+    "logistic": ("sparsecv", "one-se", "average", "ridge", "abess", "lasso"),
 }
 FILES = {"squared": "real_data", "logistic": "two_classes"}
 TITLES = {"squared": "Test errors on real data", "logistic": "Test log losses of two classes"}
@@ -66,7 +67,10 @@ def report(ask: argparse.Namespace) -> int:
     frame = collect(BatchFolder(ask.out), check=not ask.unverified)
     methods, lasso = METHODS[ask.loss], "LassoCV" if ask.loss == "squared" else "L1"
     failed = frame[frame["state"] == "failed"]
-    frame = frame[frame["state"] != "failed"]
+    frame = frame[frame["state"] != "failed"].copy()
+    if "model" in frame:
+        frame.loc[frame["model"] == "average", "estimator"] = "average"
+    methods = tuple(method for method in methods if method != "average" or (frame["estimator"] == "average").any())
     errors, features = by_method(frame, "test_error"), by_method(frame, "features")
     names = {**NAMES, "lasso": lasso}
     head = ["data", "n", "p", "splits", "proved", *(names[name] for name in methods[:-1]), "features: ours",

@@ -127,7 +127,8 @@ def solve(
     used: Given,
     save_held_out: str | None = option(None, "FILE", "Write each row's target, fold and prediction by the model of "
                                        "the reported pair that was fitted without it here, as CSV. Of that pair with "
-                                       "--model average too: the column is then called pair_prediction."),
+                                       "--model average too: the column is then called pair_prediction, or "
+                                       "pair_probability."),
     scheduler: str | None = None,
     proof: str | None = None,
     json: str | None = None,
@@ -259,11 +260,11 @@ def _held_out_file(
     means, times = mean_predictions(scored, predicted, dataset.n)
     scored_rows, weights = times > 0, dataset.row_weights
     said, kind = (plan.labels, "fold") if plan.is_partition else (times, "times scored")
+    name = "prediction" if record.classes is None else "probability"
     columns = {
         "target": dataset.y.tolist(),
         kind: [number if scored else None for number, scored in zip(said.tolist(), scored_rows, strict=True)],
-        ("prediction" if record.average is None else "pair_prediction")
-        if record.classes is None else "probability": means.tolist(),
+        name if record.average is None else f"pair_{name}": means.tolist(),
     }  # fmt: skip
     if weights is not None:
         columns["weight"] = weights.tolist()

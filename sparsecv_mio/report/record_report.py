@@ -424,7 +424,10 @@ def _curves(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[
     if not isinstance(rows, PredictedClasses) or record.classes is None:
         return () if rows is None or isinstance(rows, PredictedClasses) else (rows,)
     size = WIDTH, 4.6
-    words = "ROC curve of held-out rows, each predicted by the model fitted without it; reported, not certified."
+    of_pair = "" if record.average is None else " of the pair, not the averaged one,"
+    words = (
+        f"ROC curve of held-out rows, each predicted by the model{of_pair} fitted without it; reported, not certified."
+    )
     curve = Picture("roc", words, size, lambda ax: draw_roc(record, rows, ax))
     words = "Calibration of held-out rows: of those of a tenth of the probability the share that is "
     words += f"{record.classes.positive}, with its 95% interval and their number."

@@ -142,7 +142,10 @@ def test_every_command_takes_it(loss: str, tmp_path: Path, capsys: pytest.Captur
         capsys.readouterr()
     assert run(["bounds", *asked, "--folds", "4"]) == 0
     capsys.readouterr()
-    assert run(["solve", *given, "--model", "average", "--own-error", "--nested", "3"]) == 0
+    held = tmp_path / "h.csv"
+    how = ["--model", "average", "--own-error", "--nested", "3", "--save-held-out", str(held)]
+    assert run(["solve", *given, *how]) == 0
+    assert ("pair_prediction" if loss == "poisson" else "pair_probability") in held.read_text().splitlines()[0]
     screen = " ".join(capsys.readouterr().out.split())
     assert "averaged model, which predicts" in screen and "and its averaged model" in screen
     assert run(["verify", str(out), str(place)]) == 0
