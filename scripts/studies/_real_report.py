@@ -63,7 +63,10 @@ def of_classes(frame: pd.DataFrame, methods: tuple[str, ...], names: list[str]) 
 
 
 def report(ask: argparse.Namespace) -> int:
-    """Write `real_data.md` and `real_data.csv`, of two classes `two_classes.md` and `.csv`."""
+    """Write `real_data.md` and `.csv`, of two classes `two_classes`; of splits with averages another pair of files.
+
+    That one is `two_classes_average`.
+    """
     frame = collect(BatchFolder(ask.out), check=not ask.unverified)
     methods, lasso = METHODS[ask.loss], "LassoCV" if ask.loss == "squared" else "L1"
     failed = frame[frame["state"] == "failed"]
@@ -114,9 +117,10 @@ def report(ask: argparse.Namespace) -> int:
         *(of_classes(frame, methods, [names[m] for m in methods]) if ask.loss == "logistic" else ()),
     ]  # fmt: skip
     place, ordered = Path(ask.results), frame.sort_values(["data", "split", "estimator"])
-    (place / f"{FILES[ask.loss]}.md").write_text("\n".join(text), encoding="utf-8")
+    name = f"{FILES[ask.loss]}_average" if "average" in methods else FILES[ask.loss]
+    (place / f"{name}.md").write_text("\n".join(text), encoding="utf-8")
     ordered[[name for name in COLUMNS if name in ordered]].to_csv(
-        place / f"{FILES[ask.loss]}.csv", index=False, float_format="%.6g"
+        place / f"{name}.csv", index=False, float_format="%.6g"
     )
     print("\n".join(text))
     return 0
