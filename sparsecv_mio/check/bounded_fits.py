@@ -23,7 +23,7 @@ from .proof_file import Arithmetic, Array, Refused, need
 class BoundedMoments(NamedTuple):
     """`Q = X'X`, `c = X'y`, `yy = y'y` of training rows, centred; every entry is off by at most `error`.
 
-    `center` (q + 1,) is what was taken off each column and the target, off by at most `center_error`.
+    `center` (q + 1,) is what `Design.about` takes off each column and the target, off by at most `center_error`.
     """
 
     Q: Array
@@ -63,7 +63,10 @@ class Design:
         self.scale, self.scale_error = self.scale / (self.n if scale == "variance" else 1), 8 * self.u1
         if scale == "none":
             self.scale, self.scale_error = kind.of(np.ldexp(1.0, -2 * exponent[:-1])), 0 * kind.u
-        self.exponent = exponent[:-1] - exponent[-1]  # of a coefficient in units of the file over one in these
+        self.powers, self.exponent = (
+            exponent,
+            exponent[:-1] - exponent[-1],
+        )  # of columns; of coefficients over the file's
         self.y_unit = kind.of(np.ldexp(1.0, exponent[-1:]))[0]
 
     def _products(self, Z: Array) -> Array:
@@ -84,6 +87,15 @@ class Design:
         C = gram[:-1, :-1] - np.outer(sums, center) - np.outer(center, sums) + count * np.outer(center, center)
         error, off = self.u1 * (1 + 2 * stretch) + 16 * u, self.u1 * stretch + 2 * u
         return BoundedMoments(C[:-1, :-1], C[:-1, -1], C[-1, -1], error, center, off)
+
+    def about(self, m: BoundedMoments, rows: list[int]) -> Array:
+        """Return some rows about the centre of moments, the target last."""
+        return self.Z[rows] - m.center
+
+    @property
+    def shares(self) -> Array:
+        """(n,) what the intercept adds to the leverages of the fit on all rows."""
+        return self.kind.of(np.ones(self.n)) / self.n if self.intercept == "fold" else self.kind.of(np.zeros(self.n))
 
 
 def _scaled_columns(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Array]:

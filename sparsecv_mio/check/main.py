@@ -2,13 +2,16 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .adjusted_rows import AdjustedDesign
 from .bounded_fits import Design
 from .proof_file import (
-    FORMAT,
+    FORMAT_OF_LOSSES,
+    FORMAT_OF_TERMS,
     FORMATS,
     Arithmetic,
     Array,
@@ -56,19 +59,33 @@ class Check:
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
         need([*X.shape, len(y)] == [*size, size[0]], "the data have another size")
         need(digest_of(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
+        self.of_loss, extended = head["format"] == FORMAT_OF_LOSSES, head["format"] == FORMAT_OF_TERMS
         columns = list(support(head["columns"], X.shape[1]))
-        need(np.flatnonzero(X.max(0) > X.min(0)).tolist() == columns, "the columns are not those that vary")
+        adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
+        varying = np.flatnonzero(X.max(0) > X.min(0)).tolist()
+        need(
+            columns == varying or extended and {*columns, *adjust} <= {*varying}, "the columns are not those that vary"
+        )
+        need(columns and not {*columns} & {*adjust}, "no column is chosen from, or one is adjusted for too")
+        self.names = [[data["names"][j] for j in some] for some in (adjust, sorted({*varying} - {*columns, *adjust}))]
         sound = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
         need(sound, "the scale or the intercept is unknown")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
         self.taus = integers(head["taus"], 0, X.shape[1] + 1, "taus")
         need(self.taus and self.gammas and min(self.gammas) > 0.0, "no gamma, no tau, or a gamma that is not positive")
         self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
-        how, of_loss = (X[:, columns], y, head["scale"], head["intercept"]), head["format"] != FORMAT
-        need(not of_loss or head["loss"] == "logistic", "the loss is unknown")
-        self.design: Any = TwoClasses(*how) if of_loss else Design(*how, self.kind)
-        self.kind, self.check_tree = self.design.kind, check_logistic_tree if of_loss else check_tree
-        folds_of: Any = LogisticFolds if of_loss else Folds
+        need(not self.of_loss or head["loss"] == "logistic", "the loss is unknown")
+        terms = [[j] for j in range(len(columns))]
+        if extended and "terms" in head:
+            terms = [integers(term, 0, len(columns), "a term") for term in head["terms"]]
+            every = sorted(j for term in terms for j in term)
+            need(all(terms) and every == list(range(len(columns))), "a column is in no term, or in two")
+        table = X[:, columns], y, head["scale"], head["intercept"]
+        self.design: Any = TwoClasses(*table) if self.of_loss else Design(*table, self.kind)
+        if adjust:
+            self.design = AdjustedDesign(*table, self.kind, X[:, adjust])
+        self.kind, folds_of = self.design.kind, LogisticFolds if self.of_loss else Folds
+        self.check_tree: Any = check_logistic_tree if self.of_loss else partial(check_tree, terms=terms)
         units = integers(head["units"], -2000, 2000, "units")
         need(len(units) == len(columns), "units are not one for each column")
         self.units = self.design.y_unit**2, np.array(units, dtype=np.int64) + self.design.exponent
@@ -79,7 +96,7 @@ class Check:
             all(set(s) <= set(r) for s, r in zip(scored, left_out, strict=True)),
             "a fold scores a row that it trains on",
         )
-        self.folds = folds_of(self.design, left_out, scored)
+        self.folds = folds_of(self.design, left_out, scored, terms)
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def take(self, line: dict[str, Any]) -> None:
@@ -92,7 +109,7 @@ class Check:
         """Return which pair a line is about, the state of its folds and its name."""
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         t = integers([line["tau"]], 0, len(self.taus), "a tau")[0]
-        cells = FoldIntervals(self.folds, (g, self.gammas[g]), min(self.taus[t], self.design.q))
+        cells = FoldIntervals(self.folds, (g, self.gammas[g]), min(self.taus[t], len(self.folds.terms)))
         return (g, t), cells, f"tau {self.taus[t]}, gamma {self.gammas[g]!r}"
 
     def _tree(self, line: dict[str, Any]) -> None:
@@ -104,7 +121,7 @@ class Check:
     def _best(self, line: dict[str, Any]) -> None:
         """Check a best subset on all rows: least objective, and a support that reaches it."""
         pair, cells, name = self._at(line)
-        least, mine = cells.least(cells.tree(line["tree"], -1)), support(line["support"], self.design.q)
+        least, mine = cells.least(cells.tree(line["tree"], -1)), support(line["support"], len(self.folds.terms))
         need(len(mine) <= cells.tau, "a support is larger than tau")
         need(line["upper"] is not None, "a best subset has no upper end")
         upper = self.folds.objectives(cells.value, [mine])[1][0]
@@ -126,7 +143,13 @@ class Check:
         leaves = sum(tree.leaves for tree in self.folds.trees)
         words = [f"data: {data['n']} rows, {data['p']} features, target {data['target']!r}, {data['digest'][:23]}..."]
         words.append(f"grid: gamma {gammas}; tau {taus}; columns by {head['scale']}, intercept {head['intercept']}")
-        if head["format"] != FORMAT:
+        adjusted, out = (", ".join(map(repr, names)) for names in self.names)
+        words += [f"adjusted for: {adjusted}"] if adjusted else []
+        words += [f"in no model: {out}"] if out else []
+        several = [term for term in self.folds.terms if len(term) > 1]
+        shown = "; ".join(", ".join(repr(data["names"][head["columns"][j]]) for j in term) for term in several)
+        words += [f"together, each counted once: {shown}"] if several else []
+        if self.of_loss:
             words.append(f"loss: {head['loss']}, {head['data']['target']!r} 1 against 0; in integers, in either mode")
         if "left" in head:
             sizes, counts = sorted(map(len, scored)), np.bincount(sum(scored, []), minlength=data["n"])
@@ -192,8 +215,8 @@ def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: st
         head = next(stream, {})
         if head.get("format") not in FORMATS:
             raise Unreadable(
-                f"{proof}: its format is {head.get('format')!r}, this checker reads {' and '.join(FORMATS)}; "
-                "check it by the version of sparsecv-mio that wrote it"
+                f"{proof}: its format is {head.get('format')!r}, this checker reads {', '.join(FORMATS[:-1])} and "
+                f"{FORMATS[-1]}; check it by the version of sparsecv-mio that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             state = Check(head, *read(head["data"]["names"], head["data"]["target"]), mode)

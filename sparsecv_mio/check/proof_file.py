@@ -134,8 +134,7 @@ def _integers(values: Array) -> tuple[Array, int]:
     return _elementwise(lambda value: value.numerator * (under // value.denominator), values), under
 
 
-FORMAT = "sparsecv-proof/1"
-FORMATS = (FORMAT, "sparsecv-proof/2")  # the second one of other losses than squares
+FORMAT, FORMAT_OF_LOSSES, FORMAT_OF_TERMS = FORMATS = ("sparsecv-proof/1", "sparsecv-proof/2", "sparsecv-proof/3")
 LONGEST_LINE = 1 << 28
 PROOF_BYTES = 1 << 33
 DATA_NUMBERS = 1 << 30  # of the data

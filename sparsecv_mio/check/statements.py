@@ -1,8 +1,8 @@
 """Trees, and the statements of a proof that carry them to the folds of a pair (gamma, tau)."""
 
 from collections import Counter
-from collections.abc import Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,7 +118,12 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
     return ReadTree(first, sizes, above, listed, inside, every, codes, asked)
 
 
-def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedTree:
+Terms = list[list[int]]
+
+
+def check_tree(
+    line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any, terms: Terms
+) -> ProvedTree:
     """Check every leaf of a tree.
 
     Parameters
@@ -132,22 +137,26 @@ def check_tree(line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: 
     kind : Floats or Fractions
     units : number, (q,) array
         What objectives of the proof are divided by; exponents by which points are multiplied.
+    terms : list of lists of int
+        The columns of each term.
     """
-    q = len(m.c)
+    q, single = len(m.c), len(terms) == len(m.c)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
     b = kind.of(np.array(points).reshape(len(points), q))
+    need(single or "part" not in line, "a tree of terms of several columns has no part")
     part_of = _blocks_of_line(line["part"], m, penalty, kind, units) if "part" in line else None
     base, slopes = _at_points(m, penalty, b, kind) if part_of is None else (b, b)
-    tree = read_tree(line, q, len(points), kind, units[0])
+    if not single:
+        slopes = np.stack([slopes[:, term].sum(1) for term in terms], axis=1) * (1 + (q + 2) * kind.u)
+    tree = read_tree(line, len(terms), len(points), kind, units[0])
     sizes, above, inside, every, codes, asked = tree.sizes, tree.above, tree.inside, tree.every, tree.codes, tree.asked
-    high = every.sum(1)[:, None]
-    alike = np.where(codes == RIDGE, high[:, 0], -1)  # leaves that are worked on together
+    alike = np.where(codes == RIDGE, every @ np.array(list(map(len, terms))), -1)  # leaves that are worked on together
     for a in np.unique(alike[asked.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
         for group in in_parts(np.flatnonzero((alike == a) & asked.any(1)), memory):
             leaves, at = (inside[group], every[group]), -2 - codes[group]
             if a >= 0:
-                bound = _own_fits(m, penalty, leaves, sizes, kind)
+                bound = (_own_fits if single else partial(_own_terms, terms))(m, penalty, leaves, sizes, kind)
             elif part_of is None:
                 bound = _dual(base[at], slopes[at], leaves, sizes, kind)
             else:
@@ -183,6 +192,30 @@ def _own_fits(
     gain = np.concatenate([0 * own.lower[:, None], np.maximum(by_cost, np.cumsum(by_ridge, axis=1))], axis=1)
     bound = own.lower[:, None] + gain[:, np.clip(a - sizes, 0, a)]
     return bound - 4 * u * abs(bound)
+
+
+def _own_terms(
+    terms: Terms, m: BoundedMoments, penalty: Penalty, leaves: tuple[Array, Array], sizes: Array, kind: Arithmetic
+) -> Array:
+    """Bound leaves by ridge fits: f of all columns, or to drop m terms the m-th smallest f without one that is free."""
+    (inside, every), count = leaves, len(terms)
+    pairs = [*zip(*np.nonzero(every & ~inside), strict=True), *((leaf, count) for leaf in range(len(every)))]
+    chosen = [np.flatnonzero(every[leaf] & (np.arange(count) != term)).tolist() for leaf, term in pairs]
+    value = np.full((len(every), count + 1), np.inf, dtype=m.c.dtype)  # at last without none
+    for which, sets in column_sets(terms, chosen):
+        for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2):
+            value[tuple(np.array(pairs)[which[group]].T)] = fits([m], penalty, sets[group], kind).lower
+    ordered = np.concatenate([value[:, count:], np.sort(value[:, :count], axis=1)], axis=1)
+    return np.take_along_axis(ordered, np.clip(every.sum(1)[:, None] - sizes, 0, count), 1)
+
+
+def column_sets(terms: Terms, supports: Iterable[Iterable[int]]) -> Iterator[tuple[Array, Array]]:
+    """Yield, for each number of columns, which sets of terms have so many (L,), and these columns, rising (L, a)."""
+    columns = [sorted(j for term in chosen for j in terms[term]) for chosen in supports]
+    widths = np.array(list(map(len, columns)))
+    for width in np.unique(widths).tolist():
+        which = np.flatnonzero(widths == width)
+        yield which, np.array([columns[i] for i in which], dtype=np.int64).reshape(len(which), width)
 
 
 def _at_points(m: BoundedMoments, penalty: Penalty, b: Array, kind: Arithmetic) -> tuple[Array, Array]:
@@ -273,8 +306,8 @@ class BoundedScores(NamedTuple):
 class Folds:
     """The folds of a proof, rows that each leaves out and rows it scores; the trees that hold; cells by statement."""
 
-    def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]]) -> None:
-        self.design, self.left, self.scored = design, left, scored
+    def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]], terms: Terms) -> None:
+        self.design, self.left, self.scored, self.terms = design, left, scored, terms
         self.trees, self.by, self.count = list[ProvedTree](), Counter[str](), sum(map(len, scored))
         need(self.count > 0, "no fold scores a row")
         self.same = np.array([set(rows) == set(other) for rows, other in zip(left, scored, strict=True)], dtype=bool)
@@ -282,16 +315,19 @@ class Folds:
         self.moments = lru_cache(maxsize=len(left) + 1)(lambda fold: design.of_rows([] if fold < 0 else left[fold]))
         self.penalty = lru_cache(maxsize=64)(design.penalty)
         self.columns = lru_cache(maxsize=64)(self._columns)
+        self.about = lru_cache(maxsize=64)(lambda fold, rows: design.about(self.moments(fold), [*rows]))
 
-    def _rows(self, rows: list[int], center: Array, sets: Array, *several: BoundedMoments) -> tuple[Array, Array, Any]:
-        """Return columns of some rows about the centres of moments, their targets, and the error of every entry."""
-        Z = self.design.Z[rows] - center
-        return Z[:, :-1][:, sets], Z[:, -1], max(m.center_error for m in several) + 2 * self.design.kind.u
+    def _rows(self, which: list[tuple[int, list[int]]], sets: Array) -> tuple[Array, Array, Any]:
+        """Return columns of some rows about the centres of folds, their targets, and the error of every entry."""
+        off = max(self.moments(fold).center_error for fold, _ in which) + 2 * self.design.kind.u
+        Z = np.concatenate([self.about(fold, tuple(rows)) for fold, rows in which])
+        return Z[:, :-1][:, sets], Z[:, -1], off
 
-    def _by_rows(self, found: BoundedFits, rows: tuple[Array, Array, Any]) -> tuple[Array, Array, Array, Array]:
+    def _by_rows(
+        self, found: BoundedFits, which: list[int], rows: tuple[Array, Array, Any]
+    ) -> tuple[Array, Array, Array, Array]:
         """Return bounds of |residual| and of leverages, with the share of the intercept, of rows of the training."""
-        kind, n = self.design.kind, self.design.n
-        share = kind.of(np.ones(1))[0] / n if self.design.intercept == "fold" else 0 * kind.u
+        kind, share = self.design.kind, self.design.shares[which][:, None]
         low, high = leverage_bounds(found, rows[0], rows[2], kind)
         least, most = residual_bounds(found.beta, found.excess, kind.root_above(high), rows, kind)
         return least, most, low + (share - 4 * kind.u), high + (share + 4 * kind.u)
@@ -306,17 +342,20 @@ class Folds:
             The folds.
         supports : list of tuple of int
         """
-        sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        alone, a = self.alone[mine].all(), sets.shape[1] + 4
-        parts = in_parts(np.arange(len(sets)), len(mine) * a * (1 if alone else a))
-        bounds = [(self._alone if alone else self._several)(gamma, mine, sets[group]) for group in parts]
-        return BoundedScores(*(np.concatenate(ends, axis=1) for ends in zip(*bounds, strict=True)))
+        alone, bounds, order = self.alone[mine].all(), list[BoundedScores](), list[int]()
+        for which, sets in column_sets(self.terms, supports):
+            a = sets.shape[1] + 4
+            for group in in_parts(np.arange(len(sets)), len(mine) * a * (1 if alone else a)):
+                bounds.append((self._alone if alone else self._several)(gamma, mine, sets[group]))
+                order += which[group].tolist()
+        place = np.argsort(order)
+        return BoundedScores(*(np.concatenate(ends, axis=1)[:, place] for ends in zip(*bounds, strict=True)))
 
     def _alone(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
         """Score supports in folds of one row, by the leave-one-out identities from the fit on all rows."""
-        kind, u, m, fits_of = self.design.kind, self.design.kind.u, self.moments(-1), self.fits(gamma, [-1], sets)
-        rows = self._rows([self.left[fold][0] for fold in mine], m.center, sets, m)
-        least, most, h_low, h_high = self._by_rows(fits_of, rows)
+        kind, u, fits_of = self.design.kind, self.design.kind.u, self.fits(gamma, [-1], sets)
+        which = [self.left[fold][0] for fold in mine]
+        least, most, h_low, h_high = self._by_rows(fits_of, which, self._rows([(-1, which)], sets))
         short, tall = 1 - np.maximum(h_low, 0 * h_low), 1 - h_high
         sound = (tall * 2**20 > 1).astype(bool)
         safe, short = np.where(sound, tall, 0 * tall + 1), np.where(short > 0, short, 0 * short + 1)
@@ -330,14 +369,13 @@ class Folds:
 
     def _several(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
         """Score supports in folds, each by its own fit there."""
-        kind, shape, several = self.design.kind, (len(mine), len(sets)), [self.moments(fold) for fold in mine]
-        fits_of, rows = self.fits(gamma, mine, sets), [row for fold in mine for row in self.scored[fold]]
+        kind, shape, fits_of = self.design.kind, (len(mine), len(sets)), self.fits(gamma, mine, sets)
         place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
-        held = self._rows(rows, np.stack([m.center for m in several])[place], sets, *several)
+        held = self._rows([(fold, self.scored[fold]) for fold in mine], sets)
         beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in fits_of[2:5])
         reach = kind.inner(abs(held[0]), norm) + held[2] * norm.sum(-1)
         least, most = residual_bounds(beta, excess, reach, held, kind)
-        sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(rows) + 8) * kind.u
+        sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(place) + 8) * kind.u
         low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
         return BoundedScores(fits_of.lower.reshape(shape), fits_of.upper.reshape(shape), low, high)
 
@@ -355,15 +393,20 @@ class Folds:
 
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
         """Return bounds of the objective of supports of one size on all rows."""
-        sets = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        chunks = [self.fits(gamma, [-1], sets[group]) for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2)]
-        return np.concatenate([chunk.lower for chunk in chunks]), np.concatenate([chunk.upper for chunk in chunks])
+        chunks, order = list[BoundedFits](), list[int]()
+        for which, sets in column_sets(self.terms, supports):
+            for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2):
+                chunks.append(self.fits(gamma, [-1], sets[group]))
+                order += which[group].tolist()
+        place = np.argsort(order)
+        lower, upper = (np.concatenate(ends)[place] for ends in list(zip(*chunks, strict=True))[:2])
+        return lower, upper
 
     def _columns(self, gamma: float) -> tuple[Any, Array, Array]:
         """Return a lower bound of f(all columns) on all rows and, of every fold, bounds of eta and |e_N|^2."""
-        kind, m, every = self.design.kind, self.moments(-1), np.arange(len(self.design.scale))[None, :]
-        fits_of, rows = self.fits(gamma, [-1], every), self._rows(list(range(self.design.n)), m.center, every, m)
-        _, most, _, high = self._by_rows(fits_of, rows)
+        kind, every, which = self.design.kind, np.arange(self.design.q)[None, :], list(range(self.design.n))
+        fits_of = self.fits(gamma, [-1], every)
+        _, most, _, high = self._by_rows(fits_of, which, self._rows([(-1, which)], every))
         both = np.concatenate([high, most**2], axis=1)
         sums = np.array([both[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
         return fits_of.lower[0], sums[:, 0], sums[:, 1]
@@ -447,7 +490,7 @@ class FoldIntervals:
     def _loss(self, mine: list[int], tree: ProvedTree, part: dict[str, Any]) -> None:
         """Bound h_N by what the fit without N leaves on all rows, or where its support is listed by its own error."""
         folds, u = self.folds, self.folds.design.kind.u
-        chosen = [support(values, folds.design.q) for values in part["supports"]]
+        chosen = [support(values, len(folds.terms)) for values in part["supports"]]
         need(all(len(columns) <= self.tau for columns in chosen), "a support is larger than tau")
         which = np.array(integers(part.get("which", [0] * len(mine)), 0, len(chosen), "the supports of a statement"))
         need(len(which) == len(mine), "a statement needs a support for each of its folds")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .proof_file import Array, Fractions, need
-from .statements import BoundedScores, Folds, ProvedTree, Support, point_of_line, read_tree
+from .statements import BoundedScores, Folds, ProvedTree, Support, Terms, point_of_line, read_tree
 
 WIDTH = 160
 ONE, LOST_UNITS = 1 << WIDTH, 1 << 20
@@ -397,8 +397,8 @@ class LogisticFolds(Folds):
 
     design: Any
 
-    def __init__(self, design: TwoClasses, left: list[list[int]], scored: list[list[int]]) -> None:
-        super().__init__(design, left, scored)  # type: ignore[arg-type]
+    def __init__(self, design: TwoClasses, left: list[list[int]], scored: list[list[int]], terms: Terms) -> None:
+        super().__init__(design, left, scored, terms)  # type: ignore[arg-type]
         self._fits: dict[tuple[int, float, Support], EnclosedFit] = {}
 
     def _fit(self, fold: int, gamma: float, support: Support) -> EnclosedFit:

@@ -55,7 +55,7 @@ def path(
         chosen = session.on_cores(units | effort | losses)
         how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
 
-        refuse_early(proof, how.restrictions, weights, loss_without_proof(how.loss, how.class_weight))
+        refuse_early(proof, how.restrictions, weights, how.loss, loss_without_proof(how.loss, how.class_weight))
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
         dataset = how.in_classes(session.in_time(read, stop, how))
 

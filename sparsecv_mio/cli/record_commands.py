@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 
 def refuse_early(
-    path: str | None, restrictions: Restrictions | None, weights: str | None, other: str | None = None
-) -> None:
+    path: str | None, restrictions: Restrictions | None, weights: str | None, loss: Loss,
+    other: str | None = None,
+) -> None:  # fmt: skip
     """Refuse options that proofs do not cover, where one is asked for.
 
     Parameters
@@ -44,13 +45,14 @@ def refuse_early(
         `--proof`, as given.
     weights : str or None
         `--weights`, as given.
+    loss : Loss
     other : str, optional
         Another option that stands in the way.
     """
     if path is not None:
         from sparsecv_mio.proofs.proof_writing import refuse_options
 
-        refuse_options(restrictions, weights, other)
+        refuse_options(restrictions, weights, other, loss)
 
 
 def loss_without_proof(loss: Loss, class_weight: str | None) -> str | None:

@@ -152,7 +152,7 @@ def fit(
     side = side_options(restrictions, together, box)
 
     with session.interruptible() as stop:
-        from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
+        from sparsecv_mio.fits.fit_options import FitOptions
         from sparsecv_mio.fits.one import fit_one
         from sparsecv_mio.formulation.backends import get_backend
         from sparsecv_mio.search.options import limits_of_mio
@@ -169,8 +169,8 @@ def fit(
             stopping, threads=workers if threads is None else threads, log=log, cancel=stop,
         )  # fmt: skip
         how = replace(how, limits=limits)
-        obstacle = "side constraints" if side != SideOptions() else "--assume-box" if assume_box is not None else None
-        refuse_early(proof, None, weights, obstacle or loss_without_proof(how.loss, how.class_weight))
+        obstacle = None if assume_box is None else "--assume-box"
+        refuse_early(proof, side, weights, how.loss, obstacle or loss_without_proof(how.loss, how.class_weight))
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         from sparsecv_mio.report.reference_levels import printed, reference_levels
 

@@ -164,7 +164,7 @@ def solve(
 
         how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
-        refuse_early(proof, how.restrictions, rows["weights"], _without_proof(every, how))
+        refuse_early(proof, how.restrictions, rows["weights"], how.loss, _without_proof(every, how))
 
         def ready() -> tuple[Dataset, FoldPlan]:
             dataset, plan = session.read_dealt(data, table, rows, quiet, id, how)

@@ -27,15 +27,18 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
+from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
 from sparsecv_mio.units import NO_RIDGE
 from sparsecv_mio.words import Loss
 
 FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # of squares, and of another loss
+FORMAT_OF_TERMS = "sparsecv-proof/3"  # of squares, where not every column that varies is chosen by itself
 
 
 def proof_head(
     data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None, units: IntArray,
+    chosen: ChosenTerms | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the first line of a proof: the data and folds by digest, the coordinates, the grid.
 
@@ -43,14 +46,23 @@ def proof_head(
     ----------
     gammas, taus : iterables
         The grid.
+    data : StandardData
+        In the columns that are chosen from.
     plan : FoldPlan or None
     units : (q,) int array
         Exponents of the units of points.
+    chosen : ChosenTerms, optional
+        Of them, of squares.
     """
     source = data.dataset
-    squared = data.loss is Loss.SQUARED
+    written: dict[str, Any] = {"format": FORMAT}
+    if data.loss is not Loss.SQUARED:
+        written = {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}
+    elif data.restrictions:
+        written = {"format": FORMAT_OF_TERMS, "adjust": [source.names.index(name) for name in data.restrictions.adjust]}
+        written |= {"terms": [list(term) for term in chosen.terms]} if chosen and not chosen.single else {}
     head: dict[str, Any] = {
-        **({"format": FORMAT} if squared else {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}),
+        **written,
         "data": {
             "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
             "digest": source.fingerprint,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,16 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, replacing
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.logistic_proofs import LogisticSearchProof
 from sparsecv_mio.proofs.logistic_trees import ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, packed, proof_head
 from sparsecv_mio.proofs.search_proofs import SearchProof
-from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, prove_thresholds, rounding
+from sparsecv_mio.proofs.term_trees import prove_chosen
+from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.units import KEEP_RTOL
@@ -43,22 +47,40 @@ def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
     return lower - CLAIM_ROUNDING * abs(lower) - rounding, upper + CLAIM_ROUNDING * abs(upper) + rounding
 
 
-def refuse_options(restrictions: Restrictions | None, weights: str | None, other: str | None = None) -> None:
+def uncovered(restrictions: Restrictions | None, loss: Loss) -> bool:
+    """Whether proofs do not cover some restrictions: of squares, they cover what is adjusted for, out, and factors.
+
+    Parameters
+    ----------
+    restrictions : Restrictions or None
+    loss : Loss
+    """
+    covered: dict[str, Any] = {"adjust": (), "force_out": (), "count": ()} if loss is Loss.SQUARED else {}
+    return restrictions is not None and replace(restrictions, **covered) != type(restrictions)()
+
+
+def refuse_options(
+    restrictions: Restrictions | None, weights: str | None, other: str | None = None, loss: Loss = Loss.SQUARED
+) -> None:
     """Refuse, before the work, what proofs do not cover.
 
     Parameters
     ----------
+    restrictions : Restrictions or None
     weights : str or None
         The column of weights.
     other : str, optional
         Another option that stands in the way.
+    loss : Loss
 
     Raises
     ------
     BadInput
         The message names the option.
     """
-    what = other or ("--weights" if weights is not None else "restrictions of the models" if restrictions else None)
+    beside = "beside --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
+    restricted = f"restrictions {beside}" if uncovered(restrictions, loss) else None
+    what = other or ("--weights" if weights is not None else restricted)
     if what is not None:
         raise BadInput(f"--proof: proofs do not cover {what}: leave out one or the other")
 
@@ -71,14 +93,15 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         refuse_options(None, None, "--class-weight")
     if isinstance(record, FitRecord):
         side, box = record.side, record.assumed_box
-        other = "side constraints" if side and side.words() else "--assume-box" if box is not None else None
-        refuse_options(None, dataset.weights, other)
+        constrained = side and (side.together or side.box)
+        other = "side constraints" if constrained else "--assume-box" if box is not None else None
+        refuse_options(side and side.restrictions, dataset.weights, other, record.loss)
     else:
         other = "--method descent" if isinstance(record, Record) and record.descent else None
         other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
         own = isinstance(record, Record) and (record.request.na_within or record.request.scale_within)
         other = "rows of their own for every fold" if own else other
-        refuse_options(record.request.restrictions, dataset.weights, other)
+        refuse_options(record.request.restrictions, dataset.weights, other, record.loss)
         if isinstance(record, Record) and record.status != "proved":
             raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
     used = standardize(dataset, record.data.scale, record.data.intercept).columns
@@ -95,19 +118,20 @@ KNOWN = 1e-7  # a lower end this near its objective is that of a list
 class SquaredTrees:
     """Trees of squares on all rows, gamma by gamma."""
 
-    def __init__(self, data: StandardData) -> None:
-        self.data, self.units = data, Units.of(data)
+    def __init__(self, data: StandardData, chosen: ChosenTerms) -> None:
+        self.columns, self.chosen = data.only(chosen.choice.others), chosen
+        self.units = Units.of(self.columns)
         self.exponent = self.units.exponent
-        self.whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
+        self.whole = eliminated(row_moments(data, slice(0, data.n)).problem(data, 1.0)).problem
 
     def lost(self, gamma: float) -> float:
         """Return what the checker's floats may lose of an objective, in units of the file."""
-        return rounding(self.whole.with_gamma(gamma), self.data.divisor) * self.units.square
+        return rounding(self.whole.with_gamma(gamma), self.columns.divisor) * self.units.square
 
     def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
         """Make trees that prove a threshold for every size."""
         margin = self.lost(gamma) / self.units.square
-        return prove_thresholds(self.whole.with_gamma(gamma), above, self.units, margin, kept=kept)
+        return prove_chosen(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin, kept=kept)
 
 
 class LogisticTrees:
@@ -130,20 +154,24 @@ class BestProof:
     """The proof of the lower and upper ends of best subsets on all rows."""
 
     def __init__(self, record: PathRecord | FitRecord, dataset: Dataset, place: Place) -> None:
-        self.data = standardize(dataset, record.data.scale, record.data.intercept, loss=record.loss)
+        data, holder = record.data, record.request if isinstance(record, PathRecord) else record.side
+        restrictions = (holder and holder.restrictions) or NONE
+        whole = standardize(dataset, data.scale, data.intercept, restrictions, record.loss)
+        self.chosen = ChosenTerms.of(whole)
+        self.data = whole.only(self.chosen.choice.others)
         squared = record.loss is Loss.SQUARED
-        self.trees: SquaredTrees | LogisticTrees = SquaredTrees(self.data) if squared else LogisticTrees(self.data)
+        self.trees: SquaredTrees | LogisticTrees = SquaredTrees(whole, self.chosen) if squared else LogisticTrees(whole)
         self.rows: Sequence[PathRow | FitRecord] = record.path if isinstance(record, PathRecord) else [record]
         self.gammas = sorted({row.gamma for row in self.rows})
         self.taus = sorted({row.tau for row in self.rows})
-        self.head = proof_head(self.data, self.gammas, self.taus, None, self.trees.exponent)
+        self.head = proof_head(self.data, self.gammas, self.taus, None, self.trees.exponent, self.chosen)
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield the proof."""
-        data, taus, count = self.data, self.taus, 0
+        chosen, taus, count = self.chosen, self.taus, 0
         yield self.head
-        place = {name: j for j, name in enumerate(data.names)}
+        place = {name: j for j, name in enumerate(self.data.names)}
         for g, gamma in enumerate(self.gammas):
             lost = self.trees.lost(gamma)
             mine = {row.tau: row for row in self.rows if row.gamma == gamma}
@@ -152,7 +180,7 @@ class BestProof:
                 if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
                     raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
                 proved = row.lower >= row.objective * (1.0 - KNOWN)
-                above[min(tau, data.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
+                above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}
             for tree in self.trees.prove(gamma, above, self.kept.at(-1, g)):
                 yield tree.line(-1, g)
@@ -160,8 +188,8 @@ class BestProof:
                 count += 1
             for tau, row in mine.items():
                 low, high = ends(row.lower, row.upper, lost)
-                support = sorted(place[name] for name in row.support)
-                yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": number[min(tau, data.q)],
+                support = list(chosen.of_places(place[name] for name in row.support))
+                yield {"kind": "best", "gamma": g, "tau": taus.index(tau), "tree": number[min(tau, chosen.q)],
                        "support": support, "lower": low, "upper": high}  # fmt: skip
 
 
@@ -230,6 +258,6 @@ def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
     request, data = record.request, record.data
     cross_validate(
         dataset, plan, gammas=request.gammas, taus=request.taus, scale=data.scale, intercept=data.intercept,
-        gap=request.gap, found=snapshots.append,
+        gap=request.gap, restrictions=request.restrictions or NONE, found=snapshots.append,
     )  # fmt: skip
     return snapshots[-1]

@@ -21,42 +21,51 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
+from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import coefficients_of_sets, rows_left_out
 from sparsecv_mio.problem.training_moments import moments_of_training, row_moments, training_moments
 from sparsecv_mio.proofs import threshold_trees
+from sparsecv_mio.proofs.chosen_terms import ChosenTerms, Support
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
+from sparsecv_mio.proofs.term_trees import prove_chosen
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL
 from sparsecv_mio.words import Intercept
-
-Support = tuple[int, ...]
 
 
 class FoldScores:
     """The rows and moments of all folds, and what supports are worth there at one gamma after the other."""
 
     def __init__(self, data: StandardData, plan: FoldPlan) -> None:
-        self.data, self.plan = data, plan
-        self.whole = row_moments(data, slice(0, data.n))
+        self.data, self.plan, self.chosen = data, plan, ChosenTerms.of(data)
+        self.whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
         self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all())
         self._problems: dict[int, SparseProblem] = {}
         self._held: dict[int, tuple[FloatArray, FloatArray]] = {}
 
-    def problem(self, fold: int) -> SparseProblem:
-        """Return the problem of a fold's training rows at gamma 1."""
+    def training(self, fold: int) -> SparseProblem:
+        """Return the problem of a fold's training rows at gamma 1, with what is adjusted for."""
         if self.single:  # as many as rows, of which few are asked for
             return moments_of_training(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
         if not self._problems:
             self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
         return self._problems[fold]
 
+    def problem(self, fold: int) -> SparseProblem:
+        """Return the same in the columns that are chosen from."""
+        return eliminated(self.training(fold)).problem
+
+    def about(self, problem: SparseProblem, rows: slice | IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return rows about the centre of those of a problem, less what is adjusted for."""
+        return eliminated(problem).about(*problem.about(self.data, rows))
+
     def held(self, fold: int) -> tuple[FloatArray, FloatArray]:
         """Return the rows that a fold scores, about the centre of those it trains on."""
         if fold not in self._held:
-            problem = self.problem(fold)
-            self._held[fold] = problem.about(self.data, self.plan.scored_rows(fold))
+            self._held[fold] = self.about(self.training(fold), self.plan.scored_rows(fold))
         return self._held[fold]
 
     def at(self, gamma: float) -> ScoresAt:
@@ -74,12 +83,14 @@ class ScoresAt:
     @cached_property
     def whole(self) -> SparseProblem:
         """The problem on all rows."""
-        return self.folds.whole.problem(self.folds.data, self.gamma)
+        return eliminated(self.folds.whole).problem.with_gamma(self.gamma)
 
     @cached_property
-    def _rows(self) -> tuple[FloatArray, FloatArray]:
-        data, base = self.folds.data, self.whole
-        return data.about(slice(0, data.n), base.v_mean, base.r_mean)
+    def _rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """All rows as the problem on them sees them, and what is not penalised adds to their leverages."""
+        data, whole, every = self.folds.data, self.folds.whole, slice(0, self.folds.data.n)
+        share = 1.0 / data.n if data.intercept is Intercept.FOLD else 0.0
+        return *self.folds.about(whole, every), share + eliminated(whole).leverage(whole.about(data, every)[0])
 
     def problem(self, fold: int) -> SparseProblem:
         """Return the problem of a fold's training rows."""
@@ -87,10 +98,9 @@ class ScoresAt:
 
     def _left_out(self, sets: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return f of L supports (L, a) on all rows, and residuals and leverages (L, K) of the row of every fold."""
-        base, (V, r) = self.whole, self._rows
+        base, (V, r, share) = self.whole, self._rows
         order = self.folds.plan.order[: self.folds.plan.scored]
-        share = 1.0 / base.n if self.folds.data.intercept is Intercept.FOLD else 0.0
-        fall, residual, leverage = rows_left_out(base.M, base.c, sets, (V[order], r[order]), share)
+        fall, residual, leverage = rows_left_out(base.M, base.c, sets, (V[order], r[order]), share[order])
         return base.yy - fall, residual, np.minimum(leverage, 1.0 - 1e-12)
 
     @cached_property
@@ -102,7 +112,7 @@ class ScoresAt:
     def score(
         self, supports: Sequence[Support], folds: IntArray, within: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return training objectives and held-out errors of L supports of one size in K folds: arrays (L, K).
+        """Return training objectives and held-out errors of L supports in K folds: arrays (L, K).
 
         Parameters
         ----------
@@ -111,17 +121,17 @@ class ScoresAt:
             Training objectives beyond which an error may be left out, as inf.
         """
         objective, error = np.empty((len(supports), len(folds))), np.empty((len(supports), len(folds)))
-        every = np.array(supports, dtype=np.int64).reshape(len(supports), -1)
-        many = self.folds.plan.scored if self.folds.single else every.shape[1] * len(folds)
-        step = max(1, CHUNK_ELEMENTS // (max(1, every.shape[1]) * max(1, many)))
-        for lo in range(0, len(every), step):
-            here, sets = slice(lo, lo + step), every[lo : lo + step]
-            if self.folds.single:
-                f, e, h = self._left_out(sets)
-                e, h = e[:, folds], h[:, folds]
-                objective[here], error[here] = f[:, None] - e**2 / (1.0 - h), (e / (1.0 - h)) ** 2
-            else:
-                objective[here], error[here] = self._refitted(sets, folds.tolist(), within)
+        for which, every in self.folds.chosen.columns(supports):
+            many = self.folds.plan.scored if self.folds.single else every.shape[1] * len(folds)
+            step = max(1, CHUNK_ELEMENTS // (max(1, every.shape[1]) * max(1, many)))
+            for lo in range(0, len(every), step):
+                here, sets = which[lo : lo + step], every[lo : lo + step]
+                if self.folds.single:
+                    f, e, h = self._left_out(sets)
+                    e, h = e[:, folds], h[:, folds]
+                    objective[here], error[here] = f[:, None] - e**2 / (1.0 - h), (e / (1.0 - h)) ** 2
+                else:
+                    objective[here], error[here] = self._refitted(sets, folds.tolist(), within)
         return objective, error
 
     def _refitted(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -192,12 +202,14 @@ class SearchProof:
         self.best, self.plan, self.found = record.certificate, plan, found
         self.data = found.context.data
         self.folds = FoldScores(self.data, plan)
-        self.units = threshold_trees.Units.of(self.data)
+        self.chosen = self.folds.chosen
+        self.columns = self.data.only(self.chosen.choice.others)
+        self.units = threshold_trees.Units.of(self.columns)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored / self.unit  # of a pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
-        self.head = proof_head(self.data, self.gammas, self.taus, plan, self.units.exponent)
+        self.head = proof_head(self.columns, self.gammas, self.taus, plan, self.units.exponent, self.chosen)
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -217,7 +229,7 @@ class SearchProof:
         return tree.line(rows, g)
 
     def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
-        lost = threshold_trees.rounding(at.whole, self.data.divisor)
+        lost = threshold_trees.rounding(at.whole, self.columns.divisor)
         pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
         trees = self._on_all_rows(g, at, pairs, lost)
         numbered: dict[int, tuple[int, threshold_trees.ProofTree]] = {}
@@ -239,11 +251,21 @@ class SearchProof:
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
         missing = np.flatnonzero(~np.isfinite(value + error))
         if len(missing):
-            support[~np.isfinite(error)] = cells.pool.number(self.found.best[g].by_size[self.taus[t]].support)
+            support[~np.isfinite(error)] = cells.pool.number(self._best(g, t).support)
         for number in np.unique(support[missing]).tolist():
-            here, columns = missing[support[missing] == number], cells.pool.supports[number].tolist()
-            value[here], error[here] = (row[0] for row in at.score([tuple(columns)], here))
-        return PairStatements(t, min(self.taus[t], self.data.q), value, error, support, np.zeros(k), np.full(k, np.inf))
+            here, columns = missing[support[missing] == number], self._support(number)
+            value[here], error[here] = (row[0] for row in at.score([columns], here))
+        return PairStatements(
+            t, min(self.taus[t], self.chosen.q), value, error, support, np.zeros(k), np.full(k, np.inf)
+        )
+
+    def _best(self, g: int, t: int) -> BestSubset:
+        """Return the best subset of all rows of a pair; the search counts what is adjusted for."""
+        return self.found.best[g].by_size[self.taus[t] + len(self.chosen.choice.forced)]
+
+    def _support(self, number: int) -> Support:
+        """Return a support of the pool of the search."""
+        return self.chosen.of_columns(self.found.cells.pool.supports[number])
 
     def _reported(self, g: int, t: int) -> bool:
         return bool(self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau)
@@ -263,7 +285,7 @@ class SearchProof:
             mine = self._tries(g, at, pair, lost)
             if pair.size not in tries or mine[0] > tries[pair.size][0]:
                 tries[pair.size] = mine
-        together = self.data.q <= threshold_trees.RIDGE_FIRST_COLUMNS  # else each size has a tree of its own
+        together = self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS  # else each size has a tree of its own
         groups = [list(tries)] if together else [[size] for size in tries]
         chosen = [{size: tries[size] for size in sizes} for sizes in groups]
         return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
@@ -272,12 +294,12 @@ class SearchProof:
         """Return thresholds for the size of a pair, falling."""
         if self._reported(g, pair.index) and not self.folds.single:
             return [NO_THRESHOLD]  # its folds have trees of their own
-        best = self.found.best[g].by_size[self.taus[pair.index]].upper
+        best = self._best(g, pair.index).upper
         best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + KEEP_RTOL) + 2.0 * lost
         if self._reported(g, pair.index):
             return self._covering(at, pair, best, lost)
         wanted = self._least_threshold(pair, lost)
-        steps = FURTHER if self.data.q <= threshold_trees.RIDGE_FIRST_COLUMNS else FURTHER[::3]
+        steps = FURTHER if self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS else FURTHER[::3]
         return [best + step * (wanted - best) for step in steps] if wanted > best else [wanted]
 
     def _affordable(
@@ -325,7 +347,7 @@ class SearchProof:
         most: tuple[int, int] = threshold_trees.TREE_MOST,
     ) -> list[threshold_trees.ProofTree]:  # fmt: skip
         in_units = {size: value * self.unit for size, value in above.items()}
-        return threshold_trees.prove_thresholds(problem, in_units, self.units, lost, most, kept)
+        return prove_chosen(problem, self.chosen, in_units, self.units, lost, most, kept)
 
     # -- statements --------------------------------------------------------------------------------------------------
 
@@ -364,7 +386,7 @@ class SearchProof:
         pair.tighten(folds, low, np.inf)
         alike = bool((numbers == numbers[0]).all())
         used, which = (numbers[:1], numbers) if alike else np.unique(numbers, return_inverse=True)
-        supports = [self.found.cells.pool.supports[number_in_pool].tolist() for number_in_pool in used.tolist()]
+        supports = [list(self._support(number_in_pool)) for number_in_pool in used.tolist()]
         statement = {"by": "loss", "tree": number, "supports": supports}
         statement |= {"folds": folds.tolist()} if len(folds) < self.plan.k else {}
         pair.parts.append(statement | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
@@ -372,7 +394,7 @@ class SearchProof:
     def _lost(self, problem: SparseProblem, all_rows: float) -> float:
         """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""
         return max(
-            4.0 * all_rows, threshold_trees.rounding(problem, self.data.divisor) if problem.q <= FEW_COLUMNS else 0.0
+            4.0 * all_rows, threshold_trees.rounding(problem, self.columns.divisor) if problem.q <= FEW_COLUMNS else 0.0
         )
 
     def _own_trees(

@@ -367,15 +367,20 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
         Of `StandardData`.
     """
     u = 2.0**-53
-    norms = np.sqrt(np.maximum(np.diag(problem.Q), 1e-300))
-    size = max(float(np.sqrt(problem.yy)), 1e-150)
+    norms = np.sqrt(np.maximum(problem.squares, 1e-300))
+    size = max(float(np.sqrt(problem.size)), 1e-150)
     beta = np.abs(np.linalg.solve(problem.M, problem.c)) * norms / size
     share = float(np.frexp(size)[0]) / 2.0
     total = float(np.sum(beta * share / (np.frexp(norms * divisor)[0] / 2.0)))
     off = u * (8.0 * (problem.n + 10) + 2.0 * problem.q + 40.0) * (1.0 + total)
     inverse = (np.abs(np.linalg.inv(problem.M)) * norms * norms[:, None]).max(axis=1)
     largest = 16.0 * float(np.minimum(norms**2 / problem.penalty, inverse).max())  # square of the norm of a unit vector
-    return (4.0 * off * (1.0 + total) + problem.q * off * off * largest) * problem.yy / share**2
+    return (4.0 * off * (1.0 + total) + problem.q * off * off * largest) * problem.size / share**2
+
+
+def bars_of(above: Mapping[int, float], units: Units, margin: float) -> dict[int, float]:
+    """Return what leaves must reach by size, in the problem's units: see `prove_thresholds`."""
+    return {tau: value / units.square * (1.0 + LEAF_MARGIN) + margin for tau, value in above.items()}
 
 
 def prove_thresholds(
@@ -407,7 +412,7 @@ def prove_thresholds(
     TooLarge
         A tree would be larger.
     """
-    bars = {tau: value / units.square * (1.0 + LEAF_MARGIN) + margin for tau, value in above.items()}
+    bars = bars_of(above, units, margin)
     if problem.q <= RIDGE_FIRST_COLUMNS:
         stored = kept.find(above)
         if stored is not None:

@@ -15,11 +15,11 @@ def once(function: Callable[..., Any], key: Callable[..., Any]) -> Callable[...,
     """Return the function, which gives again what it gave, or raises what it raised, for words of the same key."""
     known: dict[Any, tuple[Any, Exception | None]] = {}
 
-    def remembered(*words: Any) -> Any:
-        at = key(*words)
+    def remembered(*words: Any, **named: Any) -> Any:
+        at = key(*words, *named.values())
         if at not in known:
             try:
-                known[at] = function(*words), None
+                known[at] = function(*words, **named), None
             except Exception as error:
                 known[at] = None, error
         found, error = known[at]

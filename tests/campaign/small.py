@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -69,6 +70,20 @@ class Small:
     def grid(self) -> dict[str, list[float] | list[int]]:
         """Gammas and sizes."""
         return {"gammas": sorted(GAMMAS[: self.gammas]), "taus": list(range(1, self.most + 1))}
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What is adjusted for, and which columns are one term; at least one term is left to choose from."""
+        rng, names = np.random.default_rng([5, self.seed]), [f"x{j}" for j in range(self.columns)]
+        adjust = names[:1] if rng.random() < 0.7 else []
+        if len(names) == 4 and adjust and rng.random() < 0.3:
+            adjust = names[::2]
+        left = [name for name in names if name not in adjust]
+        count = (
+            [left[:2] if rng.random() < 0.5 else left] if len(left) > 1 and (not adjust or rng.random() < 0.6) else []
+        )
+        many = len(left) - sum(len(some) - 1 for some in count)
+        return {"adjust": adjust, "count": count, "taus": list(range(min(self.most, many) + 1))}
 
     def smaller(self) -> Iterator[Small]:
         """Yield problems with less of one thing."""

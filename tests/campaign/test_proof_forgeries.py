@@ -30,7 +30,7 @@ from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
 
 EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 60  # of every proof
-CLASSES = " of two classes"
+CLASSES, TERMS = " of two classes", " of terms"
 FIRST = int(os.environ.get("FUZZ_SEED", "0")) * 1000
 PROBLEMS = int(os.environ.get("FUZZ_PROOFS", "25")) if CAMPAIGN else 2
 
@@ -42,6 +42,7 @@ def proof_of(what: str, problem: Small, place: Path) -> tuple[Dataset, Lines]:
     if two:
         data = Dataset.from_arrays(data.X, (data.y > np.median(data.y)).astype(float), target="y")
         how |= {"loss": "logistic", "intercept": "none" if problem.intercept == "none" else "fold"}
+    how |= problem.terms if what.endswith(TERMS) else {}
     if what.startswith("best subsets"):
         write_proof(best_subsets(data, **how), data, place)
     else:
@@ -63,7 +64,9 @@ def _key(*words: Any) -> Any:
     return tuple(parts)
 
 
-UNALTERED = {(checker, name): _key for name in ("Design", "check_tree", "TwoClasses", "check_logistic_tree")}
+UNALTERED = {
+    (checker, name): _key for name in ("Design", "AdjustedDesign", "check_tree", "TwoClasses", "check_logistic_tree")
+}
 
 
 def accepts(place: Path, data: Dataset, mode: str) -> bool:
@@ -116,7 +119,9 @@ def smallest(what: str, problem: Small, place: Path, mode: str, found: str) -> s
     return f"{what}, {mode}: {last[0]}: {last[1]}"
 
 
-@pytest.mark.parametrize("what", [kind + of for kind in ("best subsets", "cross-validation") for of in ("", CLASSES)])
+@pytest.mark.parametrize(
+    "what", [kind + of for kind in ("best subsets", "cross-validation") for of in ("", CLASSES, TERMS)]
+)
 def test_no_false_proof_is_accepted(what: str, tmp_path: Path) -> None:
     wrong = []
     for seed in range(FIRST, FIRST + PROBLEMS):

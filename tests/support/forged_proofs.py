@@ -235,9 +235,42 @@ def change_the_loss(lines: Lines, rng: np.random.Generator) -> None:
     """The same lines, of another loss or in the words of the other format."""
     head, way = lines[0], int(rng.integers(3))
     if way == 0:
-        head["format"] = "sparsecv-proof/1" if head["format"][-1] == "2" else "sparsecv-proof/2"
+        head["format"] = "sparsecv-proof/1" if head["format"][-1] != "1" else f"sparsecv-proof/{rng.integers(2, 4)}"
     else:
         head["loss"] = ("logistic", "poisson")[way - 1]
+
+
+def change_what_is_adjusted_for(lines: Lines, rng: np.random.Generator) -> None:
+    """A column moves from those that are chosen from to those that are adjusted for, or back, or is in no model."""
+    head, way = lines[0], int(rng.integers(3))
+    adjust, columns = head.setdefault("adjust", []), head["columns"]
+    if way < 2 and adjust:
+        moved = adjust.pop(int(rng.integers(len(adjust))))
+        if way == 0:
+            columns.append(moved)
+            columns.sort()
+            head["units"].insert(columns.index(moved), 0)
+    elif columns:
+        at = int(rng.integers(len(columns)))
+        adjust[:] = sorted([*adjust, columns[at]])
+        del columns[at], head["units"][at]
+
+
+def change_the_terms(lines: Lines, rng: np.random.Generator) -> None:
+    """Two terms are said to be one, one to be two, a column to be of another, or nothing of them."""
+    head, way = lines[0], int(rng.integers(4))
+    terms = head.setdefault("terms", [[j] for j in range(len(head["columns"]))])
+    at = int(rng.integers(len(terms)))
+    if way == 0:
+        del head["terms"]
+    elif way == 1 and len(terms) > 1:
+        moved = terms.pop(at)
+        terms[int(rng.integers(len(terms)))] += moved
+    elif way == 2:
+        terms.append([terms[at].pop()])
+    else:
+        other = terms[int(rng.integers(len(terms)))]
+        terms[at], other[:] = list(other), list(terms[at])
 
 
 ALTERATIONS: list[Callable[[Lines, np.random.Generator], None]] = [
@@ -245,7 +278,7 @@ ALTERATIONS: list[Callable[[Lines, np.random.Generator], None]] = [
     forget_a_listed_support, swap_a_support, move_a_size, move_a_gamma, change_a_gamma, change_the_coordinates,
     drop_a_line, change_the_rows_of_a_fold, move_a_tree, rename_a_statement, change_a_digest, raise_a_sum,
     gamma_by_an_ulp, change_the_columns, move_the_sizes_of_a_tree, change_a_point, forget_a_fold,
-    change_what_is_scored, exchange_two_lines, change_the_loss,
+    change_what_is_scored, exchange_two_lines, change_the_loss, change_what_is_adjusted_for, change_the_terms,
 ]  # fmt: skip
 
 

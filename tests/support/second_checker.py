@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from itertools import product
+from itertools import product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,7 @@ class Table:
     powers: list[int]
     target: list[int]
     target_power: int
+    beside: list[list[int]]  # what is adjusted for; in any unit
 
     @property
     def n(self) -> int:
@@ -177,55 +178,58 @@ def digest_of(head: dict[str, Any], columns: list[list[float]], target: list[flo
 
 @dataclass(frozen=True)
 class Moments:
-    """Q, c and yy of some rows, each `times` its value, and the centre: the sums over `count`."""
+    """Q, c and yy of some rows, each `times` its value; off `pivot` times a row goes `share` of what is eliminated."""
 
     Q: list[list[int]]
     c: list[int]
     yy: int
     times: int
-    sums: list[int]
-    target_sum: int
+    share: list[list[int]]
+    pivot: int
     count: int
 
 
 class Rows:
-    """Sums of products over all rows and over the training rows of each fold, the target as the last column."""
+    """Sums of products over all rows and over the training rows of each fold, the target as the last column.
+
+    A row begins with what is eliminated, the constant of an intercept and the columns that are adjusted for.
+    """
 
     def __init__(self, table: Table, intercept: str) -> None:
-        self.table, self.intercept = table, intercept
-        self.rows = [list(row) for row in zip(*table.columns, table.target, strict=True)]
-        self.all_products, self.all_sums = self.products(range(table.n))
+        n, columns = table.n, [*table.beside, *table.columns, table.target]
+        self.unit, self.first = 1, len(table.beside)
+        if intercept == "global":
+            self.unit, columns = n, [[n * cell - sum(column) for cell in column] for column in columns]
+        elif intercept == "fold":
+            self.first, columns = self.first + 1, [[1] * n, *columns]
+        self.n, self.rows = n, [list(row) for row in zip(*columns, strict=True)]
+        self.all_products = self.products(range(n))
 
-    def products(self, rows: Iterable[int]) -> tuple[list[list[int]], list[int]]:
+    def products(self, rows: Iterable[int]) -> list[list[int]]:
         chosen = [self.rows[i] for i in rows]
         columns = list(zip(*chosen, strict=True)) if chosen else [()] * len(self.rows[0])
-        products = [[sum(map(int.__mul__, first, second)) for second in columns] for first in columns]
-        return products, [sum(column) for column in columns]
+        return [[sum(map(int.__mul__, first, second)) for second in columns] for first in columns]
 
     def without(self, left: list[int]) -> Moments:
-        n, m = self.table.n, self.table.n - len(left)
-        lost, lost_sums = self.products(left)
-        sums = [a - b for a, b in zip(self.all_sums, lost_sums, strict=True)]
-        products = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(self.all_products, lost, strict=True)]
-        w = range(len(sums))
-        if self.intercept == "fold":
-            times, centre, count = m, sums, m
-            values = [[m * products[i][j] - sums[i] * sums[j] for j in w] for i in w]
-        elif self.intercept == "global":
-            times, centre, count = n * n, self.all_sums, n
-            mean = self.all_sums
-            values = [
-                [
-                    n * n * products[i][j] - n * (mean[i] * sums[j] + sums[i] * mean[j]) + m * mean[i] * mean[j]
-                    for j in w
-                ]
-                for i in w
-            ]
-        else:
-            times, centre, count = 1, [0] * len(sums), 1
-            values = products
-        Q = [row[:-1] for row in values[:-1]]
-        return Moments(Q, [row[-1] for row in values[:-1]], values[-1][-1], times, centre[:-1], centre[-1], count)
+        """Eliminate, in integers: what is left is `pivot` times its value, and so is what each column loses."""
+        lost, k = self.products(left), self.first
+        A = [[a - b for a, b in zip(*pair, strict=True)] for pair in zip(self.all_products, lost, strict=True)]
+        last = 1
+        for j in range(k):
+            need(A[j][j] > 0, "what is adjusted for is dependent")
+            for i in range(len(A)):
+                if i != j:
+                    own = A[i][j]
+                    A[i] = [(a * A[j][j] - own * b) // last for a, b in zip(A[i], A[j], strict=True)]
+            last = A[j][j]
+        values, share = [row[k:] for row in A[k:]], [row[k:] for row in A[:k]]
+        Q, c = [row[:-1] for row in values[:-1]], [row[-1] for row in values[:-1]]
+        return Moments(Q, c, values[-1][-1], last * self.unit**2, share, last, last * self.unit)
+
+    def beside(self, row: list[int]) -> Fraction:
+        """Leverage of a row among all rows by what is eliminated alone."""
+        k = self.first
+        return quadratic([products[:k] for products in self.all_products[:k]], row[:k])
 
 
 @dataclass(frozen=True)
@@ -308,7 +312,10 @@ class Problem:
     def centred(self, row: list[int]) -> list[int]:
         """`count` times the centred row, the target last."""
         m = self.moments
-        return [m.count * cell - mean for cell, mean in zip(row, [*m.sums, m.target_sum], strict=True)]
+        k, taken = len(m.share), zip(*m.share, strict=True) if m.share else repeat(())
+        return [
+            m.pivot * cell - sum(map(int.__mul__, row[:k], share)) for cell, share in zip(row[k:], taken, strict=False)
+        ]
 
     def residual(self, row: list[int], fit: Solution) -> Interval:
         """Size of the residual of a row: that at the proposal, off by sqrt(x'M^{-1}x excess) at most."""
@@ -364,10 +371,19 @@ class Setting:
 
     def __init__(self, head: dict[str, Any], data: Path) -> None:
         self.logistic = get(head, "format") == "sparsecv-proof/2"
-        need(self.logistic or get(head, "format") == "sparsecv-proof/1", "format")
+        extended = get(head, "format") == "sparsecv-proof/3"
+        need(self.logistic or extended or get(head, "format") == "sparsecv-proof/1", "format")
         need(not self.logistic or get(head, "loss") == "logistic", "loss")
         self.table, q, names = self.read(head, cells_of(data))
         self.q, n, p = q, self.table.n, len(names)
+        self.terms = [(j,) for j in range(q)]
+        if extended and "terms" in head:
+            terms = listing(head["terms"], "terms")
+            self.terms = [tuple(sorted(integers(term, 0, q - 1, "a term"))) for term in terms]
+            need(
+                sorted(j for term in self.terms for j in term) == list(range(q)), "terms do not hold every column once"
+            )
+            need(all(self.terms), "a term of no column")
         self.units = integers(get(head, "units"), -UNITS, UNITS - 1, "units", q)
         self.scale, self.intercept = get(head, "scale"), get(head, "intercept")
         need(self.scale in ("length", "variance", "none"), "scale")
@@ -376,8 +392,8 @@ class Setting:
         self.taus = integers(get(head, "taus"), 0, p, "taus")
         need(bool(self.gammas) and bool(self.taus) and min(self.gammas) > 0, "empty grid, or gamma not positive")
         self.read_folds(head, n)
-        self.rows = Rows(self.table, self.intercept)
-        ones = {row[-1] / 2**self.table.target_power for row in self.rows.rows}
+        self.rows = Rows(self.table, "none" if self.logistic else self.intercept)
+        ones = {cell / 2**self.table.target_power for cell in self.table.target}
         need(not self.logistic or (ones <= {0, 1} and self.intercept != "global"), "classes, or intercept")
         self.moments: dict[int, Moments] = {}
         self.problems: dict[tuple[int, int], Any] = {}
@@ -396,9 +412,13 @@ class Setting:
         need(get(said, "digest") == digest_of(said, columns, y), "digest of the data")
         chosen = ascending(get(head, "columns"), len(names) - 1, "columns")
         varying = tuple(j for j, column in enumerate(columns) if min(column) < max(column))
-        need(chosen == varying, "columns are not those that vary")
+        extended = head["format"] == "sparsecv-proof/3"
+        adjust = ascending(head.get("adjust", []), len(names) - 1, "adjust") if extended else ()
+        need(chosen == varying or extended, "columns are not those that vary")
+        need({*chosen, *adjust} <= {*varying} and not {*chosen} & {*adjust} and bool(chosen), "columns, or adjust")
         scaled = [whole(columns[j]) for j in chosen]
-        return Table([c for c, _ in scaled], [k for _, k in scaled], *whole(y)), len(chosen), names
+        beside = [whole(columns[j])[0] for j in adjust]
+        return Table([c for c, _ in scaled], [k for _, k in scaled], *whole(y), beside), len(chosen), names
 
     def read_folds(self, head: dict[str, Any], n: int) -> None:
         self.left = [distinct(rows, n - 1, "left") for rows in listing(head.get("left", []), "left")]
@@ -445,8 +465,8 @@ class Setting:
     def leverage(self, row: int, gamma: int) -> Fraction:
         """Upper bound of H_ii of the fit of all columns on all rows."""
         if (row, gamma) not in self.leverages:
-            own = Fraction(1, self.table.n) if self.intercept == "fold" else Fraction(0)
-            self.leverages[row, gamma] = own + self.problem(-1, gamma).leverage(self.rows.rows[row])
+            cells = self.rows.rows[row]
+            self.leverages[row, gamma] = self.rows.beside(cells) + self.problem(-1, gamma).leverage(cells)
         return self.leverages[row, gamma]
 
     def in_units(self, value: Fraction) -> Fraction:
@@ -454,7 +474,10 @@ class Setting:
         return value * 4**self.table.target_power
 
     def size(self, tau: int) -> int:
-        return min(self.taus[tau], self.q)
+        return min(self.taus[tau], len(self.terms))
+
+    def columns(self, terms: Iterable[int]) -> Support:
+        return tuple(sorted(j for term in terms for j in self.terms[term]))
 
 
 # Trees
@@ -483,6 +506,9 @@ class DualPoint:
     base: int
     costs: list[int]
     unit: int
+
+    def of_terms(self, terms: list[Support]) -> DualPoint:
+        return DualPoint(self.base, [sum(self.costs[j] for j in term) for term in terms], self.unit)
 
     def bound(self, size: int, included: set[int], free: set[int]) -> Fraction:
         """D of a leaf."""
@@ -605,7 +631,7 @@ def stored_point(setting: Setting, problem: Problem, part: Part | None, value: A
     numerators = [b << (power + s) for b, s in zip(entries, shifts, strict=True)]
     if part is not None:
         return part.point(tuple(places), numerators, power)
-    return dual_point(problem, tuple(places), numerators, power)
+    return dual_point(problem, tuple(places), numerators, power).of_terms(setting.terms)
 
 
 def leaves(nodes: list[int], q: int) -> Iterator[tuple[set[int], set[int], int]]:
@@ -627,13 +653,14 @@ class LeafChecker:
     """Closes the leaves of one tree."""
 
     def __init__(self, setting: Setting, tree: Tree, points: list[Any], said: dict[str, Any]) -> None:
-        self.tree, self.problem = tree, setting.problem(tree.rows, tree.gamma)
+        self.setting, self.tree, self.problem = setting, tree, setting.problem(tree.rows, tree.gamma)
         self.thresholds = [setting.in_units(value) for value in tree.above]
         self.logistic = setting.logistic
         need(not (self.logistic and "part" in said), "part")
         if self.logistic:
             self.points = [self.problem.point(setting, point) for point in points]
             return
+        need("part" not in said or len(setting.terms) == setting.q, "part")
         part = Part(setting, self.problem, said["part"]) if "part" in said else None
         self.points = [stored_point(setting, self.problem, part, point) for point in points]
 
@@ -646,8 +673,9 @@ class LeafChecker:
             return
         need(node != -1 or not self.logistic, "a leaf without a point lists no support")
         if node == -1:
-            fit = self.problem.fit(every)
-            point: DualPoint | BlockPoint = dual_point(self.problem, every, fit.numerators, fit.power)
+            columns = self.setting.columns(every)
+            fit, terms = self.problem.fit(columns), self.setting.terms
+            point: DualPoint | BlockPoint = dual_point(self.problem, columns, fit.numerators, fit.power).of_terms(terms)
         else:
             point = self.points[-2 - node]
         for size in sizes:
@@ -664,23 +692,24 @@ class LeafChecker:
         """`f(A)` plus the cost of dropping j is the f of A without j: the m-th smallest of these."""
         missing = len(every) - size
         if missing == 0:
-            return self.problem.objective(every).low
-        without = [tuple(k for k in every if k != j) for j in free]
+            return self.problem.objective(self.setting.columns(every)).low
+        without = [self.setting.columns(k for k in every if k != j) for j in free]
         return sorted(self.problem.objective(support).low for support in without)[missing - 1]
 
 
 def checked_tree(setting: Setting, line: dict[str, Any]) -> Tree:
     rows = integer(get(line, "rows"), -1, len(setting.left) - 1, "rows")
     gamma = integer(get(line, "gamma"), 0, len(setting.gammas) - 1, "gamma")
-    first, last = integers(get(line, "taus"), 0, setting.q, "taus of a tree", 2)
+    count = len(setting.terms)
+    first, last = integers(get(line, "taus"), 0, count, "taus of a tree", 2)
     need(first <= last, "taus of a tree")
     bounds = [number(value, "above") for value in listing(get(line, "above"), "above", last - first + 1)]
-    listed = [ascending(value, setting.q - 1, "listed") for value in listing(get(line, "listed"), "listed")]
+    listed = [ascending(value, count - 1, "listed") for value in listing(get(line, "listed"), "listed")]
     need(all(first <= len(support) <= last for support in listed), "a listed support has another size")
     need(len(set(listed)) == len(listed), "a listed support stands twice")
     tree = Tree(rows, gamma, first, last, bounds, frozenset(listed))
     leaf_checker = LeafChecker(setting, tree, listing(line.get("points", []), "points"), line)
-    for included, free, node in leaves(integers(get(line, "nodes"), -(10**9), setting.q - 1, "nodes"), setting.q):
+    for included, free, node in leaves(integers(get(line, "nodes"), -(10**9), count - 1, "nodes"), count):
         leaf_checker.close(included, free, node)
     return tree
 
@@ -724,18 +753,18 @@ class Reader:
     def least(self, tree: Tree, size: int) -> Fraction:
         """Lower bound of the least f on the rows of a tree, in units of the integers."""
         problem = self.setting.problem(tree.rows, tree.gamma)
-        fits = [problem.objective(support).low for support in tree.listed_of(size)]
+        fits = [problem.objective(self.setting.columns(support)).low for support in tree.listed_of(size)]
         return min([self.setting.in_units(tree.threshold(size)), *fits])
 
     def best(self, line: dict[str, Any]) -> None:
         setting, (gamma, tau) = self.setting, self.place(line)
         size = setting.size(tau)
         tree = self.tree(get(line, "tree"), -1, gamma, size)
-        support = ascending(get(line, "support"), setting.q - 1, "support")
+        support = ascending(get(line, "support"), len(setting.terms) - 1, "support")
         lower, upper = (setting.in_units(number(get(line, end), end)) for end in ("lower", "upper"))
         need(len(support) <= size, "support of best: too large")
         need(lower <= self.least(tree, size), "lower of best")
-        need(finite(setting.problem(-1, gamma).objective(support).high) <= upper, "upper of best")
+        need(finite(setting.problem(-1, gamma).objective(setting.columns(support)).high) <= upper, "upper of best")
         if not setting.with_folds:
             self.proved[gamma, tau] = Interval(lower, upper)
 
@@ -770,14 +799,16 @@ class Reader:
             for fold in folds:
                 yield fold, self.optimal(fold, tree, size, self.leave_out_threshold(fold, tree, size))
             return
-        supports = [ascending(value, setting.q - 1, "supports") for value in listing(get(part, "supports"), "supports")]
+        count = len(setting.terms)
+        supports = [ascending(value, count - 1, "supports") for value in listing(get(part, "supports"), "supports")]
         need(all(len(support) <= size for support in supports), "supports: too large")
         which = integers(part.get("which", [0] * len(folds)), 0, len(supports) - 1, "which", len(folds))
-        threshold, listed = setting.in_units(tree.threshold(size)), tree.listed_of(size)
+        threshold = setting.in_units(tree.threshold(size))
+        listed = [setting.columns(support) for support in tree.listed_of(size)]
         for fold, k in zip(folds, which, strict=True):
             if set(setting.scored[fold]) == set(setting.left[fold]):
                 problem = setting.problem(fold, gamma)
-                own = finite(problem.objective(supports[k]).high)
+                own = finite(problem.objective(setting.columns(supports[k])).high)
                 rows = [setting.rows.rows[i] for i in setting.scored[fold]]
                 possible = [s for s in listed if problem.objective(s).low <= own]
                 errors = [problem.squares(rows, problem.fit(s)).low for s in possible]
@@ -786,7 +817,8 @@ class Reader:
     def optimal(self, fold: int, tree: Tree, size: int, threshold: Fraction) -> Interval:
         """Held-out error of the listed supports that may be optimal without a fold."""
         problem = self.setting.problem(fold, tree.gamma)
-        objectives = {support: problem.objective(support) for support in tree.listed_of(size)}
+        listed = [self.setting.columns(support) for support in tree.listed_of(size)]
+        objectives = {columns: problem.objective(columns) for columns in listed}
         need(bool(objectives), "no support of the size is listed")
         best = min(finite(objective.high) for objective in objectives.values())
         need(best < threshold, f"fold {fold}: a support that is not listed may be optimal")

@@ -13,10 +13,16 @@ FloatArray = NDArray[np.float64]
 RTOL = 1e-7
 
 
-def how_of(head: dict[str, Any]) -> tuple[str, ...]:
-    """Scale, intercept and loss that a proof is about."""
-    loss = "squared" if head["format"] == "sparsecv-proof/1" else head["loss"]
-    return head["scale"], head["intercept"], loss if head["format"][-2:] in ("/1", "/2") else "none"
+def how_of(head: dict[str, Any]) -> tuple[Any, ...]:
+    """Scale, intercept and loss that a proof is about; columns of each term, and those that are adjusted for."""
+    columns, adjust, version = head["columns"], tuple[int, ...](), head["format"][-2:]
+    loss = {"/1": "squared", "/2": head.get("loss"), "/3": "squared"}.get(version, "none")
+    terms = tuple((j,) for j in columns)
+    if version == "/3":
+        adjust = tuple(head.get("adjust", ()))
+        places = head.get("terms", [[j] for j in range(len(columns))])
+        terms = tuple(tuple(columns[j] for j in some) for some in places)
+    return head["scale"], head["intercept"], loss, terms, adjust
 
 
 def objective(Z: FloatArray, sign: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
@@ -47,7 +53,7 @@ class Truth:
         self.spread = float(((y - y.mean()) ** 2).sum())
         self._fits = cache(self._fit)
 
-    def _fit(self, gamma: float, tau: int, left: tuple[int, ...], scored: tuple[int, ...], how: tuple[str, ...]) -> Any:
+    def _fit(self, gamma: float, tau: int, left: tuple[int, ...], scored: tuple[int, ...], how: tuple[Any, ...]) -> Any:
         X, y, everyone = self.X, self.y, np.arange(len(self.y))
         rows = np.setdiff1d(everyone, left)
         if how[2] != "squared":
@@ -57,9 +63,14 @@ class Truth:
         Z, r, test, held = X[rows] - center, y[rows] - middle, X[list(scored)] - center, y[list(scored)] - middle
         squares = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
         scale = {"length": squares, "variance": squares / len(y), "none": np.ones(X.shape[1])}[how[0]]
+        beside, terms = list(how[4]), how[3]
+        if beside:
+            share = np.linalg.lstsq(Z[:, beside], np.column_stack([Z, r]), rcond=None)[0]
+            test, held = test - test[:, beside] @ share[:, :-1], held - test[:, beside] @ share[:, -1]
+            Z, r = Z - Z[:, beside] @ share[:, :-1], r - Z[:, beside] @ share[:, -1]
         values, errors = [], []
-        for support in combinations(self.varying, min(tau, len(self.varying))):
-            at = list(support)
+        for support in combinations(terms, min(tau, len(terms))):
+            at = [j for term in support for j in term]
             beta = np.linalg.solve(Z[:, at].T @ Z[:, at] + np.diag(gamma / 2.0 * scale[at]), Z[:, at].T @ r)
             rest = r - Z[:, at] @ beta
             values.append(float(rest @ rest + gamma / 2.0 * (scale[at] * beta) @ beta))
@@ -102,7 +113,8 @@ class Truth:
 
     def _false_tree(self, lines: list[dict[str, Any]]) -> str | None:
         """A tree whose leaves are not those of its splits, or that has overlooked a support below its threshold."""
-        head, q = lines[0], len(self.varying)
+        head, how = lines[0], how_of(lines[0])
+        q = len(how[3])
         for place, line in enumerate(lines):
             if line.get("kind") != "tree":
                 continue
@@ -116,9 +128,9 @@ class Truth:
                 return f"line {place}: a tree without its last leaf, or of sizes that are none"
             left = () if line["rows"] == -1 else tuple(head["left"][line["rows"]])
             for tau, above in zip(range(first, last + 1), line["above"], strict=True):
-                values, _ = self._fits(head["gammas"][line["gamma"]], tau, left, (), how_of(head))
-                listed = {tuple(self.varying[j] for j in found) for found in line["listed"]}
-                supports = combinations(self.varying, tau)
+                values, _ = self._fits(head["gammas"][line["gamma"]], tau, left, (), how)
+                listed = {tuple(found) for found in line["listed"]}
+                supports = combinations(range(q), tau)
                 others = [value for value, s in zip(values, supports, strict=True) if s not in listed]
                 if above > min(others, default=np.inf) * (1.0 + RTOL) + 1e-12 * self.spread:
                     return f"line {place}: a support of size {tau} is below the threshold"
@@ -127,8 +139,14 @@ class Truth:
     def _incomplete(self, lines: list[dict[str, Any]]) -> str | None:
         """A pair without its line, no claim, or lines of other data."""
         head = lines[0]
-        if head["columns"] != self.varying or [head["data"]["n"], head["data"]["p"]] != list(self.X.shape):
+        adjust = how_of(head)[4]
+        every = sorted([*head["columns"], *adjust])
+        if every != (sorted({*every} & {*self.varying}) if head["format"][-1] == "3" else self.varying):
             return "of other columns"
+        if [head["data"]["n"], head["data"]["p"]] != list(self.X.shape):
+            return "of other data"
+        if sorted(j for term in how_of(head)[3] for j in term) != head["columns"] or not all(how_of(head)[3]):
+            return "a column is in no term, or in two"
         if self.data is not None and head["data"] != self.data:
             return "of other data"
         word = "pair" if "left" in head else "best"

@@ -157,8 +157,8 @@ def test_a_file_that_is_no_whole_proof(tmp_path: Path) -> None:
     place.write_bytes(gzip.compress(text.rsplit(b"\n", 2)[0] + b"\n"))
     with pytest.raises(Refused, match="end is missing"):
         check(str(place), data.X, data.y)
-    write_lines(place, [{**lines[0], "format": "sparsecv-proof/3"}, *lines[1:]])
-    with pytest.raises(Unreadable, match="this checker reads sparsecv-proof/1 and sparsecv-proof/2"):
+    write_lines(place, [{**lines[0], "format": "sparsecv-proof/4"}, *lines[1:]])
+    with pytest.raises(Unreadable, match="this checker reads sparsecv-proof/1, sparsecv-proof/2 and sparsecv-proof/3"):
         check(str(place), data.X, data.y)
 
 

@@ -29,6 +29,7 @@ MADE = {
     "repeated": ("solve", DIABETES, "-t y --features bmi,s5,bp,sex --folds 2x3 --gamma 0.5 --tau 1:4 --scale variance"),
     "no intercept": ("solve", DIABETES, "-t y --features bmi,s5,bp --folds 4 --gamma 1 --tau 1:2 --intercept none"),
     "path": ("path", PROSTATE, "-t lpsa --gamma 0.1,1 --tau 0:4"),
+    "adjusted": ("solve", PROSTATE, "-t lpsa --adjust age,svi --folds 5 --gamma 0.1 --tau 0:3"),
     "fit": ("fit", DIABETES, "-t y --features bmi,s5,bp,s3 --gamma 0.01 --tau 2 --scale variance --intercept global"),
 }
 
@@ -278,8 +279,8 @@ def alter(lines: list[Line], draw: random.Random) -> str:
     return f"line {at}: {place} {before!r:.60} -> {holder[place[-1]]!r:.60}"
 
 
-def random_proof(seed: int, folder: Path, two: bool = False) -> tuple[Path, Path]:
-    """Data and a proof of a random problem with random options, of two classes or not."""
+def random_proof(seed: int, folder: Path, two: bool = False, terms: bool = False) -> tuple[Path, Path]:
+    """Data and a proof of a random problem with random options, of two classes or not, of terms or single columns."""
     draw = np.random.default_rng(seed)
     n, p = int(draw.integers(8, 30)), int(draw.integers(2, 7))
     X = draw.normal(size=(n, p)) * 10.0 ** draw.integers(-3, 4, size=p) + draw.integers(-5, 6, size=p)
@@ -289,28 +290,46 @@ def random_proof(seed: int, folder: Path, two: bool = False) -> tuple[Path, Path
         X[:, -1] = X[:, 0] + 1e-8 * draw.normal(size=n)
     y = X @ draw.normal(size=p) / np.abs(X).max() + draw.normal(size=n) * draw.choice([0.1, 1, 3])
     y = (y > np.median(y)) * 1.0 if two else y
-    data = folder / f"{seed}.csv"
-    names = ",".join([*(f"x{j}" for j in range(p)), "y"])
+    data, features, restrictions = folder / f"{seed}.csv", [f"x{j}" for j in range(p)], ""
+    if terms:
+        features, restrictions = restricted(features, np.random.default_rng([seed, 1]))
+    names = ",".join([*features, "y"])
     np.savetxt(data, np.column_stack([X, y]), delimiter=",", header=names, comments="", fmt="%.17g")
     scale, intercept = draw.choice(["length", "variance", "none"]), draw.choice(["fold", "global", "none"])
     command = str(draw.choice(["solve", "solve", "solve", "path", "fit"]))
     loss = "logistic" if two else "squared"
     intercept = "fold" if two and intercept == "global" else intercept
-    options = f"-t y --loss {loss} --scale {scale} --intercept {intercept} --gamma "
+    options = f"-t y --loss {loss} --scale {scale} --intercept {intercept}{restrictions} --gamma "
+    p = p if not terms else p - restrictions.count("x") - max(sum("=" in name for name in features) - 1, 0)
     if command == "fit":
         options += f"{draw.choice(['0.01', '1', '30'])} --tau {draw.integers(0, p)}"
     else:
-        options += f"{draw.choice(['0.01,1', '0.1', '0.5,5', '20'])} --tau {draw.integers(0, 2)}:{draw.integers(1, p)}"
+        options += (
+            f"{draw.choice(['0.01,1', '0.1', '0.5,5', '20'])} --tau {draw.integers(0, 2)}:{draw.integers(1, max(p, 2))}"
+        )
     if command == "solve":
         options += f" --folds {draw.choice(['loo', '3', '5', '2x3', 'blocks:3', 'forward:3'])}"
     return data, make(command, data, options, folder / f"{seed}.proof")
 
 
-def disagreements(seeds: range, forgeries: int, folder: Path, two: bool = False) -> tuple[list[str], list[int]]:
+def restricted(names: list[str], draw: np.random.Generator) -> tuple[list[str], str]:
+    """Names of features some of which are a factor, and options that adjust for others, or have them in no model."""
+    levels = int(draw.integers(2, 4)) if len(names) > 3 and draw.random() < 0.7 else 0
+    features = [*names[: len(names) - levels], *(f"g={j}" for j in range(levels))]
+    single = features[: len(features) - levels - (not levels)]
+    adjust = single[1:3] if draw.random() < 0.3 else single[1:2] if draw.random() < 0.8 else []
+    options = " --count factors" if levels else ""
+    options += f" --adjust {','.join(adjust)}" if adjust else ""
+    return features, options + (f" --force-out {single[0]}" if single and draw.random() < 0.2 else "")
+
+
+def disagreements(
+    seeds: range, forgeries: int, folder: Path, two: bool = False, terms: bool = False
+) -> tuple[list[str], list[int]]:
     """What the checkers judge differently, and how many proofs, forgeries and refused forgeries there were."""
     found, counts = list[str](), [0, 0, 0]
     for seed in seeds:
-        data, proof = random_proof(seed, folder, two)
+        data, proof = random_proof(seed, folder, two, terms)
         if not proof.exists():
             continue
         counts[0] += 1
@@ -339,6 +358,11 @@ def test_random_proofs_and_forgeries_of_two_classes_are_judged_alike(tmp_path: P
     assert not found and counts[2] > 3
 
 
+def test_random_proofs_and_forgeries_of_terms_are_judged_alike(tmp_path: Path) -> None:
+    found, counts = disagreements(range(4), 8, tmp_path, terms=True)
+    assert not found and counts[0] == 4 and counts[2] > 10
+
+
 @pytest.mark.parametrize("seed", [28, 42, 92])
 def test_nearly_singular_moments_are_checked_exactly(tmp_path: Path, seed: int) -> None:
     """Inverses of floats were too coarse for the exact mode, one step of a solution for the second checker."""
@@ -356,3 +380,9 @@ def test_many_random_proofs_and_forgeries_are_judged_alike(tmp_path: Path) -> No
 def test_many_random_proofs_and_forgeries_of_two_classes_are_judged_alike(tmp_path: Path) -> None:
     found, counts = disagreements(range(9), 10, tmp_path, True)
     assert not found and counts[0] == 9 and counts[2] > 50
+
+
+@pytest.mark.slow
+def test_many_random_proofs_and_forgeries_of_terms_are_judged_alike(tmp_path: Path) -> None:
+    found, counts = disagreements(range(200), 10, tmp_path, terms=True)
+    assert not found and counts[0] > 180 and counts[2] > 500

@@ -80,8 +80,11 @@ def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: py
     for options, word in (
         (["solve", "--method", "descent"], "--method descent"),
         (["solve", "--gamma", "0.1..1"], "every gamma of an interval (--gamma LO..HI)"),
-        (["path", "--force-in", "age"], "restrictions"),
-        (["fit", "--force-in", "age"], "side constraints"),
+        (["path", "--force-in", "age"], "restrictions beside --adjust, --force-out and --count"),
+        (["fit", "--force-in", "age"], "restrictions beside"),
+        (["fit", "--together", "age,svi"], "restrictions beside"),
+        (["path", "--loss", "logistic", "--force-out", "age"], "restrictions with --loss logistic"),
+        (["solve", "--scale-within", "folds"], "--scale-within folds"),
         (["fit", "--assume-box", "9"], "--assume-box"),
         (["path", "--weights", "age"], "--weights"),
         (["path", "--loss", "poisson"], "--loss poisson"),

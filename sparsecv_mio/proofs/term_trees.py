@@ -1,0 +1,115 @@
+"""Trees over terms of several columns that prove thresholds: by ridge fits, and those without each free term."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.proofs.chosen_terms import ChosenTerms, Support
+from sparsecv_mio.proofs.threshold_trees import (
+    NONE_KEPT,
+    RIDGE,
+    TOO_LARGE,
+    TREE_MOST,
+    ProofTree,
+    TooLarge,
+    TreeKeeper,
+    Units,
+    bars_of,
+    prove_thresholds,
+)
+
+MOST_TERM_NODES = 1 << 15  # of a tree, about a minute
+
+
+def prove_chosen(
+    problem: SparseProblem, chosen: ChosenTerms, above: Mapping[int, float], units: Units, margin: float,
+    most: tuple[int, int] = TREE_MOST, kept: TreeKeeper = NONE_KEPT,
+) -> list[ProofTree]:  # fmt: skip
+    """Make trees over terms that prove a threshold for every size; see `prove_thresholds`.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        In the columns that are chosen from.
+    chosen : ChosenTerms
+    above, units, margin, most, kept
+        As there.
+    """
+    if chosen.single:
+        return prove_thresholds(problem, above, units, margin, most, kept)
+    stored = kept.find(above)
+    if stored is not None:
+        return [stored]
+    return [kept.keep(prove_terms(problem, chosen, above, bars_of(above, units, margin), most))]
+
+
+def prove_terms(
+    problem: SparseProblem, chosen: ChosenTerms, above: Mapping[int, float], bars: Mapping[int, float],
+    most: tuple[int, int],
+) -> ProofTree:  # fmt: skip
+    """Make one tree for all sizes.
+
+    A node keeps the terms I and may have the terms of F beside; A is both. A support that drops m terms of A has an
+    objective of at least the m-th smallest of the f(A - t), t in F, as it misses m of these.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+        In the columns that are chosen from, one gamma.
+    chosen : ChosenTerms
+    above : mapping of size to threshold
+        In units of the file.
+    bars : mapping of size to float
+        What leaves must reach, in the problem's units.
+    most : (int, int)
+        Supports that may be listed, and nodes.
+
+    Raises
+    ------
+    TooLarge
+        The tree would be larger.
+    """
+    first, last, fits = min(above), max(above), _Fits(problem, chosen)
+    nodes, listed = list[int](), dict[int, list[Support]]()
+    waiting = [(frozenset[int](), frozenset(range(chosen.q)))]
+    while waiting:
+        if len(nodes) > min(most[1], MOST_TERM_NODES) or sum(map(len, listed.values())) > most[0]:
+            raise TooLarge(TOO_LARGE)
+        inside, free = waiting.pop()
+        every, low, high = inside | free, len(inside), len(inside) + len(free)
+        without = {term: fits.value(every - {term}) for term in free}
+        bounds = [fits.value(every), *sorted(without.values())]
+        sizes = range(max(first, low), min(last, high) + 1)
+        open_sizes = {size for size in sizes if size in bars and bounds[high - size] < bars[size]}
+        ends = {high: every}
+        if low in open_sizes - {high} and fits.value(inside) < bars[low]:
+            ends[low] = inside
+        if open_sizes <= set(ends):
+            for size in sorted(open_sizes):
+                listed.setdefault(size, []).append(tuple(sorted(ends[size])))
+            nodes.append(RIDGE)
+            continue
+        branch = max(free, key=lambda term: (without[term], -term))
+        nodes.append(branch)
+        waiting += [(inside, free - {branch}), (inside | {branch}, free - {branch})]
+    every_above = {tau: above.get(tau, -1e-3 * max(above.values())) for tau in range(first, last + 1)}
+    return ProofTree(nodes, listed, every_above, [])
+
+
+class _Fits:
+    """Objectives of sets of terms, each computed once."""
+
+    def __init__(self, problem: SparseProblem, chosen: ChosenTerms) -> None:
+        self.problem, self.chosen = problem, chosen
+        self.known: dict[frozenset[int], float] = {}
+
+    def value(self, terms: frozenset[int]) -> float:
+        """Return the objective of some terms."""
+        if terms not in self.known:
+            columns, p = [j for term in sorted(terms) for j in self.chosen.terms[term]], self.problem
+            b = np.linalg.solve(p.M[np.ix_(columns, columns)], p.c[columns])
+            self.known[terms] = float(p.yy - p.c[columns] @ b)
+        return self.known[terms]

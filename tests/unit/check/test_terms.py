@@ -1,0 +1,150 @@
+"""Proofs of models that are adjusted for columns, and of whole factors: against enumeration, and in fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import second_checker
+from forged_proofs import Lines, read_lines, write_lines
+from true_claims import Truth
+
+from sparsecv_mio.check.adjusted_rows import AdjustedDesign
+from sparsecv_mio.check.main import check
+from sparsecv_mio.check.proof_file import Floats, Fractions, Refused
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.training_moments import full_problem
+from sparsecv_mio.proofs.chosen_terms import ChosenTerms
+from sparsecv_mio.proofs.proof_writing import write_proof
+from sparsecv_mio.proofs.term_trees import prove_terms
+from sparsecv_mio.proofs.threshold_trees import TooLarge
+from sparsecv_mio.search.api import cross_validate
+
+SCALES, INTERCEPTS, FOLDS = ("length", "variance", "none"), ("fold", "global", "none"), ("3", "loo", "blocks:4", "2x2")
+
+
+def small(seed: int) -> tuple[Dataset, dict[str, Any]]:
+    """A factor of three levels, a column that is adjusted for, and others; what is asked of them."""
+    rng = np.random.default_rng([42, seed])
+    level = np.arange(18) % 3
+    X = np.column_stack([level == 0, level == 1, level == 2, rng.normal(size=(18, 4)) + 2.0]).astype(float)
+    X[:, 5] += X[:, 3]
+    names = ["g=0", "g=1", "g=2", "a", "b", "c", "d"]
+    how: dict[str, Any] = {"scale": SCALES[seed % 3], "intercept": INTERCEPTS[seed // 3 % 3], "gammas": [0.03, 1.0]}
+    how |= {
+        "adjust": [["a"], ["a", "d"], []][seed % 3],
+        "count": "factors",
+        "force_out": ["b"] if seed % 4 == 1 else [],
+    }
+    y = X @ rng.normal(size=7) + rng.normal(size=18)
+    return Dataset.from_arrays(X, y, names=names, target="y"), how
+
+
+def proof_of(seed: int, place: Path) -> tuple[Dataset, Lines]:
+    data, how = small(seed)
+    if seed % 3 == 2:
+        write_proof(best_subsets(data, taus=range(3), **how), data, place)
+    else:
+        plan = make_folds(FOLDS[seed % 4], data, seed)
+        write_proof(cross_validate(data, plan, taus=range(3), threads=1, **how), data, place, plan)
+    return data, read_lines(place)
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_what_both_checkers_accept_is_true_by_enumeration(seed: int, tmp_path: Path) -> None:
+    data, lines = proof_of(seed, tmp_path / "p")
+    assert lines[0]["format"] == "sparsecv-proof/3"
+    assert Truth(data.X, data.y, lines[0]["data"]).false_statement(lines) is None
+    fast, exact = (check(str(tmp_path / "p"), data.X, data.y, mode) for mode in ("fast", "exact"))
+    for pair, (low, high) in fast.intervals.items():
+        assert low <= exact.intervals[pair][0] * (1.0 + 1e-12) and exact.intervals[pair][1] <= high * (1.0 + 1e-12)
+    assert any("g=0" in line for line in exact.words)
+    table = np.column_stack([data.X, data.y])
+    header = ",".join([*data.names, "y"])
+    np.savetxt(tmp_path / "d.csv", table, delimiter=",", header=header, comments="", fmt="%.17g")
+    assert second_checker.check(tmp_path / "p", tmp_path / "d.csv").accepted
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+def test_rows_and_moments_are_those_of_residuals(intercept: str) -> None:
+    rng = np.random.default_rng(1)
+    X, Z, y, left = rng.normal(size=(12, 3)), np.rint(8 * rng.normal(size=(12, 2))), rng.normal(size=12), [1, 7]
+    exact = AdjustedDesign(X, y, "length", intercept, Fractions(), Z)
+    floats = AdjustedDesign(X, y, "length", intercept, Floats(), Z)
+    about = {"fold": np.delete(np.arange(12), left), "global": np.arange(12), "none": None}[intercept]
+    both, train = np.column_stack([X, y]), np.delete(np.arange(12), left)
+    beside, rest = (part - (0.0 if about is None else part[about].mean(axis=0)) for part in (Z, both))
+    rest = rest - beside @ np.linalg.lstsq(beside[train], rest[train], rcond=None)[0]
+    for design in (exact, floats):
+        m, unit = design.of_rows(left), np.ldexp(1.0, -design.powers)
+        own = rest * unit
+        np.testing.assert_allclose(np.array(m.Q, dtype=float), own[train, :3].T @ own[train, :3], atol=1e-14)
+        np.testing.assert_allclose(np.array(m.c, dtype=float), own[train, :3].T @ own[train, 3], atol=1e-14)
+        np.testing.assert_allclose(np.array(design.about(m, left), dtype=float), own[left], atol=1e-14)
+    assert isinstance(exact.of_rows(left).yy, Fraction)
+    hat = np.column_stack([Z, np.ones(12)]) if intercept == "fold" else Z - (intercept == "global") * Z.mean(axis=0)
+    leverages = np.diag(hat @ np.linalg.pinv(hat))
+    np.testing.assert_allclose(floats.shares, leverages, atol=1e-14)
+    with pytest.raises(Refused, match="dependent"):
+        AdjustedDesign(X, y, "length", intercept, Floats(), np.column_stack([Z, Z[:, 0] - Z[:, 1]])).of_rows(left)
+
+
+def altered(name: str, head: dict[str, Any]) -> None:
+    if name == "adjusts less":
+        head["adjust"] = head["adjust"][1:]
+    elif name == "adjusts for a feature":
+        head["adjust"] = sorted([*head["adjust"], head["columns"][-1]])
+    elif name == "columns of the factor":
+        head.pop("terms")
+    elif name == "half a factor":
+        head["terms"] = [[0, 1], [2], *head["terms"][1:]]
+    elif name == "a column in two terms":
+        head["terms"][1].append(0)
+    else:
+        head["format"] = "sparsecv-proof/1"
+
+
+@pytest.mark.parametrize("name", ["adjusts less", "adjusts for a feature", "columns of the factor", "half a factor",
+                                  "a column in two terms", "the format before"])  # fmt: skip
+def test_another_problem_is_not_proved(name: str, tmp_path: Path) -> None:
+    data, lines = proof_of(1, tmp_path / "p")
+    altered(name, lines[0])
+    write_lines(tmp_path / "p", lines)
+    with pytest.raises(Refused):
+        check(str(tmp_path / "p"), data.X, data.y, "exact")
+
+
+def test_a_tree_of_terms_lists_what_is_below_its_thresholds() -> None:
+    data, _ = small(0)
+    standard = standardize(data, "length", "fold", Restrictions(adjust="a", count="factors").within(data.names))
+    chosen, problem = ChosenTerms.of(standard), eliminated(full_problem(standard, 0.3)).problem
+    assert chosen.terms == ((0, 1, 2), (3,), (4,), (5,)) and not chosen.single
+    assert chosen.of_columns(np.array([0, 1, 2, 3, 5])) == (0, 2)  # the fourth is adjusted for
+    values = {}
+    for number in range(16):
+        terms = tuple(t for t in range(4) if number >> t & 1)
+        at = [j for t in terms for j in chosen.terms[t]]
+        values[terms] = problem.yy - problem.c[at] @ np.linalg.solve(problem.M[np.ix_(at, at)], problem.c[at])
+    bars = {size: float(np.median([v for s, v in values.items() if len(s) == size])) for size in (1, 2, 3)}
+    tree = prove_terms(problem, chosen, bars, bars, (100, 100))
+    assert {s for some in tree.listed.values() for s in some} == {
+        s for s, v in values.items() if v < bars.get(len(s), 0)
+    }
+    with pytest.raises(TooLarge):
+        prove_terms(problem, chosen, bars, bars, (100, 1))
+
+
+def test_other_restrictions_have_no_proof(tmp_path: Path) -> None:
+    data, _ = small(0)
+    record = best_subsets(data, gammas=[1.0], taus=[2], force_in=["b"])
+    with pytest.raises(BadInput, match="restrictions beside --adjust, --force-out and --count"):
+        write_proof(record, data, tmp_path / "p")
