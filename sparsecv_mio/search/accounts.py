@@ -159,6 +159,26 @@ class Accounts:
                 if self._open:
                     self._turn_to(self._open[-1])
 
+    def took(self, source: str, cpu_seconds: float) -> None:
+        """Book to a source what threads did for it while the one that books waited, which was other work until now.
+
+        Seconds go along in proportion.
+
+        Parameters
+        ----------
+        source : BoundSource or str
+        cpu_seconds : float
+            Of these threads.
+        """
+        with self._lock:
+            self._book_cost()
+            waited, account = self._account(BoundSource.OTHER), self._account(source)
+            share = min(cpu_seconds / waited.cpu_seconds, 1.0) if waited.cpu_seconds > 0.0 else 0.0
+            for clock in ("seconds", "cpu_seconds"):
+                moved = share * getattr(waited, clock)
+                setattr(waited, clock, getattr(waited, clock) - moved)
+                setattr(account, clock, getattr(account, clock) + moved)
+
     def table(self) -> tuple[SourceWork, ...]:
         """Return what each source cost and brought until now, in the order in which they were first asked.
 

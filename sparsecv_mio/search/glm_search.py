@@ -19,17 +19,18 @@ so many could decide.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import ALL_ROWS, Archive, Where, within
-from sparsecv_mio.search.glm_folds import GlmFolds
+from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
+from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
@@ -86,6 +87,7 @@ class GlmSearch(GridMethod):
         self.searched = np.full(run.context.shape[:2], self.by_lists)
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
+        self.jobs = Jobs(run)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
 
     # -- first answers ------------------------------------------------------------------------------------------------
@@ -174,38 +176,42 @@ class GlmSearch(GridMethod):
                 if self.context.deadline.expired() or risen == RISEN:
                     break
                 if not self.searched[g, t]:
-                    self._look_around((g, t))
+                    self.jobs.do(self._look_around((g, t)))
                 estimate = float(self.run.cells.nominal[g, t].sum())
                 least, risen = min(least, estimate), 0 if estimate < least else risen + 1
 
-    def _offer(self, where: Where, supports: Sequence[IntArray]) -> None:
-        """Show a cell the support that fits its training rows best."""
-        g, _, fold = where
-        values, held = self.folds.estimated(fold, g, supports)
-        at = int(np.argmin(values))
-        self.values[where] = min(self.values[where], float(values[at]))
-        self.run.cells.offer(where, self.run.cells.pool.number(supports[at]), float(held[at]), float(values[at]))
-
-    def _look_around(self, pair: Pair) -> None:
-        """Look for better supports in the folds of a pair, from those that are known, before any tree."""
+    def _look_around(self, pair: Pair) -> Job:
+        """Return the search for better supports in the folds of a pair, from those that are known, before any tree."""
         tau = int(self.context.grid.taus[pair[1]])
         self.run.signals.doing(f"supports of folds: tau {tau}")
-        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            work = [((*pair, int(fold)), self._starts((*pair, int(fold)))) for fold in np.flatnonzero(self.open[pair])]
-            on_threads(lambda given: self._look(*given), work, self.context.threads)
-            if self.context.deadline.expired():
-                return
-            self.run.counts.add(0, problems=len(work))
-            raise_lower_ends(self.run, self.values, self._slip())
-        self.searched[pair] = True
+        cells = [(*pair, int(fold)) for fold in np.flatnonzero(self.open[pair])]
 
-    def _look(self, where: Where, starts: list[IntArray]) -> None:
-        if not self.context.deadline.expired():
-            tau = int(self.context.grid.taus[where[1]])
-            found = self.folds.at(where[2], where[0]).solve(
-                [tau], starts=starts, effort=0, expired=self.context.deadline.expired
-            )
-            self._offer(where, [found.by_size[tau].support])
+        def looked() -> None:
+            if not self.context.deadline.expired():
+                self.run.counts.add(0, problems=len(cells))
+                raise_lower_ends(self.run, self.values, self._slip())
+                self.searched[pair] = True
+
+        pieces = [partial(self._look, where, self._starts(where)) for where in cells]
+        return Job(BoundSource.FIRST_SUPPORTS, pair, pieces, looked)
+
+    def _look(self, where: Where, starts: list[IntArray]) -> Write:
+        if self.jobs.expired():
+            return nothing
+        tau = int(self.context.grid.taus[where[1]])
+        found = self.folds.at(where[2], where[0]).solve([tau], starts=starts, effort=0, expired=self.jobs.expired)
+        return self._offering(where, found.by_size[tau].support)
+
+    def _offering(self, where: Where, support: IntArray) -> Write:
+        """Return what shows a cell a support, fitted here."""
+        g, _, fold = where
+        (value,), (held,) = self.folds.estimated(fold, g, [support])
+
+        def offer() -> None:
+            self.values[where] = min(self.values[where], float(value))
+            self.run.cells.offer(where, self.run.cells.pool.number(support), float(held), float(value))
+
+        return offer
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
@@ -220,27 +226,39 @@ class GlmSearch(GridMethod):
         return self.exhausted or self.run.proved() or not self.open.any()
 
     def step(self) -> None:
-        """Do what is next: all rows at a pair, or its folds; more nodes a tree where nothing is next."""
+        """Begin what is next, as much as there are threads for, and write what the first to end has found."""
+        try:
+            while self.jobs.room and (job := self._next()) is not None:
+                self.jobs.begin(job)
+            if not self.jobs.some:
+                self._next_round()
+            elif self.jobs.wait():
+                self.run.signals.progressed()
+                self.run.signals.safe_point()
+        except BaseException:
+            self.jobs.abandon()
+            raise
+
+    def _next(self) -> Job | None:
+        """Return what is next: all rows at a pair, or its folds; None where nothing is that so many nodes may do."""
         now = self.run.bounds()
         enough = self._enough(now)
-        waiting = self._waiting & ~(self._deferred(enough) | (self.listed == SOME_LISTED))[:, :, None]
+        waiting = self._waiting & ~(self._deferred(enough) | (self.listed == SOME_LISTED) | self.jobs.pairs)[:, :, None]
         aim = aim_at(now, self.context.gap, waiting)
         if aim is None:
-            self._next_round()
-            return
+            return None
+        others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting.any(axis=2)).sum())
+        threads = -(-self.context.threads // others)  # the others have pairs of their own
         on_all_rows = self._next_on_all_rows(aim, now, enough)
         excludes = on_all_rows is not None and enough[aim.pair] <= self._of_all_rows("upper")[aim.pair]
         if not excludes and self._may_list(aim):
-            self._list(aim)
-        elif not excludes and not self.searched[aim.pair]:
-            self._look_around(aim.pair)
-        elif on_all_rows is None or (self.by_lists and not excludes):
-            self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[: self.context.threads])
-        else:
-            nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
-            self._solve_all_rows(on_all_rows, nodes)
-        self.run.signals.progressed()
-        self.run.signals.safe_point()
+            return None if self.jobs.some else Job(BoundSource.ROWS_OUT, aim.pair, [], partial(self._list, aim))
+        if not excludes and not self.searched[aim.pair]:
+            return self._look_around(aim.pair)
+        if on_all_rows is None or (self.by_lists and not excludes):
+            return self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[:threads])
+        nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
+        return self._all_rows(on_all_rows, nodes, threads)
 
     def _enough(self, now: PairBounds) -> FloatArray:
         """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
@@ -295,31 +313,43 @@ class GlmSearch(GridMethod):
         """Return what sums of losses over a fold and its training rows may be off by rounding."""
         return SUM_RTOL * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
 
-    def _solve_all_rows(self, asked: OnAllRows, effort: int) -> None:
-        """Work on the best subset of all rows at a pair, and bound every cell by what that proves.
+    def _all_rows(self, asked: OnAllRows, nodes: int, threads: int) -> Job:
+        """Return work on the best subset of all rows at a pair; every cell is bounded by what that proves.
 
         Parameters
         ----------
         asked : OnAllRows
-        effort : int
-            Nodes of the tree.
+        nodes, threads : int
+            Of the tree.
         """
         (g, t), tau = asked.pair, int(self.context.grid.taus[asked.pair[1]])
         self.run.signals.doing(f"trees on all rows: tau {tau}")
-        with self.run.accounts.of(BoundSource.ALL_ROWS):
+        start = self.run.all_rows.best[g].by_size[tau].support
+
+        def prove() -> Write:
             result = self.folds.at(ALL_ROWS, g).solve(
-                [tau], starts=[self.run.all_rows.best[g].by_size[tau].support], effort=effort,
-                enough={tau: asked.enough}, expired=self.context.deadline.expired, threads=self.context.threads,
+                [tau], starts=[start], effort=nodes, enough={tau: asked.enough}, expired=self.jobs.expired,
+                threads=threads,
             )  # fmt: skip
-            self.run.counts.add(result.nodes, problems=1)
-            self.run.all_rows.improve(g, result)
-            self._try_in_folds((g, t), result.by_size[tau].support)
+            return partial(self._take_all_rows, (g, t), result, self._in_folds(g, result.by_size[tau].support))
+
+        def proved() -> None:
             self.solved[g, t] = not self.context.deadline.expired()
             raise_lower_ends(self.run, self.values, self._slip())
 
-    def _try_in_folds(self, pair: Pair, support: IntArray) -> None:
-        values, held = self.folds.left_out(pair[0], [support])
-        self._offer_all(pair, self.run.cells.pool.number(support), held[0], values[0])
+        return Job(BoundSource.ALL_ROWS, np.s_[g, : t + 1], [prove], proved)
+
+    def _in_folds(self, g: int, support: IntArray) -> tuple[FloatArray, FloatArray]:
+        """(K,) upper bounds of the training objectives of a support of all rows, and its held-out losses."""
+        (values,), (held,) = self.folds.left_out(g, [support])
+        return values, held
+
+    def _take_all_rows(self, pair: Pair, result: BestSubsets, in_folds: tuple[FloatArray, FloatArray]) -> None:
+        (g, t), (values, held) = pair, in_folds
+        self.run.counts.add(result.nodes, problems=1)
+        self.run.all_rows.improve(g, result)
+        support = result.by_size[int(self.context.grid.taus[t])].support
+        self._offer_all(pair, self.run.cells.pool.number(support), held, values)
 
     def _offer_all(self, pair: Pair, numbers: NDArray[np.int32] | int, held: FloatArray, values: FloatArray) -> None:
         """Show supports, by their numbers, in all folds of a pair."""
@@ -346,13 +376,12 @@ class GlmSearch(GridMethod):
         shown = [self.run.cells.pool.supports[number] for number in np.unique(self.run.cells.support[g, t]).tolist()]
         known = [best.support, *(support for support in shown if len(support) == len(best.support))]
         self.run.signals.doing(f"one tree for all folds: tau {tau}")
-        with self.run.accounts.of(BoundSource.ROWS_OUT):
-            tree = SharedTree(self.folds, g, tau, known, self._slip())
-            least, most = tree.nothing_held()
-            if deciding:
-                tree.settle()
-                least, most = tree.most_held(best.upper)
-            enough = tree.enough_to_decide(most) if deciding else tree.enough_for(aim.goal)
+        tree = SharedTree(self.folds, g, tau, known, self._slip())
+        least, most = tree.nothing_held()
+        if deciding:
+            tree.settle()
+            least, most = tree.most_held(best.upper)
+        enough = tree.enough_to_decide(most) if deciding else tree.enough_for(aim.goal)
         with self.run.accounts.of(BoundSource.SHARED_TREES):
             nodes, up_to = min(self.effort * MOST_IN_PLACE, UNLIMITED), max(enough, best.upper)
             complete = bool(np.isfinite(up_to)) and tree.list_up_to(up_to, nodes)
@@ -360,12 +389,11 @@ class GlmSearch(GridMethod):
             found = tree.best_subset()
             if found is not None:
                 self.run.all_rows.improve(g, BestSubsets({tau: found}, tree.nodes, found.complete))
-        with self.run.accounts.of(BoundSource.ROWS_OUT):
-            self.run.counts.add(0, problems=len(tree.tried))
-            if deciding and complete:
-                least, most = tree.most_alone(least, most)
-            self._take_folds(aim.pair, tree.result(least, most))
-            raise_lower_ends(self.run, self.values, self._slip())
+        self.run.counts.add(0, problems=len(tree.tried))
+        if deciding and complete:
+            least, most = tree.most_alone(least, most)
+        self._take_folds(aim.pair, tree.result(least, most))
+        raise_lower_ends(self.run, self.values, self._slip())
         if not self.context.deadline.expired():
             self.solved[g, t] |= complete
             self.listed[g, t] = (DECIDED if deciding else LISTED) if complete else SOME_LISTED
@@ -395,17 +423,11 @@ class GlmSearch(GridMethod):
             part, sure, numbers[found.best], found.held_out, found.lower, found.upper, found.value, branched=True
         )  # fmt: skip
 
-    def _grow(self, cells: list[Where]) -> None:
-        """Grow the trees of some cells of a pair, at once."""
-        if not cells:
-            return
+    def _grow(self, cells: Sequence[Where]) -> Job:
+        """Return trees of some cells of a pair."""
         self.run.signals.doing(f"trees: tau {self.context.grid.taus[cells[0][1]]}")
-        work = [(where, self._starts(where)) for where in cells]
-        with self.run.accounts.of(BoundSource.FOLD_TREES):
-            for where, nodes in zip(cells, on_threads(lambda given: self._solve(*given), work, len(work)), strict=True):
-                self.tried[where] = True
-                self.trees += 1
-                self.run.counts.add(nodes, problems=1)
+        pieces = [partial(self._solve, where, self._starts(where)) for where in cells]
+        return Job(BoundSource.FOLD_TREES, cells[0][:2], pieces, nothing)
 
     def _starts(self, where: Where) -> list[IntArray]:
         """Supports known of the cell, of its neighbours in gamma and tau, and of all rows."""
@@ -413,28 +435,37 @@ class GlmSearch(GridMethod):
         on_all_rows = self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])]
         return [*self.run.cells.shown_near(where, other_folds=False), on_all_rows.support]
 
-    def _solve(self, where: Where, starts: list[IntArray]) -> int:
-        """Grow the tree of a cell, and write what it proves; returns its nodes."""
+    def _solve(self, where: Where, starts: list[IntArray]) -> Write:
+        """Grow the tree of a cell; returns what writes that which it proves."""
         g, t, fold = where
         tau = int(self.context.grid.taus[t])
-        result = self.folds.at(fold, g).solve(
-            [tau], starts=starts, effort=self.effort, expired=self.context.deadline.expired
-        )
+        result = self.folds.at(fold, g).solve([tau], starts=starts, effort=self.effort, expired=self.jobs.expired)
         cell = result.by_size[tau]
-        self.values[where] = min(self.values[where], cell.upper)
-        self.run.cells.raise_floor(where, cell.lower)
         if cell.complete:
-            self._decide(where, cell)
+            write = partial(self._decide, where, cell, self.folds.score(fold, g, list(cell.candidates)))
         else:
-            self._offer(where, [cell.support])
-            self.run.cells.narrow(where, *self.folds.interval(fold, g, cell))
-        return result.nodes
+            write = partial(
+                self._narrow, where, self.folds.interval(fold, g, cell), self._offering(where, cell.support)
+            )  # fmt: skip
 
-    def _decide(self, where: Where, cell: BestSubset) -> None:
+        def solved() -> None:
+            self.values[where] = min(self.values[where], cell.upper)
+            self.run.cells.raise_floor(where, cell.lower)
+            self.tried[where] = True
+            self.trees += 1
+            self.run.counts.add(result.nodes, problems=1)
+            write()
+
+        return solved
+
+    def _narrow(self, where: Where, ends: tuple[float, float], offer: Write) -> None:
+        """Narrow an open cell, and show it a support."""
+        offer()
+        self.run.cells.narrow(where, *ends)
+
+    def _decide(self, where: Where, cell: BestSubset, scored: ScoredFits) -> None:
         """Decide a cell by the supports among which every optimal one is."""
-        g, _, fold = where
-        supports = list(cell.candidates)
-        scored = self.folds.score(fold, g, supports)
+        supports = cell.candidates
         tied = np.flatnonzero(scored.value_lower <= float(scored.value_upper.min()) * (1.0 + TIE_RTOL))
         low, high, held = scored.held_lower[tied], scored.held_upper[tied], scored.held_out[tied]
         numbers = [self.run.cells.pool.number(supports[i]) for i in tied.tolist()]
@@ -451,20 +482,25 @@ class GlmSearch(GridMethod):
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
+    def finish(self) -> None:
+        """Write what is still being worked on, and decide what is asked for beyond the proof."""
+        self.jobs.end()
+        super().finish()
+
     def work_on(self, pairs: BoolArray) -> None:
         """Grow trees of open cells of the first of some pairs."""
         pair: Pair = tuple(int(i) for i in np.argwhere(pairs)[0])  # type: ignore[assignment]
         if not self._waiting[pair].any():
             self._next_round()
         folds = np.flatnonzero(self._waiting[pair])[: self.context.threads]
-        self._grow([(*pair, int(fold)) for fold in folds])
+        self.jobs.do(self._grow([(*pair, int(fold)) for fold in folds]))
         self.run.signals.progressed()
         self.run.signals.safe_point()
 
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return the best subset of all rows at a pair, solved on where it is not proved and there is time."""
         if not self.run.all_rows.best[g].by_size[tau].complete and not self.context.deadline.expired():
-            self._solve_all_rows(OnAllRows((g, int(np.searchsorted(self.context.grid.taus, tau))), np.inf), UNLIMITED)
+            self._prove_on_all_rows((g, int(np.searchsorted(self.context.grid.taus, tau))))
         return self.run.all_rows.best[g].by_size[tau]
 
     def model_is_open(self) -> bool:
@@ -473,9 +509,13 @@ class GlmSearch(GridMethod):
 
     def prove_model(self) -> None:
         """Solve all rows at that pair, as far as time allows."""
+        self.jobs.end()
         pair = self._open_model()
         if pair is not None:
-            self._solve_all_rows(OnAllRows(pair, np.inf), UNLIMITED)
+            self._prove_on_all_rows(pair)
+
+    def _prove_on_all_rows(self, pair: Pair) -> None:
+        self.jobs.do(self._all_rows(OnAllRows(pair, np.inf), UNLIMITED, self.context.threads))
 
     def _open_model(self) -> Pair | None:
         best = self.run.all_rows.best

@@ -107,12 +107,15 @@ class SizeSearch:
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
         self.nodes, self.closed, self.unseen, self._left = 0, np.inf, 0.0, np.inf
+        self._enough = np.inf  # a bound that will do: supports above it are of no interest
         self._lock = threading.Lock()
 
     @property
     def level(self) -> float:
         """What supports of interest have at most."""
-        return self.upper * (1.0 + LEVEL_ROOM) if self.listing is None else self.listing.level * (1.0 + CLOSED)
+        if self.listing is not None:
+            return self.listing.level * (1.0 + CLOSED)
+        return min(self.upper * (1.0 + LEVEL_ROOM), self._enough)
 
     def begin(self, starts: Iterable[frozenset[int]]) -> None:
         """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.
@@ -154,6 +157,7 @@ class SizeSearch:
             So many nodes are worked on at the same time.
         """
         waiting: OpenNodes[_Node] = OpenNodes()
+        self._enough = enough
         waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset()))
         while len(waiting) and self.nodes < effort and not self.expired():
             self.unseen = min(waiting.least, self._left)
@@ -166,9 +170,13 @@ class SizeSearch:
                     waiting.push(below, child)
         self.unseen = min(waiting.least, self._left)
         lower = min(waiting.least, self.closed, self.upper)
+        if lower < enough <= self.level and not len(waiting) and self.listing is None:  # fits are not exact enough
+            self.closed = self._left = np.inf
+            everything = self.run(tau, effort, np.inf, threads)
+            return replace(everything, lower=max(everything.lower, lower))
         kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
         supports = tuple(np.array(sorted(s), dtype=np.int64) for s in sorted(kept, key=lambda s: kept[s][1]))
-        complete = self.unseen == np.inf and bool(kept or self.listing is not None)
+        complete = self.unseen == np.inf and self.level < enough and bool(kept or self.listing is not None)
         best = np.array(sorted(self.support), dtype=np.int64)
         values = tuple(kept[frozenset(s.tolist())][1] for s in supports)
         return BestSubset(

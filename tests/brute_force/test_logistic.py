@@ -28,6 +28,23 @@ def test_bounds_hold_with_weights_far_apart_copies_and_tiny_units(seed: int) -> 
     judged(seed, 5, harder)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(glm_tree, "ALL_TRIED", 0)
+    subsets = GlmSubsets(drawn(7000 + seed, 5))
+    truth = enumerated(subsets.fits.whole)
+    for size in range(1, subsets.p):
+        least = truth[best_of_size(truth, size)]
+        value, off = float(least.value), 1e-9 * float(least.value) + least.off
+        for share in (0.5, 0.9, 0.999, 1.0, 1.001, 1.2):
+            found = GlmSubsets(subsets.fits.problem).solve([size], enough={size: share * value}).by_size[size]
+            assert found.lower <= value + off and found.upper >= value - off, (seed, size, share)
+            assert found.complete or found.lower >= share * value * (1.0 - 1e-12), (seed, size, share)
+            assert not found.complete or found.upper - found.lower <= 2.0 * off, (seed, size, share)
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> None:
     fits = GlmSubsets(drawn(1000 + seed, FEW)).fits

@@ -53,7 +53,7 @@ def truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[float, float]:
 def test_every_interval_holds_the_truth(seed: int) -> None:
     try:
         case = two_class_case(seed)
-        record = case.solved(time_limit=20.0)
+        record = case.solved(time_limit=20.0, threads=1 + seed % 3)
     except BadInput as error:
         assert "one class" in str(error) or "all rows are of class" in str(error)
         return

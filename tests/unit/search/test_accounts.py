@@ -15,6 +15,7 @@ from sparsecv_mio.certificate.parts import SourceWork
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.accounts import COURSE_STEPS, BoundSource, added
 from sparsecv_mio.search.api import cross_validate
@@ -59,6 +60,35 @@ def test_the_table_adds_up(method: str) -> None:
         assert sum(work.gap_closed for work in sources) == pytest.approx(1.0 - gap, abs=1e-9)
         assert record.work.course[-1].gap == pytest.approx(gap, abs=1e-9)
     assert verify(record, run.context.data.dataset).ok
+
+
+@pytest.mark.parametrize(
+    ("threads", "folds", "limit"), [(1, "5", None), (3, "5", None), (1, "30", None), (2, "5", 1.0)]
+)
+def test_the_table_of_two_classes_adds_up(threads: int, folds: str, limit: float | None) -> None:
+    data = as_two_classes(two_classes(60, 40 if limit else 7))
+    record = cross_validate(
+        data, make_folds(folds, data), gammas=[0.1, 1.0, 10.0], taus=range(1, 6), loss="logistic", threads=threads,
+        time_limit=limit,
+    )  # fmt: skip
+    work, sources = record.work, record.work.sources
+    assert sum(each.nodes for each in sources) == work.nodes
+    assert sum(each.decided for each in sources) == sum(row.folds_decided for row in record.table)
+    assert sum(each.gap_closed for each in sources) == pytest.approx(record.lower / record.upper, abs=1e-9)
+    assert sum(each.ruled_out for each in sources) >= sum(
+        row.folds - row.folds_decided for row in record.table if row.status == "excluded"
+    )
+    assert all(getattr(each, name) >= 0 for each in sources for name in (*COUNTS, "seconds", "cpu_seconds"))
+    assert 0.5 * work.seconds <= sum(each.seconds for each in sources) <= work.seconds
+    known = {BoundSource.FIRST_SUPPORTS, BoundSource.ALL_ROWS, BoundSource.FOLD_TREES, BoundSource.ROWS_OUT}
+    assert {each.source for each in sources} <= known | {BoundSource.SHARED_TREES, BoundSource.OTHER}
+    assert all(each.problems for each in sources if each.source != BoundSource.OTHER)
+
+
+def two_classes(n: int, p: int) -> Dataset:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, p)) + rng.normal(size=(n, 1))
+    return Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.normal(size=n) > 0.0).astype(float))
 
 
 def test_cells_that_a_bound_excludes_are_ruled_out_by_who_raised_it() -> None:
