@@ -269,8 +269,8 @@ OPTIONS = {
         Option("oracles", str, None, "LIST|none",
                "Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of that "
                "name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
-               "first; iacv: supports proposed by the relaxations of all folds run at once; treecv: moments of the "
-               "folds along a tree. [treecv, and glru before MIOs of --backend]"),
+               "first; treecv: moments of the folds along a tree; iacv: nothing "
+               "any more. [treecv, and glru before MIOs of --backend]"),
         Option("by", str, None, "",
                "cv: the CV error of the features, the same in every fold; objective: the training objective on all "
                "rows. [cv; with --loss logistic, objective]", By),

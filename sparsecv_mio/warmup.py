@@ -150,7 +150,7 @@ def oracles() -> None:
         train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
     for shuffle_seed in (None, 0):
         tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), shuffle_seed=shuffle_seed)
-    penalty = KSupport(2)  # of `solve --oracles iacv`
+    penalty = KSupport(2)  # of IACV
     penalty.prox(data.X, penalty.value(data.y))
 
 

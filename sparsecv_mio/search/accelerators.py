@@ -7,11 +7,8 @@ They are named after the oracles they use. The answer and its certificate do not
   columns in or out of every near-optimal support. A cell whose support they fix completely needs no branch-and-bound;
   where a single tau is left, the columns that are fixed out are removed from the problem, which is valid for that tau
   alone, as optima of two tau need not be nested. Certified.
-* `iacv` (`propose`): for the squared loss the iterates of the oracle are the left-out iterates themselves, so one
-  accelerated proximal gradient run over all folds with the squared k-support norm comes near every fold's relaxation of
-  one gamma. The largest entries of a fold's point are candidate supports of every size; its held-out errors say which
-  gamma is likely to win. Estimates: supports are refitted before anything is said of them, errors only order the work.
 * `treecv`: the training moments of all folds by additions along a tree; off, every fold is read anew.
+* `iacv`: nothing. It proposed supports and an order of the gammas, which shortened no search; the word goes in 0.3.
 """
 
 from __future__ import annotations
@@ -20,30 +17,26 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.fold import FoldBounds, Points, Reused, points_of, reuse
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.certificate.parts import OracleWork
-from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.problem.elimination import eliminated, stripped
-from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
-from sparsecv_mio.search.cells import CellTable, places_in
+from sparsecv_mio.search.cells import places_in
 from sparsecv_mio.search.context import AllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
-from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.slices import Kept
-from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL, SUPPORTS_TRIED
+from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL
-from sparsecv_mio.words import Intercept, Oracle
+from sparsecv_mio.words import Oracle
 
 Solver = Callable[[SparseProblem, list[int], list[IntArray]], BestSubsets]
 
@@ -128,138 +121,8 @@ def _columns_left(problem: SparseProblem, tested: Reused, left: list[int]) -> In
     return np.flatnonzero(tested.status[int(np.searchsorted(tested.sizes, left[0]))] != DROPPED)
 
 
-PROPOSAL_STEPS, TOLERANCE = 60, 1e-4  # supports settle long before values do
-
-
-@dataclass(frozen=True, eq=False)
-class Proposals:
-    """Columns of every (gamma, fold) by falling size of their coefficients, and the estimated error of every gamma.
-
-    Attributes
-    ----------
-    ranking : dict of int to (k, q) int array
-        By gamma.
-    nonzero : dict of int to (k,) int array
-        How many of them are not zero.
-    error : dict of int to float
-        Held-out sum of squares of the relaxations, standard units: estimates, which may order the work only.
-    fits : int
-        Relaxations estimated.
-    """
-
-    ranking: dict[int, IntArray]
-    nonzero: dict[int, IntArray]
-    error: dict[int, float]
-    fits: int
-
-    def support(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """Propose the columns of the tau largest coefficients of a fold, if so many are not zero.
-
-        Parameters
-        ----------
-        g : int
-            Index of the gamma.
-        tau : int
-        fold : int
-
-        Returns
-        -------
-        list of int arrays
-            One or none.
-        """
-        if g not in self.ranking or not 0 < tau <= self.nonzero[g][fold]:
-            return []
-        return [np.sort(self.ranking[g][fold, :tau])]
-
-    def often(self, g: int, tau: int) -> list[IntArray]:
-        """Return the supports of a size that are proposed in most folds, at most `SUPPORTS_TRIED` of them."""
-        if g not in self.ranking or tau <= 0:
-            return []
-        able = self.nonzero[g] >= tau
-        if not able.any():
-            return []
-        named, count = np.unique(np.sort(self.ranking[g][able, :tau], axis=1), axis=0, return_counts=True)
-        return [named[a] for a in np.argsort(-count, kind="stable")[:SUPPORTS_TRIED]]
-
-    def order(self, gammas: Sequence[int]) -> list[int]:
-        """Sort gammas by their estimated error, those without one last."""
-        return sorted(gammas, key=lambda g: self.error.get(g, np.inf))
-
-    def hits(self, cells: CellTable, best_on_all_rows: Sequence[BestSubsets], taus: IntArray) -> int:
-        """Count the decided cells whose support was proposed here and is not the best one on all rows.
-
-        Parameters
-        ----------
-        cells : CellTable
-        best_on_all_rows : sequence of BestSubsets
-            By gamma.
-        taus : (T,) int array
-
-        Returns
-        -------
-        int
-        """
-        count = 0
-        for g in self.ranking:
-            for t, tau in enumerate(taus.tolist()):
-                common = cells.pool.number(best_on_all_rows[g].by_size[tau].support)
-                for fold in np.flatnonzero(cells.decided[g, t] & (cells.support[g, t] != common)).tolist():
-                    mine = self.support(g, tau, fold)
-                    count += bool(mine and np.array_equal(mine[0], cells.pool.supports[cells.support[g, t, fold]]))
-        return count
-
-
-def propose(data: StandardData, folds: FoldPlan, grid: Grid, expired: Callable[[], bool]) -> Proposals:
-    """Run the relaxations of all folds, one size a gamma, the largest gamma first.
-
-    Parameters
-    ----------
-    data : StandardData
-    folds : FoldPlan
-    grid : Grid
-        The size is the middle one of its taus; a ranking serves every size.
-    expired : callable
-        True leaves the remaining gammas without a proposal.
-
-    Returns
-    -------
-    Proposals
-    """
-    from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, fold_fits
-    from sparsecv_mio.oracles.penalties import KSupport
-    from sparsecv_mio.problem.losses import Squared
-
-    inner = grid.taus[(grid.taus > 0) & (grid.taus < data.q)]
-    made = Proposals({}, {}, {}, 0)
-    if not len(inner) or data.q == 0 or folds.k < 1 or len(data.adjusting):
-        return made
-    X, y = data.rows(slice(0, data.n))
-    root = np.sqrt(data.weight)
-    penalty, scaled = KSupport(int(inner[len(inner) // 2])), X / root
-    begin: FloatArray | None = None
-    fits = 0
-    for g in np.argsort(-grid.gammas, kind="stable").tolist():
-        if expired():
-            break
-        erm = Erm(scaled, y, Squared(2.0), penalty, lam_of(float(grid.gammas[g])), folds.labels)
-        free = data.intercept is Intercept.FOLD
-        fits_of_folds = fold_fits(erm, intercept=free, steps=PROPOSAL_STEPS, tolerance=TOLERANCE, begin=begin)
-        if not np.all(np.isfinite(fits_of_folds.theta)):
-            break
-        begin, theta = fits_of_folds.theta, fits_of_folds.theta / root
-        size = np.abs(theta)
-        made.ranking[g] = np.argsort(-size, axis=1, kind="stable")
-        made.nonzero[g] = (size > 0.0).sum(axis=1)
-        held = folds.labels >= 0
-        label = folds.labels[held]
-        miss = y[held] - fits_of_folds.intercept[label] - np.einsum("ij,ij->i", X[held], theta[label])
-        made.error[g] = float(miss @ miss)
-        fits += folds.k
-    return Proposals(made.ranking, made.nonzero, made.error, fits)
-
-
 DEFAULT = frozenset({Oracle.GLRU, Oracle.TREECV})
-COUNTS = ("asked", "mios", "relaxations", "columns", "hits", "rows")
+COUNTS = ("asked", "mios", "relaxations", "columns", "rows")
 
 
 class Ledger:
@@ -332,7 +195,6 @@ class Accelerators:
         self.wherever_possible, self.ledger = named is not None, ledger or Ledger()
         self.on = DEFAULT if named is None else frozenset(named)
         self._points: dict[int, Points | None] = {}
-        self._proposals: Proposals | None = None
         self._lock = threading.Lock()
         self._kept: dict[int, Kept] = {}
 
@@ -442,57 +304,8 @@ class Accelerators:
         """
         self.ledger.add(Oracle.GLRU, seconds, asked=tested, relaxations=relaxations)
 
-    # -- iacv -------------------------------------------------------------------------------------------------------
-
-    @property
-    def proposals(self) -> Proposals | None:
-        """Supports proposed by the batched relaxations of all folds; run when first needed."""
-        if Oracle.IACV not in self.on:
-            return None
-        with self._lock:
-            if self._proposals is None:
-                with self.ledger.clocked(Oracle.IACV):
-                    context = self.context
-                    self._proposals = propose(context.data, context.folds, context.grid, context.deadline.expired)
-                self.ledger.add(Oracle.IACV, asked=self._proposals.fits)
-            return self._proposals
-
-    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        """Return the support that iacv proposes for a cell, if any.
-
-        Parameters
-        ----------
-        g, tau, fold : int
-            Index of gamma, size, fold.
-        """
-        proposals = self.proposals
-        return [] if proposals is None else self._with_forced(tau, proposals.support(g, tau, fold))
-
-    def often_proposed(self, g: int, tau: int) -> list[IntArray]:
-        """Return the supports that iacv proposes most often for a pair."""
-        proposals = self.proposals
-        return [] if proposals is None else self._with_forced(tau, proposals.often(g, tau))
-
-    def _with_forced(self, tau: int, supports: list[IntArray]) -> list[IntArray]:
-        """Return supports with the columns that are forced in, of which the relaxations know nothing."""
-        forced = self.context.data.forced
-        if not len(forced):
-            return supports
-        chosen = [np.setdiff1d(support, forced)[: tau - len(forced)] for support in supports]
-        return list({support.tobytes(): support for support in (np.union1d(forced, some) for some in chosen)}.values())
-
-    def gamma_order(self, gammas: FloatArray) -> list[int]:
-        """Which gamma first: the likely winner, if somebody has an estimate, else the largest."""
-        proposals = self.proposals
-        falling: list[int] = np.argsort(-gammas, kind="stable").tolist()
-        return falling if proposals is None else proposals.order(falling)
-
     # -- the record -------------------------------------------------------------------------------------------------
 
-    def work(self, cells: CellTable) -> tuple[OracleWork, ...]:
-        """Return what each oracle that was on did and spared; `cells` are those of the run."""
-        done = {oracle: self.ledger.work(oracle) for oracle in Oracle if oracle in self.on}
-        if Oracle.IACV in done and self._proposals is not None:
-            hits = self._proposals.hits(cells, self.all_rows.best, self.context.grid.taus)
-            done[Oracle.IACV] = replace(done[Oracle.IACV], hits=done[Oracle.IACV].hits + hits)
-        return tuple(done.values())
+    def work(self) -> tuple[OracleWork, ...]:
+        """Return what each oracle that was on did and spared."""
+        return tuple(self.ledger.work(oracle) for oracle in Oracle if oracle in self.on)

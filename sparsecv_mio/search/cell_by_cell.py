@@ -389,7 +389,7 @@ class CellSolver:
         self, vendor: CellListing, here: fold_fits.FoldProblem, where: Where, starts: list[IntArray]
     ) -> BestSubsets:
         """Solve a cell by a vendor's solver; near ties that it leaves are listed by our own trees."""
-        g, t, fold = where
+        g, t, _ = where
         tau = int(self.context.grid.taus[t])
 
         def solved(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> BestSubsets:
@@ -398,9 +398,7 @@ class CellSolver:
         if self.restricted:
             result = vendor.solve(here.problem, tau, starts)
         else:
-            accelerators = self.fold_solver.accelerators
-            starts = accelerators.proposed(g, tau, fold) + starts
-            result = accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
+            result = self.fold_solver.accelerators.solve(here.problem, g, [tau], starts, solved, by_vendor=True)
         cell = result.by_size[tau]
         if cell.complete or not result.finished:
             return result

@@ -353,8 +353,7 @@ class FoldSolver:
         if self.context.data.restrictions.beyond_forcing:
             asked, expired = constraints_of(self.context.data), self.context.deadline.expired
             return solve_restricted(here.problem, taus, asked, starts=starts, effort=effort, expired=expired)
-        proposed = [support for tau in taus for support in self.accelerators.proposed(g, tau, here.fold)]
-        return self.accelerators.solve(here.problem, g, taus, [*proposed, *starts], trees, by_vendor=False)
+        return self.accelerators.solve(here.problem, g, taus, list(starts), trees, by_vendor=False)
 
     def at_gamma(self, fold_problem: FoldProblem, g: int) -> FoldProblem:
         """Return a fold at the gamma of index `g`."""

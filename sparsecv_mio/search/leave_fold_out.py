@@ -187,8 +187,6 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
 
 
-Proposed = Callable[[int, int], list[IntArray]]
-
 CHUNK_ROWS = 1 << 14  # of the folds that are worked on at once
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
 
@@ -200,8 +198,6 @@ class LeaveOut:
     ----------
     state : SearchState
         With the best supports found on all rows, where trees for all folds are to be grown; decided cells are written.
-    proposed : callable, optional
-        `proposed(g, tau)` returns more supports worth scoring in every fold of a pair, of which nothing is proved.
 
     Attributes
     ----------
@@ -212,9 +208,9 @@ class LeaveOut:
         Whether the rows of all folds are worked on at once.
     """
 
-    def __init__(self, state: SearchState, proposed: Proposed = lambda g, tau: []) -> None:
+    def __init__(self, state: SearchState) -> None:
         context, all_rows = state.context, state.all_rows
-        self.context, self.all_rows, self.cells, self.proposed = context, all_rows, state.cells, proposed
+        self.context, self.all_rows, self.cells = context, all_rows, state.cells
         self.data, self.folds, self.taus = context.data, context.folds, context.grid.taus
         self.intercept_leverage = 1.0 / all_rows.moments.total if self.data.intercept is Intercept.FOLD else 0.0
         self.one_chunk = next(self.chunks())[1] == self.folds.k
@@ -302,14 +298,11 @@ class LeaveOut:
     # -- supports ---------------------------------------------------------------------------------------------------
 
     def supports_on_all_rows(self, g: int, wanted: Sequence[int]) -> tuple[list[IntArray], list[int]]:
-        """Return the best supports found on all rows and those proposed, for some tau, and the index of tau of each."""
+        """Return the best supports found on all rows, for some tau, and the index of tau of each."""
         pairs = []
         for t in wanted:
             cell = self.all_rows.best[g].by_size[int(self.taus[t])]
             pairs += [(support, t) for support in (cell.candidates or (cell.support,))[:SUPPORTS_TRIED]]
-        seen = {np.sort(support).tobytes() for support, _ in pairs}
-        more = [(support, t) for t in wanted for support in self.proposed(g, int(self.taus[t]))]
-        pairs += [(support, t) for support, t in more if support.tobytes() not in seen]
         return [support for support, _ in pairs], [t for _, t in pairs]
 
     def score(

@@ -195,7 +195,7 @@ class OneByOne(cell_by_cell.CellMethod):
     def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
         vendor = None if mio.native else cell_by_cell.VendorListing(mio, run.context.deadline)
         super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
-        self.trees = SharedTrees(run, proposed=run.accelerators.often_proposed)
+        self.trees = SharedTrees(run)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
         self.parts = (self,) if self.aid is None else (self, self.aid, self.aid.loss)
         self.estimates = OpenCellEstimates(run, self.trees)

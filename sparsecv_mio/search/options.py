@@ -397,11 +397,6 @@ class SearchOptions:
         check_training(dataset, folds, self.intercept, self.loss)
         if self.one_se and not folds.has_standard_error:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
-        iacv = self.oracles is not None and Oracle.IACV in self.oracles
-        if iacv and dataset.row_weights is not None and self.intercept is Intercept.FOLD:
-            raise BadInput("oracles iacv: rows with weights need intercept global or none, not fold")
-        if iacv and not folds.is_partition:
-            raise BadInput(f"oracles iacv: needs folds that score each row at most once, not {folds.spec!r}")
 
 
 def leaving(options: SearchOptions) -> str | None:
@@ -410,10 +405,10 @@ def leaving(options: SearchOptions) -> str | None:
     Examples
     --------
     >>> leaving(SearchOptions(oracles=("iacv",)))
-    'oracles iacv goes in 0.3: what it proposes does not shorten a search; leave it out'
+    'oracles iacv does nothing and goes in 0.3: what it proposed did not shorten a search; leave it out'
     """
     if options.oracles is not None and Oracle.IACV in options.oracles:
-        return "oracles iacv goes in 0.3: what it proposes does not shorten a search; leave it out"
+        return "oracles iacv does nothing and goes in 0.3: what it proposed did not shorten a search; leave it out"
     return None
 
 

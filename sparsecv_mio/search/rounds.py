@@ -299,12 +299,11 @@ class SharedPass(StoredPart):
             self.rounds.run_round(pair, self.rounds.open_cells, racing=False, grow=False)
 
     def _next_gamma(self) -> None:
-        """Take the next gamma: the likely winner, if somebody has an estimate, else the largest."""
+        """Take the next gamma: the largest, or where pairs are left out the one with the least CV error."""
         state = self.run
         self.run.signals.doing("trees of all folds at once: gamma", int(self.done.sum()) + 1, len(self.done))
         if not self.excludes:
-            order = self.run.accelerators.gamma_order(self.run.context.grid.gammas)
-            g = next(g for g in order if not self.done[g])
+            g = int(np.argmax(np.where(self.done, -np.inf, self.run.context.grid.gammas)))
             self.trees.decide_gamma(g)
         else:
             g = int(np.argmin(np.where(self.done, np.inf, state.bounds().nominal.min(axis=1))))
@@ -329,7 +328,7 @@ class Rounds(GridMethod):
     name = "rounds"
 
     def __init__(self, run: Run) -> None:
-        self.trees = SharedTrees(run, run.accelerators.often_proposed)
+        self.trees = SharedTrees(run)
         self.rounds = FoldRounds(run)
         self.estimates = OpenCellEstimates(run, self.trees)
         self.shared_pass = SharedPass(run, self.trees, self.rounds)

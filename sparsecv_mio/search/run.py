@@ -199,7 +199,7 @@ class GridMethod(Watched, StoredPart):
         """
         run = self.run
         cells = run.cells if over else run.cells.copy()
-        best, oracles = tuple(run.all_rows.best), run.accelerators.work(cells)
+        best, oracles = tuple(run.all_rows.best), run.accelerators.work()
         return Snapshot(
             self.context, cells, best, self.mios(), run.counts.nodes, self.engine(), oracles,
             sources=run.accounts.table(), course=run.accounts.course(), reached=dict(run.counts.reached),

@@ -286,18 +286,16 @@ class SharedTrees:
     ----------
     state : SearchState
         With the best supports found on all rows; decided cells are written there.
-    proposed : callable, optional
-        See :class:`sparsecv_mio.search.leave_fold_out.LeaveOut`.
     """
 
-    def __init__(self, state: SearchState, proposed: leave_fold_out.Proposed = lambda g, tau: []) -> None:
-        self.state, self.proposed = state, proposed
+    def __init__(self, state: SearchState) -> None:
+        self.state = state
         self._roots: dict[int, leave_fold_out.RootNode | None] = {}
 
     @cached_property
     def leave_out(self) -> leave_fold_out.LeaveOut:
         """Closed-form leave-fold-out scores; O(n q^2) the first time."""
-        return leave_fold_out.LeaveOut(self.state, self.proposed)
+        return leave_fold_out.LeaveOut(self.state)
 
     def root(self, g: int) -> leave_fold_out.RootNode | None:
         """Return the fit on all rows that trees for all folds start from; None where they are no use.

@@ -172,8 +172,9 @@ def test_an_option_on_its_way_out_says_so_once(tmp_path: Path, capsys: pytest.Ca
     words = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", *SMALL]
     assert run([*words, "--oracles", "iacv"]) == 0
     assert [line for line in capsys.readouterr().err.splitlines() if "warning" in line] == [
-        "sparsecv: warning: --oracles iacv goes in 0.3: what it proposes does not shorten a search; leave it out"
+        "sparsecv: warning: --oracles iacv does nothing and goes in 0.3: "
+        "what it proposed did not shorten a search; leave it out"
     ]
     assert run([*words, "--oracles", "glru"]) == 0 and "warning" not in capsys.readouterr().err
-    with pytest.warns(DeprecationWarning, match="oracles iacv goes in 0.3"):
+    with pytest.warns(DeprecationWarning, match="oracles iacv does nothing and goes in 0.3"):
         cross_validate(read_dataset(PROSTATE, "lpsa"), "5", gammas=1.0, taus=2, oracles="iacv")

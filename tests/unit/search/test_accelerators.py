@@ -1,8 +1,7 @@
-"""Supports proposed by the batched relaxations of all folds: estimates, and nothing but."""
+"""What the accelerators of a search spare, and that no answer depends on them."""
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 from itertools import combinations
@@ -20,62 +19,14 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem, training_moments
-from sparsecv_mio.search import accelerators
-from sparsecv_mio.search import accelerators as room
-from sparsecv_mio.search.accelerators import Proposals, propose
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.words import Oracle
 
 TAUS = range(1, 7)
-
-
-@pytest.fixture(scope="module")
-def asked() -> tuple[StandardData, FoldPlan, Grid]:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 6))
-    X[:, 2] += 0.8 * X[:, 0]
-    data = Dataset.from_arrays(X, X @ [3.0, 0, -2.0, 0.4, 0, 0.2] + rng.normal(size=40))
-    return standardize(data), make_folds("8", data), Grid.of([0.05, 1.0], TAUS, 6)
-
-
-def test_they_are_the_supports_of_the_relaxations(asked: tuple[StandardData, FoldPlan, Grid]) -> None:
-    made = propose(*asked, lambda: False)
-    assert made.fits == 2 * asked[1].k and set(made.error) == {0, 1}
-    assert made.order([1, 0])[0] == min(made.error, key=made.error.__getitem__)
-    assert made.support(0, 2, 3)[0].tolist() == [0, 2] and made.often(1, 2)[0].tolist() == [0, 2]
-    assert made.support(0, 0, 0) == [] and made.often(0, 0) == []
-    assert made.support(7, 2, 0) == [] and made.often(7, 2) == []
-
-
-def test_a_gamma_that_the_time_left_out_comes_last(asked: tuple[StandardData, FoldPlan, Grid]) -> None:
-    begun: list[int] = []
-    made = propose(*asked, lambda: bool(begun) or begun.append(1) is not None)
-    assert set(made.error) == {1} and made.order([0, 1]) == [1, 0] and made.support(0, 2, 0) == []
-
-
-def test_hits_are_proposals_that_all_rows_do_not_name(asked: tuple[StandardData, FoldPlan, Grid]) -> None:
-    _, folds, grid = asked
-    made = propose(*asked, lambda: False)
-    cells = CellTable.empty(2, len(grid.taus), folds.k)
-    unproved = {tau: BestSubset(tau, np.arange(tau), 0.0, np.inf, (), (), 0.0, False, False) for tau in TAUS}
-    on_all_rows = [BestSubsets(unproved, 0, False)] * 2
-    for fold, support in ((0, [0, 2]), (1, [0, 1]), (2, [0, 4])):  # as proposed, as on all rows, neither
-        cells.decide((0, 1, fold), cells.pool.number(np.array(support)), 1.0, 1.0, 1.0, 0.0)
-    assert made.hits(cells, on_all_rows, grid.taus) == 1
-
-
-def test_nothing_in_a_proposal_is_a_bound() -> None:
-    """Supports and estimates are handed over; the table of cells is only read."""
-    source = inspect.getsource(accelerators)
-    for word in (".narrow(", ".decide(", "Interval"):
-        assert word not in source
 
 
 ASK = {"gammas": [0.05, 1.0], "taus": range(1, 7), "threads": 1}
@@ -201,29 +152,3 @@ def test_kernel_against_numpy() -> None:
         tested = reuse(here, points, sizes, TIE)
         assert tested is not None
         np.testing.assert_allclose(tested.dual, plain_duals(here, points.beta, sizes), rtol=1e-10)
-
-
-# -- iacv -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["rounds", "joint", "algorithm1"])
-@pytest.mark.parametrize("error", [0.0, 1e300])
-def test_an_estimate_cannot_prune(
-    method: str, error: float, plain: tuple[Dataset, FoldPlan], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Proposals and errors that are as wrong as can be change nothing that is certified."""
-    dataset, folds = plain
-    off = cross_validate(dataset, folds, method=method, oracles="none", gap=0.0, **ASK)  # type: ignore[arg-type]
-
-    def lie(data: StandardData, folds: FoldPlan, grid: Grid, expired: object) -> Proposals:
-        rng = np.random.default_rng(1)
-        ranking = {g: np.argsort(rng.random((folds.k, data.q)), axis=1) for g in range(len(grid.gammas))}
-        nonzero = {g: np.full(folds.k, data.q) for g in ranking}
-        return Proposals(ranking, nonzero, {0: error, 1: 1.0 - error}, 2 * folds.k)
-
-    monkeypatch.setattr(room, "propose", lie)
-    on = cross_validate(dataset, folds, method=method, oracles="iacv", gap=0.0, **ASK)  # type: ignore[arg-type]
-    assert (on.status, on.gamma, on.tau, on.chosen_folds.supports) == (
-        off.status, off.gamma, off.tau, off.chosen_folds.supports
-    )  # fmt: skip
-    assert on.lower == pytest.approx(off.lower, rel=1e-9) and on.upper == pytest.approx(off.upper, rel=1e-9)

@@ -207,19 +207,6 @@ def test_leverages(spec: str, intercept: str) -> None:
         assert residual[fold] == pytest.approx(np.linalg.norm(e[block]))
 
 
-def test_supports_that_are_named_join_those_of_all_rows() -> None:
-    case = Enumerated()
-    best = case.all_rows.best[0].by_size[2].support
-    other = next(s for s in case.supports(2) if not np.array_equal(s, best))
-
-    def named(g: int, tau: int) -> list[np.ndarray]:
-        return [np.sort(best), other] if (g, tau) == (0, 2) else []
-
-    leave_out = LeaveOut(case.state, named)
-    supports, place = leave_out.supports_on_all_rows(0, [0, 1])
-    assert place == [0, 1, 1] and np.array_equal(supports[1], best) and np.array_equal(supports[2], other)
-
-
 def test_only_cells_that_are_sure_are_decided() -> None:
     case = Enumerated()
     every, listing = listing_of(case)
