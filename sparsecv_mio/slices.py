@@ -74,11 +74,11 @@ _KEPT: OrderedDict[str, Kept] = OrderedDict()
 
 
 def _kept_here(name: str) -> Kept:
-    known = _KEPT.setdefault(name, Kept(name))
+    results = _KEPT.setdefault(name, Kept(name))
     _KEPT.move_to_end(name)
     while len(_KEPT) > KEPT_NAMES:
         _KEPT.popitem(last=False)
-    return known
+    return results
 
 
 class Hands:
@@ -287,9 +287,9 @@ def _same(array: Any) -> Any:
 
 def _run_in_worker(packed: bytes, *arrays: Any) -> Any:
     """Do some work in a worker."""
-    work, given = pickle.loads(packed, buffers=[np.array(array) for array in arrays])  # a worker's own are read-only
+    work, inputs = pickle.loads(packed, buffers=[np.array(array) for array in arrays])  # a worker's own are read-only
     with blas_on_one_thread():
-        return work(*given)
+        return work(*inputs)
 
 
 class _ClockThere:

@@ -168,16 +168,16 @@ class BatchFolder:
         every : bool
             Those of earlier plans too.
         """
-        asked = None if every else self.asked()
+        wanted = None if every else self.asked()
         for address in self._addresses():
-            outcome = self.read(address) if asked is None or address in asked else None
+            outcome = self.read(address) if wanted is None or address in wanted else None
             if outcome is not None:
                 yield outcome
 
     def stale(self) -> list[Path]:
         """Return the files of tasks that the present plan does not ask for."""
-        asked = self.asked()
-        return [] if asked is None else [self.place(name) for name in self._addresses() if name not in asked]
+        wanted = self.asked()
+        return [] if wanted is None else [self.place(name) for name in self._addresses() if name not in wanted]
 
     def _addresses(self) -> list[str]:
         return sorted(place.stem for place in (self.path / "tasks").glob("*.json"))
@@ -227,10 +227,10 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
         return TaskRows(data, None)
     check_share(share)
     order = np.random.default_rng(int(task.settings.get("split", 0))).permutation(data.n)
-    held = max(1, round(share * data.n))
-    if data.n - held < 4:
-        raise BadInput(f"test {share!r} leaves {data.n - held} rows to train on: give a smaller share")
-    return TaskRows(data.take(np.sort(order[held:])), data.take(np.sort(order[:held])))
+    test_rows = max(1, round(share * data.n))
+    if data.n - test_rows < 4:
+        raise BadInput(f"test {share!r} leaves {data.n - test_rows} rows to train on: give a smaller share")
+    return TaskRows(data.take(np.sort(order[test_rows:])), data.take(np.sort(order[:test_rows])))
 
 
 def _for_its_loss(task: Task, data: Dataset) -> Dataset:

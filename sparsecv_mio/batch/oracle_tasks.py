@@ -57,14 +57,14 @@ def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:
     >>> meaningful({"estimator": "treecv", "learner": "pegasos"})
     ('folds', 'seed', 'estimator', 'way', 'learner', 'order', 'lam', 'scale', 'intercept')
     """
-    kind, both = given["estimator"], ("scale", "intercept")
+    kind, units = given["estimator"], ("scale", "intercept")
     if kind == "treecv":
         own = OF_LEARNER.get(str(given.get("learner", "ridge")), ())
-        return ("folds", "seed", "estimator", "way", "learner", "order", *own, *both)
+        return ("folds", "seed", "estimator", "way", "learner", "order", *own, *units)
     if kind == "glru":
-        return ("folds", "estimator", "way", "loss", "penalty", "lam", "tol", *both)
+        return ("folds", "estimator", "way", "loss", "penalty", "lam", "tol", *units)
     drawn = ("seed", "batch", "doubling") if given.get("solver") == "sgd" else ()
-    return ("folds", "estimator", "loss", "penalty", "lam", "solver", "iterations", "step", *drawn, *SWITCHES, *both)
+    return ("folds", "estimator", "loss", "penalty", "lam", "solver", "iterations", "step", *drawn, *SWITCHES, *units)
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:

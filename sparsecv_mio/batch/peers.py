@@ -157,20 +157,20 @@ class ForwardSelectionCV(_ChosenOfSquares):
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
         n, p = X.shape
         models, basis, support = [np.zeros(p)], np.zeros((n, 0)), list[int]()
-        rest, residual = X.copy(), y.copy()
+        orthogonal, residual = X.copy(), y.copy()
         length = np.maximum(np.linalg.norm(X, axis=0), 1e-300)
         for _ in range(self.most_):
-            size = np.linalg.norm(rest, axis=0)
+            size = np.linalg.norm(orthogonal, axis=0)
             free = size > 1e-8 * length
             free[support] = False
             if not free.any():
                 break
-            gain = np.where(free, np.abs(rest.T @ residual) / np.where(free, size, 1.0), -1.0)
+            gain = np.where(free, np.abs(orthogonal.T @ residual) / np.where(free, size, 1.0), -1.0)
             j = int(np.argmax(gain))
-            direction = rest[:, j] / size[j]
+            direction = orthogonal[:, j] / size[j]
             basis, support = np.column_stack([basis, direction]), [*support, j]
             residual = residual - direction * (direction @ residual)
-            rest -= np.outer(direction, direction @ rest)
+            orthogonal -= np.outer(direction, direction @ orthogonal)
             beta = np.zeros(p)
             beta[support] = _least_squares(X[:, support], y)
             models.append(beta)

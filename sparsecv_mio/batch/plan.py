@@ -141,10 +141,10 @@ def options_of(settings: Mapping[str, Any]) -> SearchOptions:
     """
     from sparsecv_mio.search.options import SearchOptions  # loads numba
 
-    given = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
-    if given.get("one_se") == BOTH:
-        del given["one_se"]
-    return SearchOptions.of(threads=1, **given)
+    search_settings = {name: settings[name] for name in OF_SEARCHES if settings.get(name) is not None}
+    if search_settings.get("one_se") == BOTH:
+        del search_settings["one_se"]
+    return SearchOptions.of(threads=1, **search_settings)
 
 
 def _check_search(given: Mapping[str, Any]) -> None:
@@ -285,8 +285,8 @@ class Task:
 
     def settings_without(self, names: Iterable[str]) -> str:
         """Return the settings but for some as a text, the same for equal ones."""
-        kept = {name: self.settings[name] for name in self.settings.keys() - set(names)}
-        return json.dumps(kept, sort_keys=True)
+        other_settings = {name: self.settings[name] for name in self.settings.keys() - set(names)}
+        return json.dumps(other_settings, sort_keys=True)
 
     def words(self) -> str:
         """Return the settings in a line."""
@@ -353,13 +353,13 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         raise BadInput(f"plan {str(place)!r} holds a number, or lists in lists, too long to be meant") from None
     try:
         _check_shape(plan)
-        asked = plan_with_changes(plan, changes)
-        tasks = tasks_of(asked, place.parent)
+        changed = plan_with_changes(plan, changes)
+        tasks = tasks_of(changed, place.parent)
     except BadInput as error:
         raise BadInput(f"plan {str(place)!r}: {error}") from None
     if warn is not None:
         used = {name for task in tasks for name in task.settings}
-        for name in asked.get("vary", {}):
+        for name in changed.get("vary", {}):
             if name not in used:
                 warn(f"setting {name!r} is used by none of the estimators of the plan")
         tested = [task.settings for task in tasks if task.settings.get("test") is not None]
@@ -379,15 +379,15 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
     >>> lists_of_numbers(tasks_of({"data": [{"sklearn": "diabetes"}], "vary": {"gamma": [0.1, 1.0]}}))
     ['2 values of gamma: a task for each; a grid of both is the string "0.1,1.0"']
     """
-    given: dict[str, dict[float, None]] = {"gamma": {}, "tau": {}}
+    numbers: dict[str, dict[float, None]] = {"gamma": {}, "tau": {}}
     for task in tasks:
-        for name, values in given.items():
+        for name, values in numbers.items():
             if isinstance(value := task.settings.get(name), int | float):
                 values[value] = None
     return [
         f"{len(values)} values of {name}: a task for each; a grid of {'both' if len(values) == 2 else 'all'} is the "
         f'string "{",".join(map(str, values))}"'
-        for name, values in given.items()
+        for name, values in numbers.items()
         if len(values) > 1
     ]
 
@@ -481,13 +481,13 @@ def _loss_of(given: Mapping[str, Any]) -> str:
 def _included(rules: Iterable[Any], sources: list[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
     """Yield tasks that are asked for one by one: settings that are not named are the first of their lists."""
     for rule in rules:
-        given = _rule(rule, "[[include]]")
-        named = given.pop("data", None)
+        settings = _rule(rule, "[[include]]")
+        named = settings.pop("data", None)
         chosen = [source for source in sources if named in (None, source.name)]
         if not chosen:
             raise BadInput(f"[[include]]: no data set is called {named!r}{did_you_mean(str(named), _names(sources))}")
         first = {name: values[0] for name, values in lists.items()}
-        yield from (_task(source, {**first, **given}) for source in chosen)
+        yield from (_task(source, {**first, **settings}) for source in chosen)
 
 
 def _matches(task: Task, rule: Mapping[str, Any]) -> bool:

@@ -129,11 +129,11 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
     for condition in conditions:
         name, values = _split(condition, "--where")
         check_columns(frame, [name], "--where")
-        kept = _column_words(frame[name]).isin([_word(value) for value in values.split(",")])
-        if not kept.any():
+        matching = _column_words(frame[name]).isin([_word(value) for value in values.split(",")])
+        if not matching.any():
             some_values = ", ".join(_column_words(frame[name]).unique()[:MOST_SHOWN])
             raise BadInput(f"--where {condition}: no row has that, {name} is one of {some_values}")
-        frame = frame[kept]
+        frame = frame[matching]
     return frame
 
 
@@ -176,8 +176,8 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
     row_names = [" ".join(word for word in row if word) for row in zip(*parts, strict=True)]
     words = dict(names or {})
     first = [words[name] for name in words if name in set(row_names)]
-    rest = [name for name in sorted(set(row_names), key=_natural) if name not in words]
-    order = list(dict.fromkeys([*first, *rest]))
+    unworded = [name for name in sorted(set(row_names), key=_natural) if name not in words]
+    order = list(dict.fromkeys([*first, *unworded]))
     return pd.Series(
         pd.Categorical([words.get(name, name) for name in row_names], order, ordered=True), index=frame.index
     )

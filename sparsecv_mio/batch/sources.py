@@ -180,7 +180,7 @@ def _toeplitz(spec: Mapping[str, Any]) -> Dataset:
         X = toeplitz_rows(rng, rows, p, float(spec["rho"]))
         parts.append((X, X @ beta + noise * rng.standard_normal(rows)))
     marks = {VALIDATION: np.repeat([-1, 0], [n, more])} if more else {}
-    X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    X, y = (np.concatenate(halves) for halves in zip(*parts, strict=True))
     return Dataset.from_arrays(X, y, aux=marks)
 
 
@@ -307,20 +307,20 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
 
 
 def _files(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
-    given = {key: table[key] for key in OF_TABLES if key in table}
+    reading = {key: table[key] for key in OF_TABLES if key in table}
     try:
-        Reading.of(**{key: value for key, value in given.items() if key not in ("features", "drop")})
+        Reading.of(**{key: value for key, value in reading.items() if key not in ("features", "drop")})
     except BadInput as error:
         raise BadInput(f"[[data]]: {error}") from None
     for key in ("features", "drop"):
-        _check_columns(given.get(key), key)
+        _check_columns(reading.get(key), key)
     target = table.get("target")
     if not isinstance(target, dict):
         _check_columns(target, "target", several=False)
     paths = _paths(table["file"], folder)
     for path in paths:
         goal = _target_of(path, target) if isinstance(target, dict) else target
-        spec = {"file": str(Path(path).resolve()), **({} if goal is None else {"target": goal}), **given}
+        spec = {"file": str(Path(path).resolve()), **({} if goal is None else {"target": goal}), **reading}
         yield data_source(str(table["name"]) if "name" in table and len(paths) == 1 else Path(path).stem, spec)
 
 
@@ -364,17 +364,17 @@ def _check_columns(given: Any, key: str, several: bool = True) -> None:
 
 def _designs(table: Mapping[str, Any], design: str) -> Iterator[DataSource]:
     base = DESIGNS[design]
-    given = {**base, **{key: value for key, value in table.items() if key in base}}
-    lists = [value if isinstance(value, list) else [value] for value in given.values()]
+    setting = {**base, **{key: value for key, value in table.items() if key in base}}
+    lists = [value if isinstance(value, list) else [value] for value in setting.values()]
     for values in itertools.product(*lists):
-        chosen = dict(zip(given, values, strict=True))
+        chosen = dict(zip(setting, values, strict=True))
         if chosen.get("validation") == "n":
             chosen["validation"] = chosen["n"]
         check_design(chosen)
         if chosen.get("validation") == 0:
             del chosen["validation"]
-        fixed = {key for key, value in given.items() if value == base[key] and key not in ("n", "p")}
-        varied = [key for key in given if key not in fixed]
+        fixed = {key for key, value in setting.items() if value == base[key] and key not in ("n", "p")}
+        varied = [key for key in setting if key not in fixed]
         label = " ".join(f"{key}={chosen[key]}" for key in varied if key in chosen)
         yield data_source(f"{table.get('name', design)} {label}", {"design": design, **chosen})
 

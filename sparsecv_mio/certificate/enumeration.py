@@ -91,16 +91,16 @@ class AllowedSupports:
 
     def allows(self, support: Iterable[int]) -> bool:
         """Whether a model may consist of these columns, signs and size aside."""
-        places, asked = set(support), self.asked
+        places, restrictions = set(support), self.asked
         chosen = {self.names[j] for j in places}
         return (
-            chosen.issuperset(asked.always)
+            chosen.issuperset(restrictions.always)
             and self._possible.issuperset(places)
             and all(places.issuperset(term.columns) or places.isdisjoint(term.columns) for term in self.terms)
-            and all(len(chosen.intersection(group.features)) <= group.count for group in asked.at_most)
+            and all(len(chosen.intersection(group.features)) <= group.count for group in restrictions.at_most)
             and all(
                 chosen.issuperset(rule.parents) if rule.every else not chosen.isdisjoint(rule.parents)
-                for rule in asked.hierarchy
+                for rule in restrictions.hierarchy
                 if rule.feature in chosen
             )
         )
@@ -123,14 +123,14 @@ class AllowedSupports:
 
     def up_to(self, tau: int) -> dict[int, IntArray]:
         """Return what `holds` of up to tau features, as the rows of a table for each number of columns."""
-        held = set(np.flatnonzero(self.sign).tolist())
+        signed = set(np.flatnonzero(self.sign).tolist())
         chosen = (some for size in range(min(tau, len(self.terms)) + 1) for some in combinations(self.terms, size))
         within = (some for some in chosen if sum(term.count for term in some) <= tau)
         sets = [tuple(sorted(j for term in some for j in term.columns)) for some in within]
         supports: set[tuple[int, ...]] = set()
         for some in sets:
             if self.allows(some):
-                loose = [j for j in some if j in held]
+                loose = [j for j in some if j in signed]
                 for size in range(len(loose) + 1):
                     supports |= {tuple(j for j in some if j not in gone) for gone in combinations(loose, size)}
         most = self.columns(tau)
@@ -347,7 +347,7 @@ class UnitColumns:
         """(C, min(tau, q)) all supports of one size within the restrictions, as sorted positions in `columns`."""
         size = min(tau, self.q)
         others = [j for j in range(self.q) if j not in self.forced]
-        sets = [sorted((*self.forced, *rest)) for rest in combinations(others, max(size - len(self.forced), 0))]
+        sets = [sorted((*self.forced, *free)) for free in combinations(others, max(size - len(self.forced), 0))]
         return np.array(sets, dtype=np.int64).reshape(len(sets), size)
 
     def refit(self, support: IntArray | tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
@@ -659,11 +659,11 @@ def leave_out(
             e[i], digits = _sharp_residual(design, supports[i], root[i], (Q[i], R[i], length[i]))
             full[i] = float(e[i] @ e[i])
             share[i] = digits * float(np.linalg.norm(e[i, :n])) / math.sqrt(full[i]) if full[i] > 0.0 else 0.0
-    held, margin = _residuals_left_out(design, Q, e, rows)
-    objective = full[:, None] - np.sum(e[:, rows] * held, axis=2)
+    held_out, margin = _residuals_left_out(design, Q, e, rows)
+    objective = full[:, None] - np.sum(e[:, rows] * held_out, axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
         cancelled = np.where(full[:, None] > 0.0, np.clip(objective / (CANCELLED * full[:, None]), 0.0, 1.0), 0.0)
-    return objective, np.sum(held**2, axis=2), margin * (rcond * share)[:, None] * cancelled
+    return objective, np.sum(held_out**2, axis=2), margin * (rcond * share)[:, None] * cancelled
 
 
 def _residuals_left_out(
@@ -699,11 +699,11 @@ def _sharp_residual(
             product, below = exact_product(column, -b)
             high, lost = exact_sum(high, product)
             low = low + (lost + below)
-        rest = np.concatenate([high + low, -root * beta])
-        along = Q.T @ rest
+        stacked = np.concatenate([high + low, -root * beta])
+        along = Q.T @ stacked
         beta = beta + np.linalg.solve(R, along) / length
-    residual: FloatArray = rest - Q @ along
-    size = float(np.linalg.norm(rest)) + TWICE * float(np.linalg.norm(design.t))
+    residual: FloatArray = stacked - Q @ along
+    size = float(np.linalg.norm(stacked)) + TWICE * float(np.linalg.norm(design.t))
     return residual, min(1.0, float(np.linalg.norm(residual)) / max(size, TINY))
 
 
@@ -773,9 +773,9 @@ def _objectives(design: UnitColumns, train: FoldMoments, gamma: float, supports:
 def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
     """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits."""
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
-    rest = iter(supports)
+    unread = iter(supports)
     step = max(1, ENUMERATED_AT_ONCE // max(1, supports.shape[1] ** 2))
-    while block := list(islice(rest, step)):
+    while block := list(islice(unread, step)):
         S = np.array(block)
         length = np.sqrt(np.diag(full)[S])
         length[length == 0.0] = 1.0

@@ -72,22 +72,22 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
     side : Side
         Of the record, `check_side` passed.
     """
-    asked = side.restrictions or NONE
-    design = enumeration.UnitColumns.within(dataset, record.data.scale, record.data.intercept, asked)
-    design = replace(design, allowed=enumeration.AllowedSupports(design.names, asked, side.together or ()))
+    restrictions = side.restrictions or NONE
+    design = enumeration.UnitColumns.within(dataset, record.data.scale, record.data.intercept, restrictions)
+    design = replace(design, allowed=enumeration.AllowedSupports(design.names, restrictions, side.together or ()))
     if reason := design.too_many([record.tau], 1, 1):
         checks.caveat = f"optimality not verified ({reason})"
         return
     if side.box:
         checks.caveat = "optimality not verified (coefficients are held in boxes)"
-        least, what = _least_in_boxes(design, record, side), "supports whose coefficients are within the boxes"
+        least, compared = _least_in_boxes(design, record, side), "supports whose coefficients are within the boxes"
     else:
         checks.caveat = ""
         least = enumeration.least_objective(design, record.gamma, record.tau)
-        what = "supports within the side constraints"
+        compared = "supports within the side constraints"
     slack = objective_slack(least, dataset, record.data.intercept) if math.isfinite(least) else 0.0
     checks.at_most("lower", record.lower, least, f"the objective {least!r} of a model", slack)
-    checks.part(f"lower, by enumeration of all {what}")
+    checks.part(f"lower, by enumeration of all {compared}")
 
 
 def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset) -> None:
@@ -141,14 +141,14 @@ def _size_of_end(end: float) -> float:
 
 def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
     """Return the ends of the coefficients that are bounded, signs among them."""
-    asked = side.restrictions or NONE
-    given = [(name, 0.0, math.inf) for name in asked.nonnegative]
-    given += [(name, -math.inf, 0.0) for name in asked.nonpositive]
+    restrictions = side.restrictions or NONE
+    intervals = [(name, 0.0, math.inf) for name in restrictions.nonnegative]
+    intervals += [(name, -math.inf, 0.0) for name in restrictions.nonpositive]
     for bounds in side.box or ():
         low, high = bounds.low, bounds.high
-        given.append((bounds.feature, -math.inf if low is None else low, math.inf if high is None else high))
+        intervals.append((bounds.feature, -math.inf if low is None else low, math.inf if high is None else high))
     ends: dict[str, tuple[float, float]] = {}
-    for name, low, high in given:
+    for name, low, high in intervals:
         before = ends.get(name, (-math.inf, math.inf))
         ends[name] = max(before[0], low), min(before[1], high)
     return ends
@@ -156,8 +156,8 @@ def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
 
 def _features(side: Side) -> Iterator[tuple[str, str]]:
     """Every feature that is named, and in which field."""
-    asked = side.restrictions or NONE
-    yield from ((f"restrictions.{field}", name) for field, name in asked.named())
+    restrictions = side.restrictions or NONE
+    yield from ((f"restrictions.{field}", name) for field, name in restrictions.named())
     yield from (("together", name) for group in side.together or () for name in group)
     yield from (("box", bounds.feature) for bounds in side.box or ())
 
@@ -312,8 +312,8 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
         Of the models, at the gamma of the record.
     """
     taus = [size.tau for size in record.sizes]
-    asked = sorted({min(tau, values.design.q) for tau in record.request.taus})
-    checks.that(taus == asked, "sizes", f"are {taus}, {asked} were asked for")
+    wanted_sizes = sorted({min(tau, values.design.q) for tau in record.request.taus})
+    checks.that(taus == wanted_sizes, "sizes", f"are {taus}, {wanted_sizes} were asked for")
     checks.that(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
     checks.that(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
     done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
@@ -383,25 +383,25 @@ def _check_size(
     checks.that(few, f"{path}models", f"are {size.models}, more than {record.most}")
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
     names = design.index
-    for what, wanted in (("always", True), ("never", False)):
+    for field, wanted in (("always", True), ("never", False)):
         right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)}
-        said = getattr(size, what)
-        checks.that(set(said) == right and len(said) == len(right), path + what, "does not agree with the models")
+        said = getattr(size, field)
+        checks.that(set(said) == right and len(said) == len(right), path + field, "does not agree with the models")
     _replacements(checks, size, path, names, listed)
 
 
 def _replacements(checks: Checks, size: NearSize, path: str, names: Mapping[str, int], listed: Listed) -> None:
     """Check how often a feature stands in another's place, and that no pair that does so more often is left out."""
-    rest: dict[tuple[int, ...], list[int]] = {}
+    joined: dict[tuple[int, ...], list[int]] = {}
     for support in listed:
         for j in support:
-            rest.setdefault(tuple(i for i in support if i != j), []).append(j)
-    swaps = Counter(tuple(sorted(pair)) for inside in rest.values() for pair in combinations(inside, 2))
-    given = [tuple(sorted((names.get(swap.feature, -1), names.get(swap.other, -1)))) for swap in size.replacements]
+            joined.setdefault(tuple(i for i in support if i != j), []).append(j)
+    swaps = Counter(tuple(sorted(pair)) for inside in joined.values() for pair in combinations(inside, 2))
+    pairs = [tuple(sorted((names.get(swap.feature, -1), names.get(swap.other, -1)))) for swap in size.replacements]
     fewest = min((swap.pairs for swap in size.replacements), default=0)
-    complete = len(set(given)) == len(given) and all(n <= fewest for pair, n in swaps.items() if pair not in given)
+    complete = len(set(pairs)) == len(pairs) and all(n <= fewest for pair, n in swaps.items() if pair not in pairs)
     checks.that(complete, f"{path}replacements", "leaves out features that stand in each other's place")
-    for swap_said, pair in zip(size.replacements, given, strict=True):
+    for swap_said, pair in zip(size.replacements, pairs, strict=True):
         checks.equal(f"{path}replacements.{swap_said.feature}", swap_said.pairs, swaps[pair])
     checks.recomputed(f"{path}replacements")
 
@@ -457,9 +457,9 @@ def check_common(checks: Checks, record: CommonRecord, values_at: Callable[[floa
 def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: SupportValues, taus: list[int]) -> None:
     """Check that the grid is the one asked for, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
-    asked = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
-    checks.that(grid == asked or record.status != "proved", "table", "is not the requested grid, once")
-    lower = min((row.lower for row in record.table), default=0.0) if grid == asked else 0.0
+    wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
+    checks.that(grid == wanted_grid or record.status != "proved", "table", "is not the requested grid, once")
+    lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
     checks.that(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the least of the table")
     checks.that(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
     width = max(record.request.gap, EDGE) * record.upper

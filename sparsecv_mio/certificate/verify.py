@@ -424,8 +424,8 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.caveat = "optimality not verified (the record does not hold the side constraints)"
     checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
-    asked = NONE if record.side is None else record.side.restrictions or NONE
-    most = AllowedSupports(tuple(index), asked).columns(record.tau) if asked.count else record.tau
+    restrictions = NONE if record.side is None else record.side.restrictions or NONE
+    most = AllowedSupports(tuple(index), restrictions).columns(record.tau) if restrictions.count else record.tau
     support = refits.checked_support(checks, record.support, index, most, "support")
     if support is None:
         return False

@@ -140,8 +140,8 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
         read = {int: whole, float: finite_number}.get(next(iter(get_args(kind)), kind))
         if read is not None:
             # typer takes the first name for a default
-            given = (str(word) for word in (info.default, *(info.param_decls or ())))
-            info.parser = _reader_of(read, next((word for word in given if word.startswith("--")), parameter.name))
+            words = (str(word) for word in (info.default, *(info.param_decls or ())))
+            info.parser = _reader_of(read, next((word for word in words if word.startswith("--")), parameter.name))
     return command
 
 
@@ -245,11 +245,11 @@ def restrictions(
     **texts
         Lists of columns separated by commas.
     """
-    given: dict[str, Any] = {
+    fields_of_words: dict[str, Any] = {
         name: tuple(names(text, "--" + name.replace("_", "-")) or ()) for name, text in texts.items()
     }
-    given |= {"at_most": limits_of(at_most or ()), "hierarchy": parents_of(hierarchy or ())}
-    return Restrictions(count=counted_as_one(count or ()), **given)
+    fields_of_words |= {"at_most": limits_of(at_most or ()), "hierarchy": parents_of(hierarchy or ())}
+    return Restrictions(count=counted_as_one(count or ()), **fields_of_words)
 
 
 def whole_within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:

@@ -497,7 +497,7 @@ class RawTable:
         """Return the usual mark for nothing, `none` before others, that a column of words has and no other one."""
         if not (one.nothing and one.others and one.is_words):
             return ""
-        others = {mark.lower() for other in self.columns if not other.others for mark in other.nothing}
+        others = {mark.lower() for column in self.columns if not column.others for mark in column.nothing}
         words = [mark for mark in one.nothing if mark.replace("/", "").isalpha() and mark.lower() not in others]
         return min(words, key=lambda mark: mark.lower() != NO_LEVEL, default="")
 
@@ -580,8 +580,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     if not wanted.sure:
         reading_options.check_marks(table.marks, how.sep)
     doubts = [] if wanted.sure else _word_notes(table, how)
-    kept, table = _complete_rows(table, how)
-    if table.rows == 0 and len(kept):
+    whole, table = _complete_rows(table, how)
+    if table.rows == 0 and len(whole):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
     means = _fills(table, how)
     holed = (column.name for column in table.features if column.name in means and column.empty.any())
@@ -590,9 +590,9 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
-    notes = (*_row_notes(kept, how), *doubts, *_cell_notes(table, how, means, levels), *unsaid)
+    notes = (*_row_notes(whole, how), *doubts, *_cell_notes(table, how, means, levels), *unsaid)
     columns = tuple(column.name for column in table.features)
-    return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~kept)), notes, marked))
+    return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~whole)), notes, marked))
 
 
 KEPT = "(row)"  # column beside rows of which others were left out: their places in what was read
@@ -614,9 +614,9 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
         For a word that was not there, an empty cell for which no mean was learnt, or numbers that could be others.
     """
     faults = Faults(table.target.name if table.target else "", marks=table.marks, settled=True)
-    kept = np.ones(table.rows, dtype=bool)
+    whole = np.ones(table.rows, dtype=bool)
     if learnt.how.na is Missing.DROP:
-        kept, table = _complete_rows(table, learnt.how, targets=False)
+        whole, table = _complete_rows(table, learnt.how, targets=False)
     for column in table.features:
         words = column.name in learnt.levels
         if column.name not in learnt.means and not (words and reading_options.ABSENT in learnt.levels[column.name]):
@@ -629,7 +629,7 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
     columns = tuple(column.name for column in table.features)
-    return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~kept))))
+    return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole))))
 
 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
@@ -688,18 +688,18 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
 
 def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
     """Return which rows are kept, and the table of these, `KEPT` in it; `targets`: whether each needs its own."""
-    kept = np.ones(table.rows, dtype=bool)
+    whole = np.ones(table.rows, dtype=bool)
     if targets and table.target is not None and how.na is not Missing.ERROR:
-        kept &= ~table.target.empty
+        whole &= ~table.target.empty
     if how.na is Missing.DROP:
         for feature in table.features:
-            kept &= ~feature.empty
-    if kept.all():
-        return kept, table
-    rows = np.flatnonzero(kept)
+            whole &= ~feature.empty
+    if whole.all():
+        return whole, table
+    rows = np.flatnonzero(whole)
     aux = {name: column[rows] for name, column in table.aux.items()} | {KEPT: rows}
     target = None if table.target is None else table.target.at(rows)
-    return kept, RawTable([column.at(rows) for column in table.features], target, aux, len(rows))
+    return whole, RawTable([column.at(rows) for column in table.features], target, aux, len(rows))
 
 
 def fill_value(numbers: FloatArray, na: Missing) -> float:

@@ -277,8 +277,8 @@ def assemble(
     seen: set[str] = {target}
     for name in names:
         if name in seen:
-            what = "is also the target" if name == target else "stands there twice"
-            raise BadInput(f"feature name {name!r} {what}: names must be distinct")
+            fault = "is also the target" if name == target else "stands there twice"
+            raise BadInput(f"feature name {name!r} {fault}: names must be distinct")
         seen.add(name)
     columns: dict[str, NDArray[Any]] = {}
     for key, values in aux.items():

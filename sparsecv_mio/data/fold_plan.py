@@ -77,9 +77,9 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
     ids = as_ids(values, what)
     if ids.dtype.kind != "i":
         return group_labels(ids, what)
-    held = ids >= 0
+    numbered = ids >= 0
     labels = np.full(ids.shape, -1, dtype=np.int64)
-    distinct, inverse = np.unique(ids[held], return_inverse=True)
+    distinct, inverse = np.unique(ids[numbered], return_inverse=True)
     gaps = np.flatnonzero(np.diff(distinct) > 1)
     if gaps.size:
         lost = int(distinct[gaps[0]]) + 1
@@ -87,7 +87,7 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
             f"{what} has no row with fold id {lost} although ids run from {distinct[0]} to {distinct[-1]}: an empty "
             "fold; number the folds without gaps, or use groups:COLUMN for ids that are names"
         )
-    labels[held] = inverse.reshape(-1)
+    labels[numbered] = inverse.reshape(-1)
     return labels
 
 
@@ -110,18 +110,18 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
     BadInput
         If the file cannot be read, has lines of several lengths, or does not hold n lines.
     """
-    what = f"{kind} {str(path)!r}"
+    source = f"{kind} {str(path)!r}"
     lines: list[list[str]] = []
     try:
         if not path.exists():
-            raise BadInput(f"{what} does not exist: check the path after file:")
+            raise BadInput(f"{source} does not exist: check the path after file:")
         check_readable(path, kind, most=FOLD_FILE_BYTES + MOST_BYTES_A_ROW * n)
         with path.open(encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(handle)
             for row in reader:
                 if lines and row and len(row) != len(lines[0]):
                     raise BadInput(
-                        f"{what} has {len(row)} columns in line {reader.line_num} and {len(lines[0])} in the first: "
+                        f"{source} has {len(row)} columns in line {reader.line_num} and {len(lines[0])} in the first: "
                         f"give one {item} a line{', or one for every repeat' if kind == 'fold file' else ''}"
                     )
                 if row:
@@ -129,10 +129,10 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
     except BadInput:
         raise
     except (OSError, ValueError, csv.Error) as error:
-        raise BadInput(f"{what} cannot be read as CSV: {str(error).splitlines()[0]}") from error
+        raise BadInput(f"{source} cannot be read as CSV: {str(error).splitlines()[0]}") from error
     if len(lines) not in (n, n + 1):
         raise BadInput(
-            f"{what} has {len(lines)} lines but the data has {n} rows: give one {item} per row, header optional"
+            f"{source} has {len(lines)} lines but the data has {n} rows: give one {item} per row, header optional"
         )
     return lines
 
@@ -149,13 +149,13 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
     BadInput
         If the file cannot be read, has lines of several lengths, or does not hold n lines.
     """
-    what = f"fold file {str(path)!r}"
+    source = f"fold file {str(path)!r}"
     ids = read_lines(path, n, "fold file", "fold id")
     if len(ids) == n + 1:
         return np.array(ids[1:])
-    names = [column for column in np.array(ids).T if n > 1 and as_ids(column, what).dtype.kind != "i"]
-    if any(as_ids(column[1:], what).dtype.kind == "i" for column in names):
-        raise BadInput(f"{what} has {n - 1} ids below its header but the data has {n} rows: give one id per row")
+    names = [column for column in np.array(ids).T if n > 1 and as_ids(column, source).dtype.kind != "i"]
+    if any(as_ids(column[1:], source).dtype.kind == "i" for column in names):
+        raise BadInput(f"{source} has {n - 1} ids below its header but the data has {n} rows: give one id per row")
     return np.array(ids)
 
 
@@ -465,8 +465,8 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
     """
     if folds.is_partition:
         labels = np.repeat(folds.labels, counts)
-        held = np.unique(labels[labels >= 0])
-        labels = np.where(labels >= 0, np.searchsorted(held, labels), -1)
+        numbers = np.unique(labels[labels >= 0])
+        labels = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
         return plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
     first = np.cumsum(counts) - counts  # where the copies of each row begin
 
@@ -474,10 +474,10 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
         many = counts[rows]
         return np.repeat(first[rows] - (np.cumsum(many) - many), many) + np.arange(many.sum())
 
-    kept = [j for j in range(folds.k) if counts[folds.scored_rows(j)].any()]
-    if not kept:
+    scoring = [j for j in range(folds.k) if counts[folds.scored_rows(j)].any()]
+    if not scoring:
         raise BadInput(f"folds {folds.spec!r} score no row that counts: give some of them a weight")
-    scored, left_out = (row_lists([copies(rows(j)) for j in kept]) for rows in (folds.scored_rows, folds.left_out))
+    scored, left_out = (row_lists([copies(rows(j)) for j in scoring]) for rows in (folds.scored_rows, folds.left_out))
     return plan_of_rows(scored, left_out, int(counts.sum()), folds.spec, folds.seed, folds.repeats)
 
 

@@ -195,8 +195,8 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
         share = 0.0
     if not 0.0 < share < 1.0:
         raise BadInput(f"folds {spec!r}: the share of held-out rows must be between 0 and 1, as in holdout:0.2")
-    held = max(1, int(share * n + 0.5))
-    return _dealt_labels(np.repeat([0, -1], [held, n - held]), seed, repeat)
+    scored = max(1, int(share * n + 0.5))
+    return _dealt_labels(np.repeat([0, -1], [scored, n - scored]), seed, repeat)
 
 
 KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
@@ -350,8 +350,10 @@ def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterat
 def _plan_of_columns(columns: NDArray[Any], spec: str) -> fold_plan.FoldPlan:
     """Return the plan of fold ids (n, R), a column per repeat."""
     repeats = columns.shape[1]
-    what = [spec.replace("file:", "fold file ") + (f", column {r + 1}" if repeats > 1 else "") for r in range(repeats)]
-    labels = [fold_plan.fold_labels(ids, name) for ids, name in zip(columns.T, what, strict=True)]
+    sources = [
+        spec.replace("file:", "fold file ") + (f", column {r + 1}" if repeats > 1 else "") for r in range(repeats)
+    ]
+    labels = [fold_plan.fold_labels(ids, name) for ids, name in zip(columns.T, sources, strict=True)]
     return fold_plan.repeated_plan([fold_plan.plan_of_labels(some, spec, single=repeats > 1) for some in labels])
 
 
@@ -368,10 +370,10 @@ def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.Fold
     >>> folds_from_labels([0, 1, 2, 0]).sizes.tolist()
     [2, 1, 1]
     """
-    given = np.asarray(labels)
-    if given.ndim not in (1, 2) or given.size == 0 or given.dtype.kind not in "iu":
+    label_array = np.asarray(labels)
+    if label_array.ndim not in (1, 2) or label_array.size == 0 or label_array.dtype.kind not in "iu":
         raise BadInput("fold labels must be one whole number per row: 0..k-1, or -1 for rows never held out")
-    columns = given.reshape(len(given), -1).T.astype(np.int64)
+    columns = label_array.reshape(len(label_array), -1).T.astype(np.int64)
     single = len(columns) > 1 or spec.startswith("holdout:")
     return fold_plan.repeated_plan([fold_plan.plan_of_labels(labels, spec, single=single) for labels in columns])
 
@@ -419,7 +421,7 @@ def folds_from_splitter(
         raise BadInput(f"splitter {name} cannot split the data: {error}".splitlines()[0]) from error
     if not scored:
         raise BadInput(f"splitter {name} makes no fold: give at least one pair (training rows, scored rows)")
-    whole = all(rows is other for rows, other in zip(scored, left_out, strict=True))
+    whole = all(rows is unseen for rows, unseen in zip(scored, left_out, strict=True))
     return fold_plan.plan_of_rows(
         fold_plan.row_lists(scored), None if whole else fold_plan.row_lists(left_out), dataset.n, f"splitter:{name}"
     )
@@ -427,29 +429,29 @@ def folds_from_splitter(
 
 def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, IntArray]:
     """Return the rows that a fold scores, and those that it does not train on, ascending."""
-    trained, held = _mask(train, n, f"{who}: training rows"), _mask(test, n, f"{who}: scored rows")
-    if not held.any():
+    trained, scored = _mask(train, n, f"{who}: training rows"), _mask(test, n, f"{who}: scored rows")
+    if not scored.any():
         raise BadInput(f"{who} scores no row: give every fold at least one")
-    both = np.flatnonzero(trained & held)
-    if both.size:
-        raise BadInput(f"{who} scores row {both[0]} (from 0), which it trains on: leave it out of one of them")
-    return np.flatnonzero(held), np.flatnonzero(~trained)
+    shared = np.flatnonzero(trained & scored)
+    if shared.size:
+        raise BadInput(f"{who} scores row {shared[0]} (from 0), which it trains on: leave it out of one of them")
+    return np.flatnonzero(scored), np.flatnonzero(~trained)
 
 
 def _mask(rows: Any, n: int, who: str) -> BoolArray:
     """Return (n,) whether a row is among some that are given by their numbers or by such a mask."""
-    given = np.asarray(rows)
-    if given.dtype == bool and given.shape == (n,):
-        return given
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+    numbers = np.asarray(rows)
+    if numbers.dtype == bool and numbers.shape == (n,):
+        return numbers
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise BadInput(f"{who} must be row numbers from 0, or one truth value per row")
-    given = given.astype(np.int64)
-    if given.size and not 0 <= given.min() <= given.max() < n:
+    numbers = numbers.astype(np.int64)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
         raise BadInput(f"{who}: row numbers outside 0..{n - 1}, check them")
     mask = np.zeros(n, dtype=bool)
-    mask[given] = True
-    if np.count_nonzero(mask) != given.size:
-        twice = int(np.flatnonzero(np.bincount(given) > 1)[0])
+    mask[numbers] = True
+    if np.count_nonzero(mask) != numbers.size:
+        twice = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
         raise BadInput(f"{who}: row {twice} (from 0) is there twice, name each once")
     return mask
 
@@ -583,8 +585,8 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
     if is_dealt(plan) or _kind_of_folds(plan) in LIKE_INNER:
         return make_folds(spec, training, plan.seed or 0)
     labels = plan.labels[rows]
-    held = np.unique(labels[labels >= 0])
-    return folds_from_labels(np.where(labels >= 0, np.searchsorted(held, labels), -1), spec)
+    numbers = np.unique(labels[labels >= 0])
+    return folds_from_labels(np.where(labels >= 0, np.searchsorted(numbers, labels), -1), spec)
 
 
 def is_dealt(plan: fold_plan.FoldPlan) -> bool:

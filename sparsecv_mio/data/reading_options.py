@@ -226,9 +226,11 @@ def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
     needy = [marks for marks in every if marks.odd and marks.ways]
     if not needy:
         return ()
-    agreed = [way for way in WAYS if all(way in one.ways for one in needy) and all(one.allows(way) for one in every)]
-    other = next((way for way in agreed[1:] if _witness(every, (agreed[0], way))), None)
-    return tuple(agreed[:1]) if other is None else (agreed[0], other)
+    agreed = [
+        way for way in WAYS if all(way in mark.ways for mark in needy) and all(mark.allows(way) for mark in every)
+    ]
+    second = next((way for way in agreed[1:] if _witness(every, (agreed[0], way))), None)
+    return tuple(agreed[:1]) if second is None else (agreed[0], second)
 
 
 def _witness(columns: Iterable[Marks], ways: Sequence[Way]) -> str:
@@ -253,8 +255,8 @@ def either(text: str, now: Way, ways: Sequence[Way]) -> str:
     '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none": say which'
     """
     first, second = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
-    asked = [way.given(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])]
-    return f"{text!r} is {first[0]:.10g} with {asked[0]} and {second[0]:.10g} with {asked[1]}: say which"
+    options_said = [way.given(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])]
+    return f"{text!r} is {first[0]:.10g} with {options_said[0]} and {second[0]:.10g} with {options_said[1]}: say which"
 
 
 def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
@@ -402,10 +404,10 @@ class Reading:
         >>> how.sep, how.decimal, str(how.na)
         (';', ',', 'mean')
         """
-        given: dict[str, Any] = {declared_field.name: declared_field.default for declared_field in fields(cls)}
-        given.update(words)
-        _check_kinds(given)
-        sep, decimal, comment, encoding = given["sep"], given["decimal"], given["comment"], given["encoding"]
+        values: dict[str, Any] = {declared_field.name: declared_field.default for declared_field in fields(cls)}
+        values.update(words)
+        _check_kinds(values)
+        sep, decimal, comment, encoding = values["sep"], values["decimal"], values["comment"], values["encoding"]
         decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
         between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
         if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
@@ -420,14 +422,14 @@ class Reading:
             codecs.lookup(encoding)
         except (LookupError, ValueError):
             raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
-        index = None if given["index_col"] is None else str(given["index_col"])
-        missing, words_as = word_of(Missing, given["na"], "na"), word_of(Encode, given["encode"], "encode")
-        if given["na_indicator"] and not missing.fills:
+        index = None if values["index_col"] is None else str(values["index_col"])
+        missing, words_as = word_of(Missing, values["na"], "na"), word_of(Encode, values["encode"], "encode")
+        if values["na_indicator"] and not missing.fills:
             raise BadInput(f"na_indicator: goes with na mean or median, not {missing}: no cell is filled")
-        groups, nothing = _thousands(given["thousands"], decimal), _absent_words(given["na_values"])
+        groups, nothing = _thousands(values["thousands"], decimal), _absent_words(values["na_values"])
         return cls(
-            between, decimal, comment, encoding, given["header"], index, missing, words_as, groups, nothing,
-            given["keep_default_na"], given["na_indicator"],
+            between, decimal, comment, encoding, values["header"], index, missing, words_as, groups, nothing,
+            values["keep_default_na"], values["na_indicator"],
         )  # fmt: skip
 
     @property
@@ -464,7 +466,7 @@ def _read_numbers(texts: Iterable[str]) -> Iterator[float]:
 
 def _check_kinds(given: Mapping[str, Any]) -> None:
     """Refuse unknown names of options, and values of another kind than they take."""
-    names = [one.name for one in fields(Reading)]
+    names = [field.name for field in fields(Reading)]
     for unknown in set(given) - set(names):
         meant = did_you_mean(unknown, names)
         raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
@@ -488,9 +490,9 @@ def _thousands(given: str | None, decimal: str) -> str | None:
     if mark not in (",", ".", NONE, *WORDS):
         raise BadInput(f"thousands: {given!r} sets off no thousands: use comma, point, space, apostrophe or none")
     if mark == decimal:
-        other = "," if decimal == "." else "."
+        point = "," if decimal == "." else "."
         raise BadInput(
-            f'thousands: {given!r} is the decimal mark already: give decimal="{other}" too, or thousands="none"'
+            f'thousands: {given!r} is the decimal mark already: give decimal="{point}" too, or thousands="none"'
         )
     return mark
 
@@ -643,10 +645,10 @@ class Wanted:
                 "use another"
             )
         _check_choice(features, drop)
-        kept = _kept(names, goal, extra if self.needed else (), features, drop)
-        if not kept:
+        places = _kept(names, goal, extra if self.needed else (), features, drop)
+        if not places:
             raise BadInput("no feature is left: keep at least one column beside the target")
-        return Selection(names, goal, tuple(sorted(kept)), extra)
+        return Selection(names, goal, tuple(sorted(places)), extra)
 
 
 @dataclass(frozen=True)
@@ -686,13 +688,13 @@ def _kept(
                 f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns"
             )
         return set(range(len(names))) - gone - {goal, *extra}
-    kept = _positions(names, features)
-    if goal in kept:
+    chosen = _positions(names, features)
+    if goal in chosen:
         raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
-    for j in kept.intersection(extra):
+    for j in chosen.intersection(extra):
         uses = "gives folds, weights, exposures or ids and cannot be a feature"
         raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
-    return kept
+    return chosen
 
 
 def _check_header(names: tuple[str, ...]) -> None:

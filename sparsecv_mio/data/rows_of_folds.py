@@ -238,12 +238,12 @@ def _dealt(
     dataset: Dataset, folds: FoldPlan, X: FloatArray, stands_for: IntArray, seen_by: Callable[[int], IntArray]
 ) -> RowsOfFolds:
     """Make the table of its features, and the folds of the places at which each fold sees the rows of the data."""
-    everywhere, scored, left = np.arange(len(X)), [], []
+    everywhere, scored, left_out = np.arange(len(X)), [], []
     for fold in range(folds.k):
         places = seen_by(fold)
         scored.append(np.sort(places[folds.scored_rows(fold)]))
-        left.append(np.setdiff1d(everywhere, places[folds.train_rows(fold)], assume_unique=True))
-    plan = plan_of_rows(row_lists(scored), row_lists(left), len(X), folds.spec, folds.seed, folds.repeats)
+        left_out.append(np.setdiff1d(everywhere, places[folds.train_rows(fold)], assume_unique=True))
+    plan = plan_of_rows(row_lists(scored), row_lists(left_out), len(X), folds.spec, folds.seed, folds.repeats)
     aux = {name: column[stands_for] for name, column in dataset.aux.items()}
     weights, exposures = (
         None if of_rows is None else of_rows[stands_for] for of_rows in (dataset.row_weights, dataset.row_exposure)

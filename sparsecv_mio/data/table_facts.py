@@ -166,32 +166,32 @@ def inspect_file(
 
 def _of_features(found: Inspection) -> Inspection:
     """Return what was found with the features to be named that are not better left out."""
-    kept = [fact.name for fact in found.columns if not fact.drop and fact.name != found.target]
+    features = [fact.name for fact in found.columns if not fact.drop and fact.name != found.target]
     others = [option for option in found.options if not option.startswith("--drop ")]
-    return replace(found, options=(*([f"--features {quoted(kept)}"] if kept else []), *others))
+    return replace(found, options=(*([f"--features {quoted(features)}"] if features else []), *others))
 
 
 def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool) -> Inspection:
     """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
     options = dict(option.partition(" ")[::2] for option in found.options)
-    given = {name: shlex.split(words)[0] for name, words in options.items() if words}
-    said = {name: next(csv.reader([given[name]])) for name in ("--drop", "--features") if name in given}
-    kept, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
-    folds = given.get("--folds", str(DEFAULT_FOLDS))
-    nothing = tuple(given["--na-values"].split(",")) if "--na-values" in given else how.na_values
-    na, encode = Missing(given.get("--na", how.na)), Encode(given.get("--encode", how.encode))
+    proposed = {name: shlex.split(words)[0] for name, words in options.items() if words}
+    said = {name: next(csv.reader([proposed[name]])) for name in ("--drop", "--features") if name in proposed}
+    features, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
+    folds = proposed.get("--folds", str(DEFAULT_FOLDS))
+    nothing = tuple(proposed["--na-values"].split(",")) if "--na-values" in proposed else how.na_values
+    na, encode = Missing(proposed.get("--na", how.na)), Encode(proposed.get("--encode", how.encode))
     how = replace(how, na=na, encode=encode, na_values=nothing)
     if drop:  # the user's own first
         others = [option for option in found.options if not option.startswith("--drop ")]
         found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
     try:
         aux = fold_columns(folds)
-        dropped = gone if kept is None else None
-        wanted = Wanted(found.target, kept, dropped, aux, index=how.index_col, two_words=found.two_classes)
+        dropped = gone if features is None else None
+        wanted = Wanted(found.target, features, dropped, aux, index=how.index_col, two_words=found.two_classes)
         data = read_by(path, wanted, how)
         data = as_two_classes(data) if found.two_classes else data
         found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
-        folds = "loo" if "--folds" not in given and data.n < DEFAULT_FOLDS else folds
+        folds = "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
@@ -226,12 +226,12 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     if subjects is not None:
         features = [column for column in features if column.name != subjects.column]
     dealt = subjects or order
-    kept = features if goal is None else [*features, goal]
-    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in kept)])
+    read_columns = features if goal is None else [*features, goal]
+    gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
     facts = _with_dealing(facts, dealt, na.fills and bool(gaps.any()))
     two_classes = goal is not None and _has_two_values(goal)
-    options = _proposed_options(facts, features if two_classes else kept, how, na if gaps.any() else None)
+    options = _proposed_options(facts, features if two_classes else read_columns, how, na if gaps.any() else None)
     options += ["--loss logistic"] * two_classes + ([] if dealt is None else [dealt.option])
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
@@ -329,8 +329,8 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
     if not one.is_words:
         kind = one.kind
         if len(one.others) == int(np.sum(~one.empty)) and kind:
-            held, _, cure = kind.partition(": ")
-            return held, [f"{cure or held}, or drop the column"], True
+            contents, _, cure = kind.partition(": ")
+            return contents, [f"{cure or contents}, or drop the column"], True
         row, word = next(iter(one.others.items()))
         cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
         return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
@@ -519,9 +519,9 @@ def _about_counts(name: str, y: FloatArray, values: FloatArray) -> str:
     counts = bool(np.all(values == np.rint(values))) and (values[0] == 0.0 or (values[0] <= 3.0 and skewness > 0.3))
     if not counts and skewness <= LONG_TAIL:
         return ""
-    what = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
+    shape = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
     better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
     better = f"log(1 + {name})" if counts else better
     fitted = "fitted is its mean, by squared error, where large values weigh most"
-    other = ", and --loss poisson fits log rates of counts" if counts and values[0] == 0.0 else ""
-    return f"target {name!r} {what}: {fitted}; {better} as the target may fit better{other}"
+    also = ", and --loss poisson fits log rates of counts" if counts and values[0] == 0.0 else ""
+    return f"target {name!r} {shape}: {fitted}; {better} as the target may fit better{also}"

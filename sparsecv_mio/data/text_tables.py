@@ -193,9 +193,9 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         mark = names[0][0]
         raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to leave such lines out')
     if len(names) == 1:
-        for other in MARKS:
-            if other != delimiter and other in names[0]:
-                raise _separated_by(other, table)
+        for separator in MARKS:
+            if separator != delimiter and separator in names[0]:
+                raise _separated_by(separator, table)
     if not how.header:
         return [f"x{j}" for j in range(len(names))], 0
     if all(reading_options.reads(name, how.way) for name in names) and not all(name.isdigit() for name in names):

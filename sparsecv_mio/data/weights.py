@@ -51,24 +51,24 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     array([0.5, 0. ])
     """
     try:
-        given = np.asarray(weights)
-        if given.dtype.kind not in "biuf" and given.ndim == 1:
-            given = np.array([_checked_number(value) for value in given.tolist()])
-        given = given.astype(np.float64)
-        given = np.full(data.n, given) if given.ndim == 0 else given
+        numbers = np.asarray(weights)
+        if numbers.dtype.kind not in "biuf" and numbers.ndim == 1:
+            numbers = np.array([_checked_number(value) for value in numbers.tolist()])
+        numbers = numbers.astype(np.float64)
+        numbers = np.full(data.n, numbers) if numbers.ndim == 0 else numbers
     except (TypeError, ValueError) as error:
         for row, value in enumerate(np.atleast_1d(np.asarray(weights, dtype=object)).tolist(), 1):
             if _no_number(value):
                 raise BadInput(f"{name} is {value!r} in row {row}: {HOW}") from None
         raise BadInput(f"{name} must hold numbers only: {error}".splitlines()[0]) from None
-    if given.shape != (data.n,):
-        raise BadInput(f"{name} has the shape {given.shape} but the data has {data.n} rows: give one per row")
-    wrong = np.flatnonzero(~(given >= 0.0) | ~np.isfinite(given))
+    if numbers.shape != (data.n,):
+        raise BadInput(f"{name} has the shape {numbers.shape} but the data has {data.n} rows: give one per row")
+    wrong = np.flatnonzero(~(numbers >= 0.0) | ~np.isfinite(numbers))
     if wrong.size:
-        raise BadInput(f"{name} is {given[wrong[0]]:g} in row {wrong[0] + 1}: {HOW}")
-    if not given.any():
+        raise BadInput(f"{name} is {numbers[wrong[0]]:g} in row {wrong[0] + 1}: {HOW}")
+    if not numbers.any():
         raise BadInput(f"{name}: the weights are all zero: {HOW}")
-    least, most = float(given[given > 0.0].min()), float(given.max())
+    least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())
     if least < SMALLEST_WEIGHT or most > LARGEST_WEIGHT:
         far = least if least < SMALLEST_WEIGHT else most
         raise BadInput(f"{name} holds {far:g}: divide all weights by one number, they must be from 1e-30 to 1e30")
@@ -76,7 +76,7 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
         raise BadInput(
             f"{name} goes from {least:g} to {most:g}, too far apart to compute with: give 0 to rows that hardly count"
         )
-    return given
+    return numbers
 
 
 def _checked_number(value: Any) -> Any:
@@ -130,11 +130,11 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     lines = read_lines(Path(file), data.n, "weight file", "weight")
     if len(lines[0]) > 1:
         raise BadInput(f"weight file {file!r} has {len(lines[0])} columns: give one weight a line")
-    given = [line[0] for line in lines[len(lines) - data.n :]]
-    if (written := _marks(given, POINT)).doubtful(False, False):
+    marks = [line[0] for line in lines[len(lines) - data.n :]]
+    if (written := _marks(marks, POINT)).doubtful(False, False):
         text = written.grouped
         raise BadInput(f"weight file {file!r}: {text!r} may be {text.replace('.', '')} or {text}0: write it like one")
-    return np.array(given)
+    return np.array(marks)
 
 
 def _marks(cells: Iterable[Any], way: Way) -> Marks:
@@ -183,13 +183,13 @@ def weighted(
     >>> data.row_weights, plan
     (array([0.5, 1. , 1. ]), FoldPlan('loo weighted', k=3, n=3))
     """
-    given = row_weights(weights, data, name)
-    once = (given > 0.0).astype(np.int64)
-    counts = _whole_weights(given, name) if repeat else once
+    numbers = row_weights(weights, data, name)
+    once = (numbers > 0.0).astype(np.int64)
+    counts = _whole_weights(numbers, name) if repeat else once
     if by_row:
         plan = repeated_folds(deal(data), counts)
     else:
-        plan = repeated_folds(deal(repeated(data, once)), counts[given > 0.0])
+        plan = repeated_folds(deal(repeated(data, once)), counts[numbers > 0.0])
     return weighted_rows(data, weights, name, repeat=repeat), replace(plan, spec=plan.spec + WEIGHTED)
 
 
@@ -215,12 +215,12 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     Dataset
         Without `row_weights` where every row that is left counts once.
     """
-    given = row_weights(weights, data, name)
+    numbers = row_weights(weights, data, name)
     if repeat:
-        return replace(repeated(data, _whole_weights(given, name)), weights=name)
-    weighted = replace(repeated(data, (given > 0.0).astype(np.int64)), class_weight=None)
-    given = given[given > 0.0]
-    made = replace(weighted, weights=name, row_weights=None if np.all(given == 1.0) else given)
+        return replace(repeated(data, _whole_weights(numbers, name)), weights=name)
+    weighted = replace(repeated(data, (numbers > 0.0).astype(np.int64)), class_weight=None)
+    numbers = numbers[numbers > 0.0]
+    made = replace(weighted, weights=name, row_weights=None if np.all(numbers == 1.0) else numbers)
     return with_class_weight(made, data.class_weight)
 
 
@@ -244,10 +244,10 @@ def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:
     """
     if class_weight is None or data.class_weight is not None:
         return data
-    given = np.ones(data.n) if data.row_weights is None else data.row_weights
+    row_numbers = np.ones(data.n) if data.row_weights is None else data.row_weights
     positive = data.y > 0.0
-    of_class = np.where(positive, given[positive].sum(), given[~positive].sum())
-    weights = given * (given.sum() / (2.0 * of_class))
+    of_class = np.where(positive, row_numbers[positive].sum(), row_numbers[~positive].sum())
+    weights = row_numbers * (row_numbers.sum() / (2.0 * of_class))
     alike = bool(np.all(weights == 1.0))
     return replace(data, row_weights=None if alike else weights, class_weight=str(class_weight))
 
@@ -256,8 +256,8 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
     """Weights as whole numbers."""
     wrong = np.flatnonzero(given != np.floor(given))
     if wrong.size or given.sum() > MOST_ROWS:
-        what = f"is {given[wrong[0]]:g} in row {wrong[0] + 1}" if wrong.size else f"makes {given.sum():g} rows"
-        raise BadInput(f"{name} {what}: the record is of rows repeated by whole numbers")
+        fault = f"is {given[wrong[0]]:g} in row {wrong[0] + 1}" if wrong.size else f"makes {given.sum():g} rows"
+        raise BadInput(f"{name} {fault}: the record is of rows repeated by whole numbers")
     return given.astype(np.int64)
 
 

@@ -297,11 +297,11 @@ def _disjoint(
     """
     rows, starts = folds.left or (folds.order, folds.starts)
     if folds.is_partition:
-        rest = folds.order[folds.scored :]
+        unscored = folds.order[folds.scored :]
     else:
         inside = np.ones(folds.n, dtype=bool)
         inside[rows[starts[piece[0]] : starts[piece[1]]]] = False
-        rest = np.flatnonzero(inside)
+        unscored = np.flatnonzero(inside)
 
     def visit(lo: int, hi: int, outside: TrainingMoments) -> Iterator[tuple[int, TrainingMoments]]:
         if before[hi] == before[lo]:
@@ -316,8 +316,8 @@ def _disjoint(
                 others = row_moments(data, rows[starts[c] : starts[d]])
                 yield from visit(a, b, outside + others)
 
-    visited(len(rest))
-    yield from visit(*piece, row_moments(data, rest))
+    visited(len(unscored))
+    yield from visit(*piece, row_moments(data, unscored))
 
 
 def _nested(

@@ -39,20 +39,20 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     """
     if not names:
         return {}
-    factors, found = restrictions.within(dataset.names).count, dict[str, Sequence[str]]()
+    factors, levels_of_factors = restrictions.within(dataset.names).count, dict[str, Sequence[str]]()
     for name in names:
         columns = next((some for some in factors if name in some), None)
         if columns is None:
             raise BadInput(f"reference: {name!r} is no level of a factor that is whole: give one, such as city=Oslo, "
                            "and --count factors")  # fmt: skip
-        if columns in found.values():
+        if columns in levels_of_factors.values():
             raise BadInput(f"reference: {name!r} is the second level of {word_of_factor(columns)!r}: give one a factor")
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):
             raise BadInput(f"reference: rows without a level of {word_of_factor(columns)!r}, or with more than one: "
                            "its coefficients are against a level that is left out, or are of no levels")  # fmt: skip
-        found[name] = columns
-    return found
+        levels_of_factors[name] = columns
+    return levels_of_factors
 
 
 def against(record: Shown, references: References) -> Shown:

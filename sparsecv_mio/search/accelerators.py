@@ -89,10 +89,10 @@ def solve_presolved(
     if not undecided:
         return BestSubsets(decided, 0, True)
     if len(keep) == problem.q or len(keep) <= undecided[0]:
-        rest = solver(problem, undecided, supports_known)
+        solved = solver(problem, undecided, supports_known)
     else:
-        rest = solver(problem.only(keep), undecided, places_in(keep, supports_known)).in_columns(keep)
-    return BestSubsets({**rest.by_size, **decided}, rest.nodes, rest.finished, rest.reused)
+        solved = solver(problem.only(keep), undecided, places_in(keep, supports_known)).in_columns(keep)
+    return BestSubsets({**solved.by_size, **decided}, solved.nodes, solved.finished, solved.reused)
 
 
 def _test(fold: FoldBounds, points: Points, sizes: list[int], starts: Sequence[IntArray]) -> Reused | None:

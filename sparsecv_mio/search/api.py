@@ -90,9 +90,9 @@ class Question:
 
     def __post_init__(self) -> None:
         for name in ("gammas", "taus"):  # they are read more than once
-            given = getattr(self, name)
-            if isinstance(given, Iterable) and not isinstance(given, str):
-                object.__setattr__(self, name, tuple(given))
+            value = getattr(self, name)
+            if isinstance(value, Iterable) and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(value))
 
     def grid(self) -> tuple[GammaInterval | None, Grid]:
         """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
@@ -128,10 +128,10 @@ class Question:
         every, grid = self.grid()
         if self.options.stability == NESTED:
             return search_with_nested_weight(self, deadline)
-        asked = replace(self, options=self.options.within(self.dataset))
+        question = replace(self, options=self.options.within(self.dataset))
         if every is not None:
-            return _over_interval(asked, every, grid, deadline)
-        return uncounted((_over_own_rows if asked.options.within_folds else _over_grid)(asked, grid, deadline))
+            return _over_interval(question, every, grid, deadline)
+        return uncounted((_over_own_rows if question.options.within_folds else _over_grid)(question, grid, deadline))
 
     def check_outer_rows(self, outer: FoldPlan) -> None:
         """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class, or zeros alone."""
@@ -493,15 +493,15 @@ def nested_cross_validate(
     """
     if options.by_folds:
         raise BadInput(f"nested: does not go with {shown(options.by_folds[0])} folds: leave out one or the other")
-    given, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
+    question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
     deadline = Deadline.of(options, hooks.stop, hooks.began)
     outer = outer_folds(count, folds, dataset)
     if options.loss is not Loss.SQUARED:
-        given.check_outer_rows(outer)
+        question.check_outer_rows(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
-    record = given.answer(Deadline(share, hooks.stop, deadline.began))
+    record = question.answer(Deadline(share, hooks.stop, deadline.began))
     with suppress(KeyboardInterrupt):
-        over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, given, outer), done)
+        over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
     if not done:  # its seconds are those of the whole limit
         return replace(record, work=replace(record.work, seconds=deadline.seconds))
     return replace(record, nested=nested_of(record, outer, done, dataset))
@@ -601,10 +601,10 @@ def solve(
     >>> record.status, record.tau, record.gamma
     ('proved', 7, 0.01)
     """
-    given: dict[str, Any] = dict(keywords)
-    reading = {name: given.pop(name) for name in OF_TABLES if name in given}
-    weights = given.pop("weights", None)
-    options, hooks = merged_options(None, None, given, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
+    settings: dict[str, Any] = dict(keywords)
+    reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
+    weights = settings.pop("weights", None)
+    options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
     dataset, plan = _dealt(data, target, reading, (folds, seed), weights, options)
     if nested is not None:
         if isinstance(gammas, GammaInterval) or (isinstance(gammas, str) and interval(gammas)):
@@ -635,8 +635,8 @@ def _dealt(
             raise BadInput(f"weights: {column!r} is no column that these data keep: read them with aux=({column!r},)")
     by_row = not isinstance(folds, str | Integral | Splitter)
     by_row |= isinstance(folds, str) and canonical(folds).startswith(FILE)
-    given = weights_of(dataset, weights)
-    return weighted(dataset, given, lambda rows: folds_of(folds, rows, seed), name=weights, by_row=by_row)
+    row_weights = weights_of(dataset, weights)
+    return weighted(dataset, row_weights, lambda rows: folds_of(folds, rows, seed), name=weights, by_row=by_row)
 
 
 def _dataset(

@@ -232,10 +232,10 @@ class CellIntervals:
         best = int(np.argmin(value))
         tied = np.flatnonzero(value - error <= value[best] * (1.0 + TIE_RTOL) + error[best])
         supports = [supports[int(i)] for i in tied]
-        held, slip = fits.held_out[tied], fits.held_out_error[tied]
-        if not np.all(slip <= WORST_ROUNDING * held + here.negligible):
-            self.cells.narrow(where, max(float((held - slip).min()), 0.0), float((held + slip).max()))
-            self.cells.offer(where, self._number(here, supports[0]), float(held[0]), float(value[tied[0]]))
+        losses, slip = fits.held_out[tied], fits.held_out_error[tied]
+        if not np.all(slip <= WORST_ROUNDING * losses + here.negligible):
+            self.cells.narrow(where, max(float((losses - slip).min()), 0.0), float((losses + slip).max()))
+            self.cells.offer(where, self._number(here, supports[0]), float(losses[0]), float(value[tied[0]]))
             self.cells.mark(where)
             return
         first = min(range(len(supports)), key=lambda i: tuple(np.sort(supports[i]).tolist()))
@@ -244,10 +244,10 @@ class CellIntervals:
             support=[
                 self._number(here, support) for support in (supports[first], *supports[:first], *supports[first + 1 :])
             ],
-            nominal=float(held[first]),
-            lower=float((held - slip).min()),
-            upper=float((held + slip).max()),
-            tie=float(held.max() - held.min()),
+            nominal=float(losses[first]),
+            lower=float((losses - slip).min()),
+            upper=float((losses + slip).max()),
+            tie=float(losses.max() - losses.min()),
             value=float(value[tied[first]]),
             branched=branched,
         )
@@ -351,8 +351,8 @@ class FoldSolver:
 
         taus = self.context.grid.taus[which].tolist()
         if self.context.data.restrictions.beyond_forcing:
-            asked, expired = constraints_of(self.context.data), self.context.deadline.expired
-            return solve_restricted(here.problem, taus, asked, starts=starts, effort=effort, expired=expired)
+            constraints, expired = constraints_of(self.context.data), self.context.deadline.expired
+            return solve_restricted(here.problem, taus, constraints, starts=starts, effort=effort, expired=expired)
         return self.accelerators.solve(here.problem, g, taus, list(starts), trees, by_vendor=False)
 
     def at_gamma(self, fold_problem: FoldProblem, g: int) -> FoldProblem:

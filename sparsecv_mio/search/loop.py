@@ -208,8 +208,8 @@ def drive(
     if reporter is not None:
         signals.listen(progressed=reporter.visit, doing=reporter.say)
     if hooks.resume is not None and hooks.progress is not None:
-        known = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
-        hooks.progress(replace(known, stage=RESUMED))
+        progress = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
+        hooks.progress(replace(progress, stage=RESUMED))
     if not carried_on:
         if keeper is not None:  # should the limit come while the run begins
             keeper.write(method, begun=False)
@@ -227,7 +227,7 @@ def drive(
         reporter.report()
     if trace is not None:
         trace.close(method)
-    failures: list[SparseCVError | None] = [one.failure for one in (keeper, trace) if one is not None]
+    failures: list[SparseCVError | None] = [writer.failure for writer in (keeper, trace) if writer is not None]
     for failure in failures:
         if failure is not None and hooks.lost is not None:
             hooks.lost(failure)

@@ -328,8 +328,8 @@ class WeightBounds:
             wanted = pairs & self.run.open[:, :, here.fold]
             self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
             do, bounds = self.run.context.hands.do, self._of(here.fold)
-            given = rows, wanted[self._rising], known
-            self._by_fold[here.fold] = do(MoreWeight.relax, bounds, *given, until=until)
+            arguments = rows, wanted[self._rising], known
+            self._by_fold[here.fold] = do(MoreWeight.relax, bounds, *arguments, until=until)
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_RELAXED):
             self._in_folds(pairs, work, until)
@@ -358,8 +358,8 @@ class WeightBounds:
                     targets[int(place[g]), t] = min(lower + rise, shown)
             if targets:
                 do, bounds = self.run.context.hands.do, self._of(here.fold)
-                given = rows, targets, nodes, known
-                self._by_fold[here.fold], spent = do(MoreWeight.branch_each, bounds, *given, until=until)
+                arguments = rows, targets, nodes, known
+                self._by_fold[here.fold], spent = do(MoreWeight.branch_each, bounds, *arguments, until=until)
                 self.run.counts.add(sum(spent), problems=len(spent))
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_TREES):

@@ -50,7 +50,7 @@ def with_model(
         cell, nodes = _best_subset(data, record.gamma, record.tau, start, expired)
     row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=expired is None)
     folds_word: Literal["folds"] = "folds"
-    na, scale = (folds_word if asked is Within.FOLDS else None for asked in (options.na_within, options.scale_within))
+    na, scale = (folds_word if word is Within.FOLDS else None for word in (options.na_within, options.scale_within))
     said = data.warnings
     if options.na_within is Within.FOLDS:
         said = tuple(note.replace(OVER_ALL_ROWS, OVER_TRAINING_ROWS) for note in said)
@@ -72,15 +72,15 @@ def _best_subset(
         from sparsecv_mio.search.glm_folds import subsets_of
 
         whole = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
-        found = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
+        solved = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
     elif by_rows(data, 1):
         from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
 
         rows = all_rows_of(data, gamma, expired)
         rows.search([tau])
-        found = solve_by_rows(data, rows, tau, gamma, expired)
+        solved = solve_by_rows(data, rows, tau, gamma, expired)
     else:
         from sparsecv_mio.search.all_rows import solve_any
 
-        found = solve_any(data, full_problem(data, gamma), [tau], [start], UNLIMITED, expired)
-    return found.by_size[tau], found.nodes
+        solved = solve_any(data, full_problem(data, gamma), [tau], [start], UNLIMITED, expired)
+    return solved.by_size[tau], solved.nodes

@@ -200,10 +200,10 @@ def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRow
         beta = np.linalg.lstsq(A / size, np.append(r, np.zeros(len(support))), rcond=None)[0] / size
     else:
         beta = np.linalg.lstsq(V.T @ V + np.diag(penalty), r @ V, rcond=None)[0]
-    rest = r - V @ beta
+    residual = r - V @ beta
     v_mean = np.zeros(data.q)
     v_mean[support] = rows.v_mean
-    objective = float(rest @ rest + penalty @ beta**2)
+    objective = float(residual @ residual + penalty @ beta**2)
     return _AllRowsFit(support, beta, objective, MOMENTS_RTOL * float(r @ r), v_mean, rows.r_mean)
 
 
@@ -351,9 +351,9 @@ class _Reported:
             made = refit_rows(
                 self.data, self.folds.train_rows(fold), cells.pool.supports[cells.support[(*pair, fold)]], gamma
             )
-            held, slip = made.held_out(self.data, self.folds.scored_rows(fold))
+            loss, slip = made.held_out(self.data, self.folds.scored_rows(fold))
             if np.isfinite(slip):
-                cells.rescore((*pair, fold), held, made.objective)
+                cells.rescore((*pair, fold), loss, made.objective)
                 done = True
         if done:
             self._sum()
@@ -370,16 +370,16 @@ class _Reported:
         """
         from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
 
-        cells, numbers, known = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
+        cells, numbers, scored = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
         for number in np.unique(numbers).tolist():
             places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
             gamma = float(self.grid.gammas[pair[0]])
-            held = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)
-            for place, loss in zip(places.tolist(), held.tolist(), strict=True):
+            losses = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)
+            for place, loss in zip(places.tolist(), losses.tolist(), strict=True):
                 where = (*pair, int(folds[place]))
                 cells.rescore(where, loss, float(cells.value[where]))
-            known[places] = np.isfinite(held)
-        return known
+            scored[places] = np.isfinite(losses)
+        return scored
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""

@@ -299,13 +299,13 @@ def fit_all_rows(run: Run, order: Sequence[int], effort: int, in_turn: bool = Fa
     state, context, deadline = run, run.context, run.context.deadline
     taus, solved = context.grid.taus.tolist(), dict[int, BestSubsets]()
     alone = in_turn and (context.threads == 1 or not all(state.all_rows.starts))
-    what = "best subsets on all rows:" if effort else "relaxations on all rows:"
+    stage = "best subsets on all rows:" if effort else "relaxations on all rows:"
 
     def waiting() -> Iterator[tuple[int, None]]:
         for g in order:
             if solved and deadline.expired():
                 return
-            run.signals.doing(what, len(solved) * len(taus), len(order) * len(taus))
+            run.signals.doing(stage, len(solved) * len(taus), len(order) * len(taus))
             yield g, None
 
     def solve(g: int, _: None) -> None:
@@ -376,9 +376,9 @@ def _searched_everywhere(run: Run, once_answered: Callable[[], None] | None) -> 
 
     paths_by_fold: dict[int, FoldPaths] = {}
     whole: FoldPaths | None = None
-    what, passes = "searching first supports: fold", 1
+    stage, passes = "searching first supports: fold", 1
     plan = context.folds.with_all_rows()
-    run.signals.doing(what, 1, k)
+    run.signals.doing(stage, 1, k)
     until = deadline.by_share(SEARCH_SHARE)
     for paths in first_supports(context.data, plan, context.grid, context.threads, until, hands=context.hands):
         if paths.fold in paths_by_fold:
@@ -395,8 +395,8 @@ def _searched_everywhere(run: Run, once_answered: Callable[[], None] | None) -> 
             if once_answered is not None:
                 once_answered()
             once_answered, passes = None, passes + 1
-            what = f"searching better supports, pass {passes}: fold"
-        run.signals.doing(what, min(len(paths_by_fold) + 1, k), k)
+            stage = f"searching better supports, pass {passes}: fold"
+        run.signals.doing(stage, min(len(paths_by_fold) + 1, k), k)
         if deadline.expired():
             break
     offer(run, paths_by_fold)

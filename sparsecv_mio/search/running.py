@@ -84,8 +84,8 @@ class RunningSearch:
         options = self.options
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, self.grid.gammas.tolist(), self.folds)
-        asked = options.request(self.grid)
-        context = Context(data, self.folds, self.grid, asked, self.deadline, options.workers, self.hands)
+        request = options.request(self.grid)
+        context = Context(data, self.folds, self.grid, request, self.deadline, options.workers, self.hands)
         self.context = context
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:

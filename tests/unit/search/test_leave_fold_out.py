@@ -10,7 +10,6 @@ from sparsecv_mio.search import leave_fold_out as module
 from sparsecv_mio.search.leave_fold_out import (
     LARGEST_LEVERAGE,
     WIDEST_LEVERAGE,
-    LeaveOut,
     RootNode,
     ScoredTogether,
     clear_of_ties,
