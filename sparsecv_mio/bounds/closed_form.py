@@ -120,7 +120,7 @@ def training_loss_bound(
     return bound if everywhere else np.where(finite, bound, -np.inf)
 
 
-NUMBERS_AT_ONCE = 1 << 20  # of cells, whose bounds are had together
+CELL_NUMBERS = 1 << 20  # of cells, whose bounds are had together
 
 
 def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
@@ -145,7 +145,7 @@ def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
     [6.0]
     """
-    if known.ndim > 1 and known.size > NUMBERS_AT_ONCE:  # a pair at a time: the columns below are as large as `known`
+    if known.ndim > 1 and known.size > CELL_NUMBERS:  # a pair at a time: the columns below are as large as `known`
         return np.array([enough_on_all_rows(*of_one) for of_one in zip(known, fold, bar, strict=True)])
     if np.all(np.sum(known, axis=-1) >= bar):
         return np.zeros(known.shape[:-1])

@@ -9,7 +9,7 @@ What cannot be recomputed at that price is bounded or only re-read, and the repo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -202,8 +202,22 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         _check_fold_errors(checks, record, pair, design, dealt, (of_folds, level))
     check_nested(checks, record, dataset, plan)
     check_weights(checks, record, dataset, plan)
-    model = _refit(checks, record, whole)
     afresh = optimality.Optimality(checks, record, design, dealt, placed)
+    _check_least(checks, record, whole, afresh, (level, reason))
+    check_stability(checks, record, LossesOfModels(design), plan, level)
+    check_average(checks, record, PairFits(design, plan), level)
+    return True
+
+
+def _check_least(
+    checks: Checks,
+    record: Record,
+    whole: UnitColumns,
+    afresh: optimality.Optimality,
+    reached: tuple[EnumerationLevel, str],
+) -> None:
+    """Check by enumeration that nothing is less, of the folds and of all rows; `reached` is how far, and why."""
+    model, (level, reason) = _refit(checks, record, whole), reached
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
         afresh.neighbours()
@@ -215,10 +229,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         refits.check_optimum(checks, whole, record.refit, "refit.")
         checks.part("lower and upper of the fit on all rows, by enumeration of all supports")
         afresh.enumerate(level)
-        optimality.check_by_enumeration(checks, record, design, dealt, afresh.truth)
-    check_stability(checks, record, LossesOfModels(design), plan, level)
-    check_average(checks, record, PairFits(design, plan), level)
-    return True
+        optimality.check_by_enumeration(checks, record, afresh.design, afresh.plan, afresh.truth)
 
 
 def _as_fitted(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str]:
@@ -431,18 +442,7 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
         return False
     if record.loss is not Loss.SQUARED:
         return _verify_fit_of_classes(checks, record, dataset)
-    names = [dataset.names[j] for j in support]
-    if checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
-        beta = np.array([record.coefficients[name] for name in names])
-        ridge = ridge_weights(support, [index[name] for name in adjusted_for(record).adjust], record.gamma)
-        objective, center = objective_of(
-            dataset.X, dataset.y, support, beta, ridge, scale=record.data.scale, intercept=record.data.intercept,
-            weights=dataset.row_weights,
-        )  # fmt: skip
-        slack = 100.0 * objective_slack(objective, dataset, record.data.intercept)
-        checks.close("objective", record.objective, objective, slack)
-        level = float(np.abs(dataset.X[:, support]).max(axis=0, initial=0.0) @ np.abs(beta)) + np.abs(dataset.y).max()
-        checks.close("intercept", record.intercept, center, 1e-12 * level)
+    _check_coefficients_of_fit(checks, record, dataset, support, index)
     slack = objective_slack(record.objective, dataset, record.data.intercept)
     weights = dataset.row_weights
     centre = 0.0 if record.data.intercept == "none" else float(np.average(dataset.y, weights=weights))
@@ -460,6 +460,25 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     if "optimality not verified" in checks.caveat:
         checks.leaves("that no other is better is read", "support")
     return True
+
+
+def _check_coefficients_of_fit(
+    checks: Checks, record: FitRecord, dataset: Dataset, support: tuple[int, ...], index: Mapping[str, int]
+) -> None:
+    """Check objective and intercept at the coefficients."""
+    names = [dataset.names[j] for j in support]
+    if not checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
+        return
+    beta = np.array([record.coefficients[name] for name in names])
+    ridge = ridge_weights(support, [index[name] for name in adjusted_for(record).adjust], record.gamma)
+    objective, center = objective_of(
+        dataset.X, dataset.y, support, beta, ridge, scale=record.data.scale, intercept=record.data.intercept,
+        weights=dataset.row_weights,
+    )  # fmt: skip
+    slack = 100.0 * objective_slack(objective, dataset, record.data.intercept)
+    checks.close("objective", record.objective, objective, slack)
+    level = float(np.abs(dataset.X[:, support]).max(axis=0, initial=0.0) @ np.abs(beta)) + np.abs(dataset.y).max()
+    checks.close("intercept", record.intercept, center, 1e-12 * level)
 
 
 def _verify_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:

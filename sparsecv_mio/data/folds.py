@@ -285,8 +285,23 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     text, n = canonical(spec), dataset.n
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of classes are dealt by class
-    kind, colon, value = text.partition(":")
     _check_seed(seed)
+    plan = _plan_without_seed(text, dataset)
+    if plan is not None:
+        return plan
+    again = REPEATED.fullmatch(text)
+    single = again is not None or text.startswith("holdout:")
+    return fold_plan.repeated_plan(
+        [
+            fold_plan.plan_of_labels(labels, text, seed, single=single)
+            for labels in _folds_dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
+        ]
+    )
+
+
+def _plan_without_seed(text: str, dataset: Dataset) -> fold_plan.FoldPlan | None:
+    """Return the plan of a spec that deals nothing at random; None of any other."""
+    (kind, colon, value), n = text.partition(":"), dataset.n
     if kind == "loo" and not colon:
         return fold_plan.plan_of_labels(np.arange(n, dtype=np.int64), text)
     if kind == "forward" and colon:
@@ -299,13 +314,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
         return fold_plan.plan_of_labels(labels, text, single=bool(np.any(labels < 0)))
     if kind == "file" and value:
         return _plan_of_columns(fold_plan.read_fold_file(Path(value), n), text)
-    again = REPEATED.fullmatch(text)
-    return fold_plan.repeated_plan(
-        [
-            fold_plan.plan_of_labels(labels, text, seed, single=again is not None or kind == "holdout")
-            for labels in _folds_dealt(again[2] if again else text, dataset, seed, _repeats(text, again, n))
-        ]
-    )
+    return None
 
 
 def _check_seed(seed: object) -> None:

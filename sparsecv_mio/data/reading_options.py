@@ -407,15 +407,8 @@ class Reading:
         values: dict[str, Any] = {declared_field.name: declared_field.default for declared_field in fields(cls)}
         values.update(words)
         _check_kinds(values)
-        sep, decimal, comment, encoding = values["sep"], values["decimal"], values["comment"], values["encoding"]
-        decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
-        between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
-        if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
-            listed = ", ".join(SEPARATORS)
-            raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {listed}")
-        if decimal not in (".", ",") or decimal == between:
-            taken = f'separates the cells already: give decimal="{"," if decimal == "." else "."}"'
-            raise BadInput(f"decimal: {decimal!r} {taken if decimal == between else 'is no decimal mark: use . or ,'}")
+        comment, encoding = values["comment"], values["encoding"]
+        between, decimal = _separator_and_decimal(values["sep"], values["decimal"])
         if comment is not None and (len(comment) != 1 or comment.isalnum() or comment in MARKS):
             raise BadInput(f"comment: {comment!r} cannot begin a comment: give one mark, such as #")
         try:
@@ -462,6 +455,18 @@ def _read_numbers(texts: Iterable[str]) -> Iterator[float]:
     for text in texts:
         with suppress(ValueError):
             yield parse_number(text)
+
+
+def _separator_and_decimal(sep: str | None, decimal: str) -> tuple[str | None, str]:
+    """Return the separator, None for the likeliest, and the decimal mark; raise `BadInput` for what is neither."""
+    decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
+    between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
+    if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
+        raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {', '.join(SEPARATORS)}")
+    if decimal not in (".", ",") or decimal == between:
+        taken = f'separates the cells already: give decimal="{"," if decimal == "." else "."}"'
+        raise BadInput(f"decimal: {decimal!r} {taken if decimal == between else 'is no decimal mark: use . or ,'}")
+    return between, decimal
 
 
 def _check_kinds(given: Mapping[str, Any]) -> None:

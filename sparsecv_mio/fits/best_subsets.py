@@ -402,13 +402,13 @@ class PathSearch:
 
     def _rounds_of_squares(self, problem: SparseProblem) -> None:
         from sparsecv_mio.search.all_rows import solve_any
-        from sparsecv_mio.search.run import FIRST_EFFORT
+        from sparsecv_mio.search.run import ROUND_EFFORT
 
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
             here = problem.with_gamma(float(self.grid.gammas[g]))
             return solve_any(self.data, here, taus, starts, effort, self.clock.expired)
 
-        self._rounds(solve, FIRST_EFFORT)
+        self._rounds(solve, ROUND_EFFORT)
 
     def _rounds_of_rows(self, data: StandardData) -> None:
         from sparsecv_mio.search.glm_folds import subsets_of
@@ -426,7 +426,7 @@ class PathSearch:
         """Give every open size rounds of growing effort."""
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.search.run import EFFORT_GROWTH
+        from sparsecv_mio.search.run import ROUND_GROWTH
 
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else effort
@@ -435,7 +435,7 @@ class PathSearch:
             while open_taus and not self.clock.expired():
                 self._round(solve, open_taus, effort, progress)
                 open_taus = {g: taus for g, taus in open_taus.items() if taus}
-                effort *= EFFORT_GROWTH
+                effort *= ROUND_GROWTH
 
     def _round(self, solve: Solve, left: dict[int, list[int]], effort: int, progress: Report) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""

@@ -45,7 +45,7 @@ VARIABLE = "SPARSECV_MIO_HELPERS"  # how many; 0 for none
 HELPER = "this is one"  # its value in a helper
 MOST_HELPERS = 7
 LONGEST_WAIT = 30.0  # seconds for a kernel that another process compiles; then it is compiled here too
-LOOK = 0.02  # seconds between two looks at a claim
+CLAIM_LOOK = 0.02  # seconds between two looks at a claim
 IDLE = 20.0  # seconds that a helper waits for more to do
 LOW_PRIORITY = 10
 EVERYTHING = "*"  # told to helpers in place of a kernel
@@ -119,7 +119,7 @@ def claim(place: Path, made: Callable[[], bool], meanwhile: Callable[[], bool] |
     with event.trigger_event("numba:compile"):  # to those who tell the user or stop a clock it is compiling too
         while not made() and time.monotonic() < until:
             if meanwhile is None or not meanwhile():
-                time.sleep(LOOK)
+                time.sleep(CLAIM_LOOK)
             if _locked(descriptor):
                 return descriptor
     os.close(descriptor)
@@ -486,7 +486,7 @@ def help_on(turn: float, place: str) -> None:
             with suppress(InOtherHands):
                 listed.compile(name, folder)
         elif left:
-            time.sleep(LOOK)
+            time.sleep(CLAIM_LOOK)
         else:
             try:
                 told.append(lines.get(timeout=IDLE))

@@ -25,7 +25,7 @@ from sparsecv_mio.report.document import Block, Commands, Document, Facts, Pictu
 from sparsecv_mio.report.layout import listed, marked
 from sparsecv_mio.words import LOSS_WORDS, Loss, Model
 
-WIDTH = 4.8  # inches of a picture
+INCHES = 4.8  # width of a picture
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
 
 
@@ -385,22 +385,22 @@ def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sen
     every = "every tau at its best gamma"
     pictures = [
         Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
-                "intervals as bands, estimates hollow.", (WIDTH, 4.1), partial(record_plots.plot_cv_error, record)),
+                "intervals as bands, estimates hollow.", (INCHES, 4.1), partial(record_plots.plot_cv_error, record)),
     ]  # fmt: skip
     if record.continuous is not None:
         words = "CV error over the interval of gamma, with the certified bound of every piece; it jumps where the best "
         words += "subset of a fold changes."
-        pictures.append(Picture("every-gamma", words, (WIDTH, 4.4), partial(record_plots.plot_every_gamma, record)))
+        pictures.append(Picture("every-gamma", words, (INCHES, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         words = "CV error of every pair of the grid; hatched where a pair is excluded by proof."
-        pictures.append(Picture("grid", words, (WIDTH, 4.1), partial(record_plots.plot_grid, record)))
+        pictures.append(Picture("grid", words, (INCHES, 4.1), partial(record_plots.plot_grid, record)))
         words = "What is proved: the certified lower bound of every pair, in % above the least CV error found. Green "
         words += "pairs are proved to be worse; of brown ones the bound is below it, so that they are not."
-        pictures.append(Picture("bounds", words, (WIDTH, 4.3), partial(record_plots.plot_bounds, record)))
+        pictures.append(Picture("bounds", words, (INCHES, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
     words = "How many folds choose each feature at the reported pair, those on which folds differ first; pale where "
     words += "the best support is not proved."
-    size = WIDTH, _height(len(features))
+    size = INCHES, _height(len(features))
     pictures.append(
         Picture("features", words + _about_signs(record), size, partial(record_plots.plot_features, record))
     )
@@ -423,7 +423,7 @@ def _curves(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[
     """Return the ROC curve and the calibration of a record of two classes."""
     if not isinstance(rows, PredictedClasses) or record.classes is None:
         return () if rows is None or isinstance(rows, PredictedClasses) else (rows,)
-    size = WIDTH, 4.6
+    size = INCHES, 4.6
     of_pair = "" if record.average is None else " of the pair, not the averaged one,"
     words = (
         f"ROC curve of held-out rows, each predicted by the model{of_pair} fitted without it; reported, not certified."
@@ -452,7 +452,7 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
     if surface is None or not isinstance(record, PathRecord):
         return ()
     words = "The best subset of every size as a function of gamma; a colour changes where the subset does."
-    size = WIDTH, 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
+    size = INCHES, 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
     rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), record_tables.subsets_of_piece(surface, piece))
                  for piece in surface.pieces)  # fmt: skip
     caption = "Best subsets on every piece; several where they are tied, or cross within 1e-9 of their objectives."
@@ -473,7 +473,7 @@ def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
         words += ", in shares of each row's largest." if path else ", each in its own units: with --data, standardised."
     rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
     draw = partial(record_plots.plot_coefficients, record, data=data)
-    return Picture("coefficients", words, (WIDTH, _height(rows)), draw)
+    return Picture("coefficients", words, (INCHES, _height(rows)), draw)
 
 
 def _height(rows: int) -> float:
@@ -624,7 +624,7 @@ def _sources(record: Record) -> tuple[Block, ...]:
     blocks: list[Block] = [ReportTable(source_tables.CAPTION, source_tables.HEADS, rows, 1)] if rows else []
     if record.work.course:
         words = "The relative gap of the grid over time, in the colour of the source of bounds that worked."
-        blocks.append(Picture("sources", words, (WIDTH, 3.6), partial(source_tables.plot_sources, record)))
+        blocks.append(Picture("sources", words, (INCHES, 3.6), partial(source_tables.plot_sources, record)))
     return tuple(blocks)
 
 

@@ -30,7 +30,7 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import places_in
-from sparsecv_mio.search.context import AllRows, Context
+from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.slices import Kept
 from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL
@@ -177,7 +177,7 @@ class Accelerators:
     Parameters
     ----------
     context : Context
-    all_rows : AllRows
+    all_rows : BestOnAllRows
     named : collection of Oracle, optional
         One that is named is used wherever it can be; None means `DEFAULT`, each only where it saves time.
     ledger : Ledger, optional
@@ -187,7 +187,7 @@ class Accelerators:
     def __init__(
         self,
         context: Context,
-        all_rows: AllRows,
+        all_rows: BestOnAllRows,
         named: Collection[Oracle] | None = None,
         ledger: Ledger | None = None,
     ) -> None:

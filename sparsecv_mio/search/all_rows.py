@@ -68,6 +68,34 @@ def solve_any(
     return solve_restricted(problem, taus, constraints_of(data), starts=starts, effort=effort, expired=expired)
 
 
+def solve_all_rows(
+    data: StandardData,
+    gamma: float,
+    problem: SparseProblem | None,
+    taus: list[int],
+    starts: list[IntArray],
+    effort: int,
+    expired: Callable[[], bool],
+) -> BestSubsets:
+    """Find the best supports of some sizes by our own trees, also where products are never formed.
+
+    Parameters
+    ----------
+    data, taus, starts, effort, expired
+        As for :func:`solve_any`; by rows each size has a start of its own.
+    gamma : float
+    problem : SparseProblem or None
+        Of these data at `gamma`; None for so many columns that they go by rows.
+    """
+    if problem is not None:
+        return solve_any(data, problem, taus, starts, effort, expired)
+    whole = all_rows_of(data, gamma, expired)
+    whole.search(taus)
+    each = [solve_by_rows(data, whole, tau, gamma, expired, effort) for tau in taus]
+    cells = {tau: solved.by_size[tau] for tau, solved in zip(taus, each, strict=True)}
+    return BestSubsets(cells, sum(solved.nodes for solved in each), all(solved.finished for solved in each))
+
+
 def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -> WideFold:
     """Return all rows at a gamma, none held out. O(n^2 q).
 

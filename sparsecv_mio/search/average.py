@@ -33,14 +33,14 @@ from sparsecv_mio.problem.training_moments import (
     squared_errors_of_all_columns,
     training_moments,
 )
-from sparsecv_mio.search.all_rows import all_rows_of, solve_any, solve_by_rows
+from sparsecv_mio.search.all_rows import solve_all_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
-from sparsecv_mio.search.run import FIRST_EFFORT
+from sparsecv_mio.search.run import ROUND_EFFORT
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
@@ -353,17 +353,9 @@ class Projection:
         unsolved = [size for size in sizes if size not in self.cells or not self.cells[size].complete]
         if not unsolved:
             return
-        if self.problem is None:
-            whole = all_rows_of(self.data, AVERAGE_GAMMA, expired)
-            whole.search(unsolved)
-            solved = {
-                size: solve_by_rows(self.data, whole, size, AVERAGE_GAMMA, expired, effort).by_size[size]
-                for size in unsolved
-            }
-        else:
-            starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
-            solved = solve_any(self.data, self.problem, unsolved, starts, effort, expired).by_size
-        for size, cell in solved.items():
+        starts = [*self.seeds, *(cell.support for cell in self.cells.values())]
+        solved = solve_all_rows(self.data, AVERAGE_GAMMA, self.problem, unsolved, starts, effort, expired)
+        for size, cell in solved.by_size.items():
             old = self.cells.get(size)
             if old is not None and not cell.complete:
                 better = cell if cell.upper <= old.upper else old
@@ -474,7 +466,7 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
             break
         distances[first:] = np.inf  # fits of all columns, to whose average no size of the grid is near
         fits = {i: fit for i, fit in fits.items() if i < first}
-    aim.prove(expired, max(FIRST_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
+    aim.prove(expired, max(ROUND_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
     model, fewer = aim.model()
     pairs = tuple(replace(pair, weight=weight) for pair, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))

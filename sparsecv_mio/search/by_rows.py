@@ -35,9 +35,9 @@ from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import CellIntervals
 from sparsecv_mio.search.loss_bounds import LossByRows
 from sparsecv_mio.search.run import (
-    EFFORT_GROWTH,
-    FIRST_EFFORT,
     MOST_COUNTED,
+    ROUND_EFFORT,
+    ROUND_GROWTH,
     GridMethod,
     Run,
     answers_of_all_rows,
@@ -78,7 +78,7 @@ class ByRows(GridMethod):
         middle = len(context.grid.gammas) // 2
         self.order = sorted(range(len(context.grid.gammas)), key=lambda g: (abs(g - middle), g))
         self.seen, self.submitted = np.zeros(context.shape, dtype=bool), np.zeros(context.shape, dtype=bool)
-        self.effort = FIRST_EFFORT
+        self.effort = ROUND_EFFORT
         self.loss = LossByRows(run)
         # cells of too many columns for a matrix, those bounded without branching, those whose trees have ended
         self._beyond, self._bracketed, self._ended = (np.zeros(context.shape, dtype=bool) for _ in range(3))
@@ -168,7 +168,7 @@ class ByRows(GridMethod):
                 self._say(bool(fresh.any()), g)
                 self.run.signals.progressed()
         if not fresh.any():
-            self.effort *= EFFORT_GROWTH
+            self.effort *= ROUND_GROWTH
         self.run.signals.safe_point()
 
     def _say(self, fresh: bool, g: int) -> None:
@@ -234,10 +234,26 @@ class ByRows(GridMethod):
         final = self.run.cells.final
         unsolved = [t for t in which if not final[g, t, fold]]
         fresh = [t for t in unsolved if not self.seen[g, t, fold]]
-        made = self._first(fold, g) if fresh else None
+        if fresh and not self._relax(fold, g, fresh):
+            return
+        stuck = [t for t in unsolved if not final[g, t, fold] and not self._exact((g, t, fold))]
+        for t in [t for t in unsolved if t not in fresh and t not in stuck]:
+            self._decide((g, t, fold))
+            if self.effort == ROUND_EFFORT and not final[g, t, fold] and len(self._left[g, t, fold]) > EXACT_COLUMNS:
+                stuck.append(t)
+        if stuck and not fresh:  # bounds without branching take long: once nothing else helps
+            if self._branches:
+                self._branch(fold, g, stuck)
+            unbounded = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
+            if unbounded:
+                self._bracket(fold, g, unbounded)
+
+    def _relax(self, fold: int, g: int, fresh: list[int]) -> bool:
+        """Bound cells by a relaxation each, and decide those that it leaves few columns; False if the time is over."""
+        made = self._first(fold, g)
         for t in fresh:
-            if self.exhausted or made is None:
-                return
+            if self.exhausted:
+                return False
             where, tau = (g, t, fold), int(self.context.grid.taus[t])
             survivors = made.survivors(tau)
             self._offer(where, made, tau)
@@ -246,17 +262,7 @@ class ByRows(GridMethod):
             self._beyond[where] = self._branches and not self._exact(where)
             if len(survivors.columns) <= EXACT_COLUMNS:
                 self._decide(where)
-        stuck = [t for t in unsolved if not final[g, t, fold] and not self._exact((g, t, fold))]
-        for t in [t for t in unsolved if t not in fresh and t not in stuck]:
-            self._decide((g, t, fold))
-            if self.effort == FIRST_EFFORT and not final[g, t, fold] and len(self._left[g, t, fold]) > EXACT_COLUMNS:
-                stuck.append(t)
-        if stuck and not fresh:  # bounds without branching take long: once nothing else helps
-            if self._branches:
-                self._branch(fold, g, stuck)
-            unbounded = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
-            if unbounded:
-                self._bracket(fold, g, unbounded)
+        return True
 
     def _branch(self, fold: int, g: int, which: list[int]) -> None:
         """Grow a tree on the rows for cells of too many columns, and decide those whose tree comes to its end."""

@@ -96,7 +96,7 @@ class Context:
         return len(self.grid.gammas), len(self.grid.taus), self.folds.k
 
 
-class AllRows:
+class BestOnAllRows:
     """All rows at every gamma: moments once, one factorised normal form a gamma, the best supports found on them.
 
     Safe to use from several threads.
@@ -264,7 +264,7 @@ class SearchState:
         What is searched, in which data, and by when.
     cells : CellTable
         The interval of every (gamma, tau, fold).
-    all_rows : AllRows
+    all_rows : BestOnAllRows
         Moments, normal forms and best supports of all rows.
     counts : WorkCounts
     changes : dict
@@ -273,7 +273,7 @@ class SearchState:
 
     context: Context
     cells: CellTable
-    all_rows: AllRows
+    all_rows: BestOnAllRows
     counts: WorkCounts
     changes: dict[tuple[int, int], tuple[bytes, Any]] = field(default_factory=dict)
 
@@ -281,7 +281,7 @@ class SearchState:
     def new(cls, context: Context) -> SearchState:
         """Return the state in which nothing is known."""
         cells = CellTable.empty(*context.shape, values=bool(context.stability))
-        return cls(context, cells, AllRows(context.data, context.grid), WorkCounts())
+        return cls(context, cells, BestOnAllRows(context.data, context.grid), WorkCounts())
 
     def bounds(self) -> PairBounds:
         """Sum the cells over folds. O(G T K)."""

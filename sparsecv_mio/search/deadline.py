@@ -125,10 +125,6 @@ class Deadline:
         """Let what follows have the time that was kept."""
         self._kept = None
 
-    def share_spent(self, share: float) -> bool:
-        """Whether a share of the time limit is gone."""
-        return self.expired() or time.monotonic() > self.began + share * (self.at - self.began)
-
     def by_share(self, share: float) -> Deadline:
         """Return a deadline that comes when a share of the time limit is gone."""
         earlier = self.sooner(1.0)

@@ -193,7 +193,7 @@ class OpenCellEstimates:
         """Have the folds search, unless they did, where trees are expensive: estimates, and starts of their trees."""
         if self.run.context.data.q > SMALL and not self.done:
             self.done = True
-            self.search_folds(lambda: self.run.context.deadline.share_spent(SEARCH_SHARE))
+            self.search_folds(self.run.context.deadline.by_share(SEARCH_SHARE).expired)
 
     def resume(self) -> None:
         """Take note that what the folds found first is among the cells of a stored run."""

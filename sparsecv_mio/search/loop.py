@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsecv_mio.certificate.records import Record, Refined
-from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.accelerators import Ledger
@@ -201,15 +200,10 @@ def drive(
     trace = Trace(hooks.trace) if hooks.trace is not None else None
     if keeper is None and hooks.checkpoint is not None:
         keeper = Checkpoint(hooks.checkpoint)
-    reporter = Reporter(hooks.progress, method.progress) if hooks.progress is not None else None
     carried_on = hooks.resume is not None and resume(method, hooks.resume, stored)
     if trace is not None:  # of a run that is carried on nothing is told before it knows what it knew
         signals.listen(progressed=lambda: trace.visit(method))
-    if reporter is not None:
-        signals.listen(progressed=reporter.visit, doing=reporter.say)
-    if hooks.resume is not None and hooks.progress is not None:
-        progress = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
-        hooks.progress(replace(progress, stage=RESUMED))
+    reporter = _reporter(method, signals, hooks, carried_on)
     if not carried_on:
         if keeper is not None:  # should the limit come while the run begins
             keeper.write(method, begun=False)
@@ -227,10 +221,26 @@ def drive(
         reporter.report()
     if trace is not None:
         trace.close(method)
-    failures: list[SparseCVError | None] = [writer.failure for writer in (keeper, trace) if writer is not None]
-    for failure in failures:
-        if failure is not None and hooks.lost is not None:
-            hooks.lost(failure)
+    _tell_lost(hooks, (keeper, trace))
+
+
+def _tell_lost(hooks: Hooks, writers: Iterable[Checkpoint | Trace | None]) -> None:
+    """Say what could not be written."""
+    for writer in writers:
+        if hooks.lost is not None and writer is not None and writer.failure is not None:
+            hooks.lost(writer.failure)
+
+
+def _reporter(method: Search, signals: Signals, hooks: Hooks, carried_on: bool) -> Reporter | None:
+    """Return who reports progress, listening already; None where nobody wants to know."""
+    if hooks.progress is None:
+        return None
+    reporter = Reporter(hooks.progress, method.progress)
+    signals.listen(progressed=reporter.visit, doing=reporter.say)
+    if hooks.resume is not None:
+        progress = method.progress() if carried_on else Progress(0, 0, 0, 0.0, np.inf, method.context.deadline.seconds)
+        hooks.progress(replace(progress, stage=RESUMED))
+    return reporter
 
 
 def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:

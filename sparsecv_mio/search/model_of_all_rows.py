@@ -73,14 +73,9 @@ def _best_subset(
 
         whole = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
         solved = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
-    elif by_rows(data, 1):
-        from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
-
-        rows = all_rows_of(data, gamma, expired)
-        rows.search([tau])
-        solved = solve_by_rows(data, rows, tau, gamma, expired)
     else:
-        from sparsecv_mio.search.all_rows import solve_any
+        from sparsecv_mio.search.all_rows import solve_all_rows
 
-        solved = solve_any(data, full_problem(data, gamma), [tau], [start], UNLIMITED, expired)
+        problem = None if by_rows(data, 1) else full_problem(data, gamma)
+        solved = solve_all_rows(data, gamma, problem, [tau], [start], UNLIMITED, expired)
     return solved.by_size[tau], solved.nodes

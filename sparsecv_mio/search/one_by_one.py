@@ -49,7 +49,7 @@ from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
-from sparsecv_mio.search.run import FIRST_EFFORT, Run, StoredPart, best_on_all_rows, fit_all_rows
+from sparsecv_mio.search.run import ROUND_EFFORT, Run, StoredPart, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
@@ -368,7 +368,7 @@ class Restricted(cell_by_cell.CellMethod):
                 if best and self.context.deadline.expired():
                     break
                 self.run.signals.doing("best subsets on all rows: gamma", g + 1, gammas)
-                best[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, FIRST_EFFORT)
+                best[g] = self._on_all_rows(g, self.context.grid.taus.tolist(), starts, ROUND_EFFORT)
                 starts = [cell.support for cell in best[g].by_size.values()]
             self.run.all_rows.keep(best)
 

@@ -41,7 +41,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, moments_of_training
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
-from sparsecv_mio.search.context import AllRows, Snapshot
+from sparsecv_mio.search.context import BestOnAllRows, Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
@@ -520,7 +520,7 @@ def _chosen(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceB
 def build_record(
     snapshot: Snapshot,
     best: Callable[[int, int], BestSubset] | None = None,
-    all_rows: AllRows | None = None,
+    all_rows: BestOnAllRows | None = None,
 ) -> Record:
     """Assemble the record of a search in whatever state it is.
 
@@ -529,7 +529,7 @@ def build_record(
     snapshot : Snapshot
     best : callable, optional
         Returns the best subset on all rows at an index of gamma and a size; what `snapshot` holds by default.
-    all_rows : AllRows, optional
+    all_rows : BestOnAllRows, optional
         Whose moments, where at hand, serve the refit; without it no kernel is called.
 
     Raises
@@ -602,7 +602,7 @@ def build_record(
 
 
 def _fitted_at(
-    snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None, all_rows: AllRows | None, g: int, t: int
+    snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None, all_rows: BestOnAllRows | None, g: int, t: int
 ) -> tuple[BestSubset, tuple[Refit, tuple[str, ...], dict[str, float], float]]:
     """Return the best subset of all rows at a pair, and its fit."""
     context, data, grid = snapshot.context, snapshot.context.data, snapshot.context.grid

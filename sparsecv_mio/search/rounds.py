@@ -45,9 +45,9 @@ from sparsecv_mio.search.loss_bounds import (
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.ranked_loop import Source, best_offer
 from sparsecv_mio.search.run import (
-    EFFORT_GROWTH,
-    FIRST_EFFORT,
     MOST_COUNTED,
+    ROUND_EFFORT,
+    ROUND_GROWTH,
     GridMethod,
     Run,
     StoredPart,
@@ -82,7 +82,7 @@ class FoldRounds(StoredPart):
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.effort = FIRST_EFFORT
+        self.effort = ROUND_EFFORT
 
     def run_round(self, pairs: BoolArray, wanted: Callable[[], BoolArray], racing: bool, grow: bool = True) -> None:
         """Carry out a round over some pairs (G, T), as far as time allows.
@@ -98,7 +98,7 @@ class FoldRounds(StoredPart):
         with self.run.accounts.of(BoundSource.FOLD_TREES):
             FoldTrees(self.run, wanted, racing).grow(pairs, self.effort)
         if grow:
-            self.effort *= EFFORT_GROWTH
+            self.effort *= ROUND_GROWTH
         self.run.signals.safe_point()
 
     def open_cells(self) -> BoolArray:
@@ -171,8 +171,8 @@ class Outward(StoredPart):
             return
         with self.run.accounts.of(BoundSource.SMALL_SIZES):
             for t in np.flatnonzero(few).tolist():
-                self.folds.grow(mask_of(self.run.context.shape, self.sweeps.leader(t, t)), FIRST_EFFORT)
-            self.folds.grow(np.broadcast_to(few, context.shape[:2]), FIRST_EFFORT)
+                self.folds.grow(mask_of(self.run.context.shape, self.sweeps.leader(t, t)), ROUND_EFFORT)
+            self.folds.grow(np.broadcast_to(few, context.shape[:2]), ROUND_EFFORT)
         self._note_what_is_proved()
 
     def begin(self) -> None:
@@ -200,7 +200,7 @@ class Outward(StoredPart):
         decided = bool(self.run.cells.final[winner].all())
         if not (decided or self.winner_tried):
             with self.run.accounts.of(BoundSource.FOLD_TREES):
-                self.folds.grow(mask_of(self.run.context.shape, winner), FIRST_EFFORT)
+                self.folds.grow(mask_of(self.run.context.shape, winner), ROUND_EFFORT)
             self.winner_tried = 1
         elif decided and not tried and self.searched[winner[1]]:
             self._sweep(range(winner[1] + 1))
@@ -229,7 +229,7 @@ class Outward(StoredPart):
 
 def trees_take_long(run: Run) -> bool:
     """Whether those on all rows together took more nodes than one tree may in the first round, or columns are many."""
-    return run.context.data.q > SMALL or sum(result.nodes for result in run.all_rows.best) > FIRST_EFFORT
+    return run.context.data.q > SMALL or sum(result.nodes for result in run.all_rows.best) > ROUND_EFFORT
 
 
 class SharedPass(StoredPart):

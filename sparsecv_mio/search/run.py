@@ -106,12 +106,12 @@ class StoredPart:
                 setattr(self, attribute, type(here)(stored[name]))
 
 
-FIRST_EFFORT, EFFORT_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
+ROUND_EFFORT, ROUND_GROWTH = 1 << 13, 8  # nodes that a cell may cost in the first round, and from one to the next
 MOST_TRIES = UNLIMITED.bit_length()  # more make no difference to an effort
 FREE = ("by_engine", "accounts")  # arrays of any length
 
 
-def effort_of(tries: int, first: int = FIRST_EFFORT) -> int:
+def effort_of(tries: int, first: int = ROUND_EFFORT) -> int:
     """Return the nodes of the next try, after so many others.
 
     Examples
@@ -119,7 +119,7 @@ def effort_of(tries: int, first: int = FIRST_EFFORT) -> int:
     >>> effort_of(0), effort_of(2), effort_of(MOST_TRIES)
     (8192, 524288, 4611686018427387904)
     """
-    return int(min(first * EFFORT_GROWTH**tries, UNLIMITED))
+    return int(min(first * ROUND_GROWTH**tries, UNLIMITED))
 
 
 class GridMethod(Watched, StoredPart):

@@ -142,7 +142,7 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
 
 def test_a_search_that_goes_outward_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From small tau, as on many columns, with efforts that leave cells open."""
-    for module, name, value in ((rounds, "SMALL", 0), (estimates, "SMALL", 0), (rounds, "FIRST_EFFORT", 1)):
+    for module, name, value in ((rounds, "SMALL", 0), (estimates, "SMALL", 0), (rounds, "ROUND_EFFORT", 1)):
         monkeypatch.setattr(module, name, value)
     case, stop, store = random_problem(6, rows=30, columns=9), threading.Event(), tmp_path / "run.ck"
     how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "rounds", "time_limit": 600.0}

@@ -397,6 +397,10 @@ class EarlyStop:
     patience: int = 50
     tolerance: float = 0.0
 
+    def to_beat(self, least: float, iteration: int) -> float:
+        """Return the loss below which a step counts as progress, after the least one so far, of iteration 0 none."""
+        return least - (self.tolerance * abs(least) if iteration else 0.0)
+
 
 @dataclass(frozen=True, eq=False)
 class MethodTrace:
@@ -620,8 +624,7 @@ def run(
         ended = stop is not None and stop.is_set()
         if ended or t + 1 in recorded:
             cv = _finite(recorder.add(state, Theta, (clock[0], clock[1])), t + 1)
-            floor = best[0] - (early_stop.tolerance * abs(best[0]) if early_stop and best[1] else 0.0)
-            if cv < floor:
+            if cv < (early_stop.to_beat(*best) if early_stop is not None else best[0]):
                 best, best_state = (cv, t + 1), state
             stopped = early_stop is not None and t + 1 - best[1] >= early_stop.patience
         if progress is not None:

@@ -14,7 +14,7 @@ from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import AllRows, Context, SearchState, WorkCounts
+from sparsecv_mio.search.context import BestOnAllRows, Context, SearchState, WorkCounts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import FoldSolver
@@ -35,9 +35,9 @@ def context_of(seed: int = 0, n: int = 30, p: int = 6, late: bool = False) -> Co
     return Context(standardize(data), make_folds("4", data, seed), grid, asked, deadline, 1)
 
 
-def all_rows_of(context: Context) -> AllRows:
+def all_rows_of(context: Context) -> BestOnAllRows:
     """With the best supports of every gamma."""
-    made = AllRows(context.data, context.grid)
+    made = BestOnAllRows(context.data, context.grid)
     made.best = [solve_path(made.problem(g), list(TAUS)) for g in range(len(GAMMAS))]
     return made
 

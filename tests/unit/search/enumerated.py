@@ -14,7 +14,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import AllRows, Context, SearchState, WorkCounts
+from sparsecv_mio.search.context import BestOnAllRows, Context, SearchState, WorkCounts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.leave_fold_out import LeaveOut
 from sparsecv_mio.search.options import SearchOptions
@@ -73,7 +73,7 @@ class Enumerated:
         self.context = Context(
             self.data, self.folds, grid, SearchOptions(gap=0.0).request(grid), Deadline(None, None), self.threads
         )  # fmt: skip
-        self.all_rows = AllRows(self.data, grid)
+        self.all_rows = BestOnAllRows(self.data, grid)
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
         self.cells = CellTable.empty(1, len(self.taus), self.folds.k)
         self.state = SearchState(self.context, self.cells, self.all_rows, WorkCounts())

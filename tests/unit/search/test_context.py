@@ -6,7 +6,7 @@ import numpy as np
 from drawn_search import drawn_run
 
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import AllRows, Snapshot, WorkCounts
+from sparsecv_mio.search.context import BestOnAllRows, Snapshot, WorkCounts
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
@@ -17,7 +17,7 @@ def test_units_and_shape() -> None:
 
 def test_moments_and_forms_are_made_once() -> None:
     context = drawn_run().context
-    all_rows = AllRows(context.data, context.grid)
+    all_rows = BestOnAllRows(context.data, context.grid)
     assert not all_rows.at_hand
     assert all_rows.moments is all_rows.moments and all_rows.at_hand
     assert all_rows.normal_form(1) is all_rows.normal_form(1) and all_rows.solved(1) is all_rows.solved(1)
@@ -30,7 +30,7 @@ def test_moments_and_forms_are_made_once() -> None:
 
 def test_a_gamma_that_was_left_out_gets_supports_and_no_bound() -> None:
     context = drawn_run().context
-    all_rows = AllRows(context.data, context.grid)
+    all_rows = BestOnAllRows(context.data, context.grid)
     all_rows.keep({})
     assert all_rows.best == []
     cell = BestSubset.unproved(2, np.array([0, 3]))

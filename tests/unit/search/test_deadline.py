@@ -26,12 +26,12 @@ from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_lim
 def test_without_a_limit_it_never_expires() -> None:
     deadline = Deadline(None, None)
     assert not deadline.limited and not deadline.expired() and deadline.left == float("inf")
-    assert not deadline.share_spent(0.0) and deadline.seconds >= 0.0
+    assert not deadline.by_share(0.0).expired() and deadline.seconds >= 0.0
 
 
 def test_a_limit_counts_from_where_it_began() -> None:
     deadline = Deadline(10.0, None, began=time.monotonic() - 9.0)
-    assert not deadline.expired() and deadline.share_spent(0.5) and 0.0 < deadline.left < 1.1
+    assert not deadline.expired() and deadline.by_share(0.5).expired() and 0.0 < deadline.left < 1.1
     assert Deadline(10.0, None, began=time.monotonic() - 11.0).expired()
 
 

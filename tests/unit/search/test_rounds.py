@@ -15,7 +15,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import rounds
 from sparsecv_mio.search import run as run_module
 from sparsecv_mio.search.pairs import Grid, likely_winner
-from sparsecv_mio.search.run import EFFORT_GROWTH, FIRST_EFFORT
+from sparsecv_mio.search.run import ROUND_EFFORT, ROUND_GROWTH
 
 
 def test_a_round_decides_its_cells_and_no_others() -> None:
@@ -25,7 +25,7 @@ def test_a_round_decides_its_cells_and_no_others() -> None:
     cells[0, 1, [0, 3]] = True
     run.rounds.run_round(cells.any(axis=2), lambda: cells & run.open, racing=True)
     assert np.array_equal(run.run.cells.decided, cells)
-    assert run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH
+    assert run.rounds.effort == ROUND_EFFORT * ROUND_GROWTH
 
 
 def test_the_effort_of_a_round_is_stored() -> None:
@@ -35,7 +35,7 @@ def test_the_effort_of_a_round_is_stored() -> None:
     stored = run.rounds.archive()
     other.rounds.check(stored)
     other.rounds.restore(stored)
-    assert other.rounds.effort == run.rounds.effort == FIRST_EFFORT * EFFORT_GROWTH
+    assert other.rounds.effort == run.rounds.effort == ROUND_EFFORT * ROUND_GROWTH
     stored["effort"] = np.array(-1)
     with pytest.raises(CorruptStore, match="effort"):
         other.rounds.check(stored)
