@@ -58,11 +58,11 @@ CODE = (
 
 def wanted_helpers() -> int:
     """Return how many helpers there may be: as `SPARSECV_MIO_HELPERS` says, else one for each further core."""
-    asked = os.environ.get(VARIABLE, "")
-    if asked == HELPER or fcntl is None:
+    setting = os.environ.get(VARIABLE, "")
+    if setting == HELPER or fcntl is None:
         return 0
-    if asked.isdecimal():
-        return min(int(asked), MOST_HELPERS)
+    if setting.isdecimal():
+        return min(int(setting), MOST_HELPERS)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores - 1, MOST_HELPERS)
 
@@ -161,13 +161,13 @@ def callees(name: str) -> frozenset[str]:
     function = kernel(name).py_func
     words = function.__code__.co_names
     values = [function.__globals__.get(word) for word in words]
-    values += [getattr(one, word, None) for one in values if isinstance(one, ModuleType) for word in words]
+    values += [getattr(value, word, None) for value in values if isinstance(value, ModuleType) for word in words]
     direct = {
-        f"{one.py_func.__module__.rpartition('.')[2]}.{one.py_func.__qualname__}"
-        for one in values
-        if hasattr(one, "py_func") and hasattr(one, "_cache")
+        f"{value.py_func.__module__.rpartition('.')[2]}.{value.py_func.__qualname__}"
+        for value in values
+        if hasattr(value, "py_func") and hasattr(value, "_cache")
     }
-    return frozenset(direct.union(*(callees(one) for one in direct if one != name)))
+    return frozenset(direct.union(*(callees(value) for value in direct if value != name)))
 
 
 class KernelList:
@@ -222,8 +222,8 @@ class KernelList:
 
     def left(self, told: Iterable[str], folder: Path) -> list[str]:
         """Return those of them that are not in the cache, and may be compiled here."""
-        kept, _ = files_of_kernels(folder)
-        return [name for name in self.order(told) if prefix(name) not in kept and name not in self.failed]
+        compiled, _ = files_of_kernels(folder)
+        return [name for name in self.order(told) if prefix(name) not in compiled and name not in self.failed]
 
     def ready(self, wanted: Iterable[str], folder: Path, from_end: bool = False) -> str | None:
         """Return a kernel for some wanted ones that can be compiled by itself, None where there is none.
@@ -239,8 +239,8 @@ class KernelList:
             Of what a wanted kernel calls, take the last that is ready and not the first, with which the run itself goes
             on.
         """
-        kept, claims = files_of_kernels(folder)
-        missing = [name for name in self.types_of if prefix(name) not in kept]
+        compiled, claims = files_of_kernels(folder)
+        missing = [name for name in self.types_of if prefix(name) not in compiled]
         free = [name for name in missing if name not in self.failed and callees(name).isdisjoint(missing)]
         for target in wanted:
             below = callees(target) | {target}
@@ -265,16 +265,16 @@ def prefix(name: str) -> str:
 
 def files_of_kernels(folder: Path) -> tuple[set[str], dict[str, list[Path]]]:
     """Return the prefixes of the kernels that are in the cache, and the files of claims by prefix."""
-    kept: set[str] = set()
+    compiled: set[str] = set()
     claims: dict[str, list[Path]] = {}
     with suppress(OSError):
         for name in os.listdir(folder):
             own, _, end = name.rpartition("-")
             if end.endswith(".nbc"):
-                kept.add(own)
+                compiled.add(own)
             elif end.endswith(".nbc.claim"):
                 claims.setdefault(own, []).append(folder / name)
-    return kept, claims
+    return compiled, claims
 
 
 def read_type(text: str) -> Any:
@@ -294,19 +294,19 @@ def read_type(text: str) -> Any:
         return read_type(text.removeprefix("readonly ")).copy(readonly=True)
     if text.startswith("Literal[int]("):
         return types.literal(int(text[len("Literal[int](") : -1]))
-    head, _, rest = text.partition("(")
-    if not rest:
-        found = getattr(types, "boolean" if head == "bool" else head, None)
-        if not isinstance(found, types.Type):
+    head, _, members = text.partition("(")
+    if not members:
+        named = getattr(types, "boolean" if head == "bool" else head, None)
+        if not isinstance(named, types.Type):
             raise ValueError(f"type {text}")
-        return found
-    parts = _parts(rest[:-1])
+        return named
+    parts = _parts(members[:-1])
     if head == "array":
         return types.Array(read_type(parts[0]), int(parts[1].strip()[:-1]), parts[2].strip())
     if len(parts) == 1 and " x " in parts[0]:
-        one, _, count = parts[0].rpartition(" x ")
-        parts = [one] * int(count)
-    inner = tuple(read_type(part) for part in parts)
+        element, _, count = parts[0].rpartition(" x ")
+        parts = [element] * int(count)
+    inner = tuple(read_type(inside) for inside in parts)
     return types.BaseTuple.from_types(inner, None if head in ("Tuple", "UniTuple") else named_tuples()[head])
 
 
@@ -326,8 +326,8 @@ def _parts(text: str) -> list[str]:
 def named_tuples() -> dict[str, type[Any]]:
     """Return the named tuples that kernels take, by name."""
     modules = [import_module(f"{PACKAGE}.{name.partition('.')[0]}") for name in KernelList().types_of]
-    found = [one for module in modules for one in vars(module).values() if isinstance(one, type)]
-    return {one.__name__: one for one in found if issubclass(one, tuple) and hasattr(one, "_fields")}
+    classes = [member for module in modules for member in vars(module).values() if isinstance(member, type)]
+    return {member.__name__: member for member in classes if issubclass(member, tuple) and hasattr(member, "_fields")}
 
 
 # -- helpers ---------------------------------------------------------------------------------------------------------
@@ -384,13 +384,13 @@ class Helpers:
         """
         if self._busy or self.listed is None or os.environ.get(VARIABLE) == HELPER:
             return False
-        wanted = [one for one in (name, *reversed(self.told)) if one in self.listed.types_of]
-        found = self.listed.ready(wanted, folder)
-        if found is None:
+        wanted = [listed for listed in (name, *reversed(self.told)) if listed in self.listed.types_of]
+        kernel = self.listed.ready(wanted, folder)
+        if kernel is None:
             return False
         self._busy = True
         try:
-            self.listed.compile(found, folder)
+            self.listed.compile(kernel, folder)
         finally:
             self._busy = False
         return True
@@ -400,7 +400,7 @@ class Helpers:
             try:
                 if process.stdin is None or process.poll() is not None:
                     raise OSError
-                process.stdin.write("".join(f"{one}\n" for one in names).encode())
+                process.stdin.write("".join(f"{name}\n" for name in names).encode())
                 process.stdin.flush()
             except OSError:  # it has ended: nothing was left to do, or somebody ended it
                 self.processes.remove(process)
@@ -479,13 +479,13 @@ def help_on(turn: float, place: str) -> None:
     while True:
         while not lines.empty():
             told.append(lines.get())
-        left = listed.left(told, folder)
-        first = int(turn * len(left))
-        name = listed.ready([*left[first:], *left[:first]], folder, from_end=True)
+        names = listed.left(told, folder)
+        first = int(turn * len(names))
+        name = listed.ready([*names[first:], *names[:first]], folder, from_end=True)
         if name is not None:
             with suppress(InOtherHands):
                 listed.compile(name, folder)
-        elif left:
+        elif names:
             time.sleep(CLAIM_LOOK)
         else:
             try:

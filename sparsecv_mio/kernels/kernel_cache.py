@@ -74,13 +74,13 @@ def digest_of_sources(module: str) -> str:
         Last part of its name.
     """
     texts: dict[str, bytes] = {}
-    found = [module]
-    while found:
-        name = found.pop()
+    modules = [module]
+    while modules:
+        name = modules.pop()
         text = None if name in {*texts, "kernel_cache", "compile_ahead"} else source_of(name)
         if text is not None:
             texts[name] = text
-            found += CALLED.findall(text.decode())
+            modules += CALLED.findall(text.decode())
     return sha256(b"\0".join(texts[name] for name in sorted(texts))).hexdigest()
 
 
@@ -92,12 +92,12 @@ def is_trusted(folder: Path) -> bool:
     if os.name == "nt":  # permissions are not in the mode there
         return folder.is_dir()
     try:
-        found, package = folder.lstat(), HERE.stat()
+        status, package = folder.lstat(), HERE.stat()
     except OSError:
         return False
-    allowed = package.st_mode & OPEN_TO_OTHERS if found.st_gid == package.st_gid else 0
-    owned = found.st_uid in (os.getuid(), 0, package.st_uid)
-    return stat.S_ISDIR(found.st_mode) and owned and not found.st_mode & OPEN_TO_OTHERS & ~allowed
+    allowed = package.st_mode & OPEN_TO_OTHERS if status.st_gid == package.st_gid else 0
+    owned = status.st_uid in (os.getuid(), 0, package.st_uid)
+    return stat.S_ISDIR(status.st_mode) and owned and not status.st_mode & OPEN_TO_OTHERS & ~allowed
 
 
 def is_clone() -> bool:
@@ -183,21 +183,21 @@ def keep(name: str, content: bytes) -> None:
 
 def write(folder: Path, name: str, content: bytes) -> None:
     """Write a file that is whole as soon as it is there."""
-    part = folder / f"{name}.{uuid4().hex[:12]}.part"
+    unfinished = folder / f"{name}.{uuid4().hex[:12]}.part"
     try:
-        with open(part, "xb") as file:
+        with open(unfinished, "xb") as file:
             file.write(sha256(content).digest() + content)
-        os.replace(part, folder / name)
+        os.replace(unfinished, folder / name)
     except BaseException:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         raise
 
 
 def _drop_outdated(folder: Path, name: str) -> None:
     """Delete what a kernel was of other sources, what releases before 0.2 kept of it, and what was never finished."""
     kernel, _, _, _ = name.rsplit("-", 3)
-    kept = MONTH if folder == users_folder() else 0.0  # another version of the package may use it
+    grace = MONTH if folder == users_folder() else 0.0  # another version of the package may use it
     same, numbered = name.rpartition("-")[0], re.compile(rf"-\d+\.{PYTHON}\.")
     for old in folder.glob(f"{kernel}-*"):
         ours = old.name.startswith(f"{kernel}-{PYTHON}-")
@@ -205,7 +205,7 @@ def _drop_outdated(folder: Path, name: str) -> None:
         unfinished = old.suffix in (".part", ".claim")
         with suppress(FileNotFoundError):  # another process deletes it too
             age = time.time() - old.stat().st_mtime
-            if (stale and age >= kept) or (unfinished and age > HOUR):
+            if (stale and age >= grace) or (unfinished and age > HOUR):
                 old.unlink()
 
 
@@ -231,12 +231,12 @@ class KernelCache(_Cache):
             if not numba.__version__.startswith(QUICK):
                 target_context.refresh()
             args, host = tuple(sigutils.normalize_signature(sig)[0]), target_context.codegen().magic_tuple()
-            found = self._read(args, target_context)
-            if found is None and self._claim(self._name(args, host)):
-                found = self._read(args, target_context)  # another process may have made it by now
-                if found is not None:
+            kernel = self._read(args, target_context)
+            if kernel is None and self._claim(self._name(args, host)):
+                kernel = self._read(args, target_context)  # another process may have made it by now
+                if kernel is not None:
                     self._give_back(self._name(args, host))
-            return found
+            return kernel
         except Exception as error:  # whatever it is: the compiler is there
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
         return None
@@ -247,9 +247,9 @@ class KernelCache(_Cache):
             content = read(folder, name)
             if content is not None:
                 _name_helpers()
-                found = rebuilt(target_context, _Reader(BytesIO(content)).load())
-                if tuple(found.signature.args) == args:
-                    return found
+                kernel = rebuilt(target_context, _Reader(BytesIO(content)).load())
+                if tuple(kernel.signature.args) == args:
+                    return kernel
         return None
 
     def _claim(self, name: str) -> bool:
@@ -259,15 +259,15 @@ class KernelCache(_Cache):
             return False
         own, place = f"{self.module}.{self.kernel}", folder / name
         _tell_helpers(own, folder)
-        held = claim(place.with_name(f"{name}.claim"), place.exists, lambda: HELPERS.meanwhile(own, folder))
-        if held is not None:
-            self._claims[name] = held
+        own_claim = claim(place.with_name(f"{name}.claim"), place.exists, lambda: HELPERS.meanwhile(own, folder))
+        if own_claim is not None:
+            self._claims[name] = own_claim
         return True
 
     def _give_back(self, name: str) -> None:
-        folder, held = own_folder(), self._claims.pop(name, None)
-        if folder is not None and held is not None:
-            give_back(folder / f"{name}.claim", held)
+        folder, own_claim = own_folder(), self._claims.pop(name, None)
+        if folder is not None and own_claim is not None:
+            give_back(folder / f"{name}.claim", own_claim)
 
     @property
     def prefix(self) -> str:
@@ -307,8 +307,8 @@ class KernelCache(_Cache):
     def _name(self, args: tuple[Any, ...], machine: tuple[str, str, str]) -> str:
         """Return the name of the file for a type of arguments and a machine (its triple, processor and features)."""
         sources = digest_of_sources(self.module)[:16]
-        rest = sha256(repr((numba.__version__, sources, args, *machine)).encode()).hexdigest()[:20]
-        return f"{self.prefix}-{rest}.nbc"
+        digest = sha256(repr((numba.__version__, sources, args, *machine)).encode()).hexdigest()[:20]
+        return f"{self.prefix}-{digest}.nbc"
 
 
 def compile_everything_ahead() -> None:
@@ -379,13 +379,13 @@ def shipped_for(host: tuple[str, str, str]) -> tuple[tuple[str, str, str] | None
     try:
         made = json.loads((SHIPPED / "manifest.json").read_text(encoding="utf-8"))
         machine = (made["triple"], made["processor"], made["features"])
-        asked = [("numba", made["numba"], numba.__version__), ("Python", made["python"], PYTHON)]
+        compared = [("numba", made["numba"], numba.__version__), ("Python", made["python"], PYTHON)]
     except (OSError, ValueError, LookupError, TypeError) as error:
         return None, f"their manifest cannot be read: {error}"
-    asked.append(("the platform", machine[0], host[0]))
-    for what, theirs, ours in asked:
+    compared.append(("the platform", machine[0], host[0]))
+    for subject, theirs, ours in compared:
         if theirs != ours:
-            return None, f"they are for {what} {theirs}, not {ours}"
+            return None, f"they are for {subject} {theirs}, not {ours}"
     missing = {word for word in machine[2].split(",") if word.startswith("+")} - set(host[2].split(","))
     if missing:
         return None, f"they need a processor with {', '.join(sorted(word[1:] for word in missing))}"
