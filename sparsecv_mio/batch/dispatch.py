@@ -25,6 +25,7 @@ from sparsecv_mio.batch.sources import DataSource
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.parallel import blas_on_one_thread, connected, slots
+from sparsecv_mio.slices import CLUSTER_SECONDS
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -98,7 +99,6 @@ ONE_THREAD = {
 }  # fmt: skip
 AHEAD = 2  # tasks that are handed over for each that runs, so that no worker waits for the next one
 WATCH = 1.0  # seconds between two looks of a process at whether its parent is there
-CLUSTER_SECONDS = 2.0  # seconds after which the size of a cluster is looked at again
 
 
 class WorkerDied(Exception):

@@ -13,6 +13,7 @@ from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, numbers_of, ta
 from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.files import check_numbers, check_readable, inert, replacing
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 PROBLEM = ("data", *COMMON)  # what two runs share that are compared with one another
 FORMATS = (".parquet", ".csv")  # of a table
-MOST_SHOWN = 12
 TABLE_BYTES = 1 << 32  # of a table
 
 
@@ -84,8 +84,8 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, number
     """
     for name in names:
         if name not in frame:
-            shown = ", ".join(map(str, frame.columns[:MOST_SHOWN])) + (", ..." if frame.shape[1] > MOST_SHOWN else "")
-            raise BadInput(f"{option}: no column {name!r}{did_you_mean(name, list(frame.columns))} among {shown}")
+            columns = first_named([str(column) for column in frame.columns])
+            raise BadInput(f"{option}: no column {name!r}{did_you_mean(name, list(frame.columns))} among {columns}")
         if numbers and frame[name].dtype.kind not in "iuf":
             raise BadInput(f"{option}: column {name!r} holds no numbers")
 
@@ -131,7 +131,7 @@ def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
         check_columns(frame, [name], "--where")
         matching = _column_words(frame[name]).isin([_word(value) for value in values.split(",")])
         if not matching.any():
-            some_values = ", ".join(_column_words(frame[name]).unique()[:MOST_SHOWN])
+            some_values = first_named(list(_column_words(frame[name]).unique()))
             raise BadInput(f"--where {condition}: no row has that, {name} is one of {some_values}")
         frame = frame[matching]
     return frame

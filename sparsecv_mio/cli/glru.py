@@ -11,6 +11,7 @@ from sparsecv_mio.cli import oracles, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.declared_options import RAW_UNITS, TABLE
+from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput
 
 if TYPE_CHECKING:
@@ -257,8 +258,7 @@ def _print_stepwise(screen: Console, found: dict[str, Any], quiet: bool) -> None
         screen.print(
             f"{column:<20} {step['errors']} errors  ({step['trainings']} trainings of {step['candidates']} candidates)"
         )
-    screen.print(f"selected   {len(found['selected'])} columns: {', '.join(found['selected'][:20])}"
-                 + (", ..." if len(found["selected"]) > 20 else ""))  # fmt: skip
+    screen.print(f"selected   {len(found['selected'])} columns: {first_named(found['selected'])}")
     screen.print(f"errors     {found['errors']} of {found['n_validation']} (at the start {found['errors_at_start']})")
     screen.print(f"trainings  {found['trainings']} of {found['candidates']}")
     screen.print(f"time       {found['seconds']:.3g} s")

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import reading_options
-from sparsecv_mio.digits import several
+from sparsecv_mio.digits import first_named, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
 
@@ -757,9 +757,9 @@ def _cell_notes(
     filled_in = [column for column in table.features if column.name in means and column.empty.any()]
     if filled_in:
         cells = sum(int(column.empty.sum()) for column in filled_in)
-        shown = ", ".join(repr(column.name) for column in filled_in[:8]) + (", ..." if len(filled_in) > 8 else "")
+        names = first_named([repr(column.name) for column in filled_in])
         filled = f"{several(cells, 'empty cell')} filled with the {how.na} of their column"
-        notes.append(f"{filled} {OVER_ALL_ROWS}, in {shown}")
+        notes.append(f"{filled} {OVER_ALL_ROWS}, in {names}")
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
             notes.append(f"target {name!r}: {words[0]!r} is the smaller value, {words[1]!r} the larger")

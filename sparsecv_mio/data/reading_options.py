@@ -18,14 +18,13 @@ from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from sparsecv_mio.digits import plural
+from sparsecv_mio.digits import first_named, plural
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
 from sparsecv_mio.words import Encode, Missing
 
 NONE = "none"  # said of thousands: they are not set off, whatever it looks like
 SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks that look alike
 WORDS = {" ": "space", "'": "apostrophe"}
-NAMES_SHOWN = 8
 
 _NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _MONEY = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]|USD|EUR|GBP|CHF|JPY)"
@@ -293,8 +292,8 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     """
     sentences = doubts(columns, sep)
     if sentences:
-        shown = ", ".join(map(repr, list(sentences)[:NAMES_SHOWN])) + (", ..." if len(sentences) > NAMES_SHOWN else "")
-        raise BadInput(f"{plural(len(sentences), 'column')} {shown}: {next(iter(sentences.values()))}")
+        named = first_named([repr(name) for name in sentences])
+        raise BadInput(f"{plural(len(sentences), 'column')} {named}: {next(iter(sentences.values()))}")
 
 
 def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
@@ -310,9 +309,9 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
     if not open_ones:
         return ()
     text = next(iter(open_ones.values())).grouped
-    shown = ", ".join(map(repr, list(open_ones)[:NAMES_SHOWN])) + (", ..." if len(open_ones) > NAMES_SHOWN else "")
+    named = first_named([repr(name) for name in open_ones])
     return (
-        f"{plural(len(open_ones), 'column')} {shown}: three digits behind every point, so {text} is read as a decimal "
+        f"{plural(len(open_ones), 'column')} {named}: three digits behind every point, so {text} is read as a decimal "
         f"number; if it is {text.replace('.', '')}, --decimal , --thousands . says so (decimal, thousands in Python)",
     )
 
@@ -777,10 +776,8 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
     if len(missing) == 1:
         _position(tuple(names), missing[0], "feature")
     if missing:
-        few = missing if len(missing) <= SHOWN_NAMES else missing[: SHOWN_NAMES // 2]
-        more = f" and {len(missing) - len(few):,} more" if len(few) < len(missing) else ""
-        named = ", ".join(map(repr, few))
-        raise BadInput(f"features {named}{more} are not in the data: its columns are {_names_listed(tuple(names))}")
+        named = first_named([repr(name) for name in missing])
+        raise BadInput(f"features {named} are not in the data: its columns are {_names_listed(tuple(names))}")
 
 
 def _names_listed(names: tuple[str, ...]) -> str:
