@@ -256,11 +256,7 @@ class Relaxation:
 
 
 def relax_problem(
-    problem: SparseProblem,
-    taus: Sequence[int],
-    *,
-    diagonal: Diagonal = Diagonal.SHARP,
-    accuracy: float = 1e-6,
+    problem: SparseProblem, taus: Sequence[int], *, diagonal: Diagonal = Diagonal.SHARP, accuracy: float = 1e-6
 ) -> list[Relaxation]:
     """Solve the relaxation for every tau, in the order given; rising orders are the fastest.
 

@@ -113,12 +113,7 @@ class WideRows:
 
     @classmethod
     def of(
-        cls,
-        data: StandardData,
-        rows: IntArray,
-        held_out: IntArray,
-        gamma: float,
-        largest: float | None = None,
+        cls, data: StandardData, rows: IntArray, held_out: IntArray, gamma: float, largest: float | None = None
     ) -> WideRows:
         """Gather a fold; one copy of its training rows is held.
 

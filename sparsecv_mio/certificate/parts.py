@@ -507,11 +507,7 @@ class ChosenFolds(Sequence[ChosenFold]):
 
     # no dataclass: msgspec would take its fields for those of the JSON, instead of asking `from_json_items`
     def __init__(
-        self,
-        supports: tuple[tuple[str, ...], ...],
-        which: IntArray,
-        error: FloatArray,
-        decided: BoolArray,
+        self, supports: tuple[tuple[str, ...], ...], which: IntArray, error: FloatArray, decided: BoolArray
     ) -> None:
         self.supports, self.which, self.error, self.decided = supports, which, error, decided
 

@@ -39,13 +39,7 @@ from sparsecv_mio.certificate.glm_records import (
 from sparsecv_mio.certificate.lists_and_fits import SupportValues
 from sparsecv_mio.certificate.own_rows import checked_rows, seen_by_folds, within_of
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
-from sparsecv_mio.certificate.read_back import (
-    StoredRecord,
-    has_weights,
-    in_classes,
-    weighted_again,
-    weighted_and_dealt,
-)
+from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, in_classes, weighted_again, weighted_and_dealt
 from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.certificate.stable_models import (
     LogLossesOfModels,

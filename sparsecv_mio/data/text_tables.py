@@ -253,10 +253,7 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
     """Open a table as (line number of the row's end, cells), blank lines left out."""
     path = table.path
     try:
-        with (
-            opened(path, table.how) as packed,
-            io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle,
-        ):
+        with opened(path, table.how) as packed, io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle:
             reader = csv.reader(_lines_of_text(handle, path), delimiter=table.delimiter)
             yield ((reader.line_num, row) for row in reader if row)
     except UnicodeDecodeError as error:
@@ -308,10 +305,7 @@ class FilledColumns:
 
 
 def read_delimited(
-    path: Path,
-    wanted: reading_options.Wanted,
-    kind: str,
-    how: reading_options.Reading = reading_options.STRICT,
+    path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading = reading_options.STRICT
 ) -> Dataset:
     """Read a text table of numbers.
 

@@ -460,11 +460,7 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
 
 ALL_TRIED_OF_SIZES = 20_000  # supports of all sizes that are all tried where no tree can be trusted
 TRIED_AT_ONCE = 256
-SPLIT_NODES, NODES_A_SUPPORT, STEP_NODES = (
-    20_000,
-    30,
-    1_000,
-)  # nodes before a branch is split, those a support is worth, those of a step
+SPLIT_NODES, NODES_A_SUPPORT, STEP_NODES = 20_000, 30, 1_000  # before a split, worth of a support, of a step
 LEAST_SPLIT = 8  # columns to choose from, up to which no branch is split
 
 

@@ -782,14 +782,10 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}"))
     print_restrictions(console, record)
     digits = interval_digits([(record.lower, record.upper)])
-    layout.say(
-        console,
-        f"CV error {shown(record.cv_error, digits)} of one subset for all folds, {record.beside_error}",
-    )
+    layout.say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, {record.beside_error}")
     ends = ends_of(record.lower, record.upper, digits)
     layout.say(
-        console,
-        f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}",
+        console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}"
     )
     print_model(console, record.coefficients, record.intercept, full, adjusted=adjusted_for(record).adjust)
     if brief:

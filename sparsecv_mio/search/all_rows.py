@@ -111,12 +111,7 @@ def all_rows_of(data: StandardData, gamma: float, expired: Callable[[], bool]) -
 
 
 def solve_by_rows(
-    data: StandardData,
-    whole: WideFold,
-    tau: int,
-    gamma: float,
-    expired: Callable[[], bool],
-    effort: int = UNLIMITED,
+    data: StandardData, whole: WideFold, tau: int, gamma: float, expired: Callable[[], bool], effort: int = UNLIMITED
 ) -> BestSubsets:
     """Find the best subset of one size on all rows; by a tree on the rows where screening leaves many columns.
 

@@ -338,11 +338,7 @@ def pair_bounds(cells: CellTable, gammas: FloatArray, taus: IntArray) -> PairBou
 
 
 def _best(
-    upper: FloatArray,
-    nominal: FloatArray,
-    cells: CellTable,
-    gammas: FloatArray,
-    taus: IntArray,
+    upper: FloatArray, nominal: FloatArray, cells: CellTable, gammas: FloatArray, taus: IntArray
 ) -> tuple[int, int]:
     """Return the pair with the least upper sum, see `PairBounds.best`."""
     least = upper.min()

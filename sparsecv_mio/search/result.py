@@ -518,9 +518,7 @@ def _chosen(known: _Reported, snapshot: Snapshot) -> tuple[OneSe | None, ChoiceB
 
 
 def build_record(
-    snapshot: Snapshot,
-    best: Callable[[int, int], BestSubset] | None = None,
-    all_rows: BestOnAllRows | None = None,
+    snapshot: Snapshot, best: Callable[[int, int], BestSubset] | None = None, all_rows: BestOnAllRows | None = None
 ) -> Record:
     """Assemble the record of a search in whatever state it is.
 

@@ -37,11 +37,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
-from sparsecv_mio.search.loss_bounds import (
-    LossBounds,
-    bounded_in_closed_form,
-    narrow_by_ridge_balls,
-)
+from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.ranked_loop import Source, best_offer
 from sparsecv_mio.search.run import (

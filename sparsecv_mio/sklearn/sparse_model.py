@@ -35,14 +35,7 @@ from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.model_space import (
-    RESTRICTIONS,
-    Column,
-    Restrictions,
-    default_gammas,
-    gammas_of,
-    taus_of,
-)
+from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, gammas_of, taus_of
 from sparsecv_mio.report.record_words import edge_hints
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot

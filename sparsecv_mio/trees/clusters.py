@@ -62,13 +62,7 @@ class ClusterTree:
         Of all columns.
     """
 
-    def __init__(
-        self,
-        relaxation: ClusterRelaxation,
-        leaf: Leaf,
-        held: tuple[float, BoolArray],
-        root: Root,
-    ) -> None:
+    def __init__(self, relaxation: ClusterRelaxation, leaf: Leaf, held: tuple[float, BoolArray], root: Root) -> None:
         self.relaxation, self.leaf = relaxation, leaf
         self.form, self.size = relaxation.form, relaxation.size
         self.upper, self.mask = held[0], held[1].copy()

@@ -333,12 +333,7 @@ class ClusterRelaxation:
         return NodeAnswer(float(self.form.yy - quad - total), b, z, h)
 
     def _on_part(
-        self,
-        part: IntArray,
-        cluster: IntArray,
-        asked: int,
-        start: FloatArray,
-        how: tuple[Accuracy, Callable[[], bool]],
+        self, part: IntArray, cluster: IntArray, asked: int, start: FloatArray, how: tuple[Accuracy, Callable[[], bool]]
     ) -> tuple[FloatArray, float, FloatArray]:
         form, (stop, expired) = self.form, how
         whole = len(part) == form.m

@@ -415,12 +415,7 @@ class FoldFits:
 
 
 def fold_fits(
-    erm: Erm,
-    *,
-    intercept: bool = False,
-    steps: int = 500,
-    tolerance: float = 1e-10,
-    begin: FloatArray | None = None,
+    erm: Erm, *, intercept: bool = False, steps: int = 500, tolerance: float = 1e-10, begin: FloatArray | None = None
 ) -> FoldFits:
     """Run proximal gradient descent on `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam pi(theta)`, every fold j.
 
