@@ -16,6 +16,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import optimality
 from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
@@ -28,7 +29,7 @@ from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
-from sparsecv_mio.problem.objective import standard_error, varying_columns
+from sparsecv_mio.problem.objective import ridge_weights, standard_error, varying_columns
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Loss
 
@@ -82,9 +83,11 @@ class GlmDesign:
         else:
             restrictions = record.request.restrictions
         out = () if restrictions is None else restrictions.force_out
+        adjusted = adjusted_for(record).adjust
         forced = () if restrictions is None else restrictions.always
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
+        self.free = frozenset(j for j in self.columns if dataset.names[j] in adjusted)
         self.fits = 0
 
     def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> GlmModel:
@@ -92,8 +95,9 @@ class GlmDesign:
         self.fits += 1
         dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
         return glm_objective.fit_of_data(
-            dataset, self.loss, support, gamma, scale=scale, intercept=self.intercept, rows=rows
-        )
+            dataset, self.loss, support, ridge_weights(support, self.free, gamma), scale=scale,
+            intercept=self.intercept, rows=rows,
+        )  # fmt: skip
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""

@@ -85,8 +85,9 @@ def _fit_by_rows(
     record: Record, dataset: Dataset, support: Sequence[int], gamma: float, train: IntArray
 ) -> glm_objective.GlmModel:
     """Fit a support on some rows by another loss than squares, in units of these."""
+    ridge = _ridge(record, dataset, support, gamma)
     return glm_objective.fit_of_data(
-        dataset.take(train), record.loss, support, gamma, scale=record.data.scale, intercept=record.data.intercept
+        dataset.take(train), record.loss, support, ridge, scale=record.data.scale, intercept=record.data.intercept
     )
 
 
@@ -94,6 +95,12 @@ def _averaged_predictors(model: OuterAverage, X: FloatArray, names: tuple[str, .
     """(m,) linear predictors of rows by the coefficients of an averaged model."""
     columns = [names.index(name) for name in model.coefficients]
     return np.asarray(model.intercept + X[:, columns] @ np.array(list(model.coefficients.values())))
+
+
+def _ridge(record: Record, dataset: Dataset, support: Sequence[int], gamma: float) -> float | FloatArray:
+    """Return the ridge weight of columns, none of what the record adjusts for."""
+    free = [dataset.names.index(name) for name in adjusted_for(record).adjust]
+    return objective.ridge_weights(support, free, gamma)
 
 
 def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
@@ -179,8 +186,7 @@ def check_outer_model(
         total = dataset.weight_of(test)
         checks.close(f"{path}error", one.error, loss / total, (H_RTOL * loss + doubt) / total)
         return
-    free = [dataset.names.index(name) for name in adjusted_for(record).adjust]
-    ridge = objective.ridge_weights(support, free, one.gamma)
+    ridge = _ridge(record, dataset, support, one.gamma)
     model = objective.fit(
         X, y, support, ridge, scale=record.data.scale, intercept=record.data.intercept,
         weights=None if weights is None else weights[train],

@@ -202,7 +202,7 @@ def solve(
     if save_held_out is not None:
         quality, write = _held_out_file(record, dataset, plan, save_held_out, id)
         files.append(write)
-    deviations = None if record.classes is None else spreads(dataset, (*record.support, *record.predictor.support))
+    deviations = None if record.classes is None else spreads(dataset, [*record.coefficients, *record.predictor.coefficients])
     return ending.deliver(
         session.EXIT_CODE[status],
         printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, deviations), record, levels),

@@ -507,7 +507,7 @@ def row_criteria(rows: Sequence[PathRow], data: Dataset, intercept: bool, record
         columns = [place[name] for name in row.coefficients]
         predictors = data.X[:, columns] @ np.array(list(row.coefficients.values())) + row.intercept
         deviance = 2.0 * float(v @ loss.losses(signs * predictors, y))
-        used = len(row.support) + int(intercept)
+        used = len(row.coefficients) + int(intercept)
         share = 1.0 - deviance / null if null > 0.0 else math.nan
         made.append(ClassCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n)))
     return made

@@ -184,9 +184,6 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
         raise BadInput(f"exposure: goes with loss poisson, not {loss} (only counts have exposures)")
     if loss is Loss.SQUARED:
         return
-    if restrictions.adjust:
-        why = "its trees know one column without a penalty, the intercept"
-        raise BadInput(f"adjust: goes with loss squared, not logistic ({why})")
     for kind in restrictions.beyond_forcing:
         why = "its trees know no limits but forced features"
         raise BadInput(f"{shown(kind)}: goes with loss squared, not {loss} ({why})")

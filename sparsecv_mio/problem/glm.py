@@ -75,7 +75,7 @@ class GlmProblem:
 
     def __post_init__(self) -> None:
         self.loss.check(self.y[self.v > 0.0], self.intercept)
-        if not (np.all(self.ridge > 0.0) and np.all(np.isfinite(self.ridge)) and 0.0 < self.gamma < np.inf):
+        if not (np.all(self.ridge >= 0.0) and np.all(np.isfinite(self.ridge)) and 0.0 < self.gamma < np.inf):
             raise BadInput(f"{self.loss.name} loss: gamma must be a positive number, for every column")
 
     @property

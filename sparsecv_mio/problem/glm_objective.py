@@ -122,7 +122,7 @@ def fit(
     X: FloatArray,
     y: FloatArray,
     support: Sequence[int],
-    gamma: float,
+    gamma: float | FloatArray,
     *,
     scale: str = "length",
     intercept: str = "fold",
@@ -137,8 +137,8 @@ def fit(
     y : (n,) array
         As in the file: classes 0 and 1.
     support : sequence of int
-    gamma : float
-        Ridge weight, > 0.
+    gamma : float or (s,) array
+        Ridge weight, > 0; 0 of columns that are adjusted for.
     scale : {"length", "variance", "none"}
     intercept : {"fold", "none"}
     rows : int array, optional
@@ -167,7 +167,7 @@ class Targets(NamedTuple):
 
 
 def _fitted(
-    X: FloatArray, targets: Targets, asked: tuple[Sequence[int], float], scale: str, intercept: str,
+    X: FloatArray, targets: Targets, asked: tuple[Sequence[int], float | FloatArray], scale: str, intercept: str,
     rows: IntArray | None,
 ) -> GlmModel:  # fmt: skip
     (support, gamma), loss, weights = asked, targets.loss, targets.weights
@@ -186,7 +186,7 @@ def _fitted(
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
-    theta, objective, decrement, inverse = _minimise(Z, y, w, ridge, loss)
+    theta, objective, decrement, inverse = _minimise(Z, y, w, ridge, loss, first)
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
     return GlmModel(
@@ -204,7 +204,7 @@ def _objective(
 
 
 def _minimise(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, first: int
 ) -> tuple[FloatArray, float, float, FloatArray]:
     """Newton's method with halved steps; returns the point, its objective, the last decrement, the inverse Hessian.
 
@@ -212,7 +212,7 @@ def _minimise(
     """
     k, signs = Z.shape[1], loss.signs(y)
     theta = np.zeros(k)
-    if k and ridge[0] == 0.0:
+    if first:
         theta[0] = loss.origin(y, w)
     value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
     for _ in range(FIT_STEPS if k else 0):
@@ -244,7 +244,9 @@ def _minimise(
     return theta, value, decrement, inverse
 
 
-def fit_of_data(dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float, **how: Any) -> GlmModel:
+def fit_of_data(
+    dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float | FloatArray, **how: Any
+) -> GlmModel:
     """Fit one support of the data by a loss.
 
     Parameters
@@ -252,7 +254,7 @@ def fit_of_data(dataset: Dataset, loss: Loss, support: Sequence[int], gamma: flo
     dataset : Dataset
     loss : Loss
     support : sequence of int
-    gamma : float
+    gamma : float or (s,) array
     **how
         `scale`, `intercept` and `rows`, as for `fit`.
     """

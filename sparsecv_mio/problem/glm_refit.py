@@ -80,7 +80,7 @@ class GlmRowFit:
         margins = loss.signs(y) * (Z @ theta)
         wide = np.linalg.norm(Z @ self.root.T, axis=1) if np.isfinite(self.radius) else np.ones(len(y))
         reach = self.radius * wide * (1.0 + 1e-9) if len(theta) else np.zeros(len(y))
-        size = (Z.shape[1] + 3) * np.abs(Z) + _blur(data, self.support, self.first)
+        size = (Z.shape[1] + 3) * np.abs(Z) + np.minimum(_blur(data, self.support, self.first), 2.0 * np.abs(Z))
         reach += EPS * (size @ np.abs(theta))
         rise = loss.rises(margins, y, reach) + loss.roundings(margins, y, 0.0, EPS)
         return w * loss.losses(margins, y), w * rise * (1.0 + 1e-12)
@@ -109,7 +109,10 @@ def rows_of(
 
 
 def _blur(data: StandardData, support: IntArray, first: int) -> FloatArray:
-    """(k,) by how many epsilons entries of the columns are off, as their centres were taken off: offset over spread."""
+    """(k,) by how many epsilons entries of the columns are off, as their centres were taken off: offset over spread.
+
+    And never more than two of their own size: a difference of two floats, and its quotient, round once each.
+    """
     return np.append(np.zeros(first), 4.0 * np.abs(data.center[support] / data.divisor[support]))
 
 
@@ -135,7 +138,8 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     theta = np.zeros(len(penalty))
     if first:
         theta[0] = training.loss.origin(training.y, training.w)
-    theta, point = newton(training, _near(training, theta), _blur(data, support, first))
+    blur = np.minimum(_blur(data, support, first), 2.0 * np.abs(training.Z).max(axis=0, initial=0.0))
+    theta, point = newton(training, _near(training, theta), blur)
     radius, drop = accuracy(training.Z, point)
     finite = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)

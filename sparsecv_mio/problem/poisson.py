@@ -53,7 +53,8 @@ class PoissonLoss(RowLoss):
 
     def losses(self, m: Any, y: FloatArray) -> Any:
         level, grown = self._level(m, y)
-        return np.where(y > 0.0, np.maximum(np.where(y > 0.0, y, 1.0) * (grown - (m - level)), 0.0), grown)
+        with np.errstate(over="ignore"):
+            return np.where(y > 0.0, np.maximum(np.where(y > 0.0, y, 1.0) * (grown - (m - level)), 0.0), grown)
 
     def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         return -v * (np.where(y > 0.0, y, 1.0) * self._level(m, y)[1])
@@ -74,6 +75,9 @@ class PoissonLoss(RowLoss):
         with np.errstate(over="ignore", invalid="ignore"):
             rise = np.abs(self.falls(m, y)) * reach + np.exp(m) * (np.expm1(reach) - reach)
         return np.where(np.isfinite(rise), rise, np.inf)
+
+    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.where(y > 0.0, 0.0, -np.inf), np.zeros(len(y))
 
     def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

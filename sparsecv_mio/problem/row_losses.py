@@ -82,6 +82,10 @@ class RowLoss(ABC):
         """Return the most that l changes by within `reach` of m, which may be inf."""
 
     @abstractmethod
+    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends, 0 or infinite, of the moves of a margin along which l never rises."""
+
+    @abstractmethod
     def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bound l where `z'theta` is between two ends, but for a rounding of 1e-14 of each bound."""
 
@@ -163,6 +167,9 @@ class LogLoss(RowLoss):
         with np.errstate(over="ignore", invalid="ignore"):
             rise = np.where(np.isfinite(reach), np.logaddexp(0.0, reach - m) - np.logaddexp(0.0, -m), np.inf)
         return np.maximum(rise, 0.0)
+
+    def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return np.zeros(len(y)), np.full(len(y), np.inf)
 
     def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         least, most = np.where(y > 0.0, low, -high), np.where(y > 0.0, high, -low)

@@ -29,8 +29,9 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.digits import first_named, plural
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.attained import check_attained
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Loss
 
 LEAST_EIGENVALUE = (
     1e-12  # of the Gram matrix of columns of length 1: below, floats cannot tell them from dependent ones
@@ -75,6 +76,8 @@ def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPl
     """
     if len(data.adjusting):
         _check(data.only(data.adjusting), "adjust", "leave one out", folds)
+        if data.loss is not Loss.SQUARED:
+            check_attained(data, folds)
     if 0.0 not in gammas:
         return
     short = np.flatnonzero(data.weight > LARGEST_RIDGE)

@@ -77,6 +77,7 @@ def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmPro
     gamma : float, optional
     """
     weight = np.clip(data.weight * data.divisor * data.divisor, *GAMMA_RANGE)
+    weight[data.adjusting] = 0.0
     X, y, v = rows_in_units(data, rows)
     return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss))
 

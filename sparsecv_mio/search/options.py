@@ -144,7 +144,6 @@ SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "backend": "solvers are asked for squares",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",
-    "adjust": "trees of the other know one column without a penalty, the intercept",
     **dict.fromkeys(BEYOND_FORCING, "trees of the other know no limits but forced features"),
 }
 

@@ -58,9 +58,10 @@ def scored_outside(
     >>> round(scored.error, 6), bool(scored.upper - scored.lower < 1e-12)
     (0.411608, True)
     """
+    options = options.within(training)
+    adjusted = options.restrictions.adjust
     if options.loss is Loss.SQUARED:
-        adjusted, rows = options.within(training).restrictions.adjust, np.arange(test.n)
-        columns = [training.names.index(name) for name in (*adjusted, *support)]
+        rows, columns = np.arange(test.n), [training.names.index(name) for name in (*adjusted, *support)]
         ridge = ridge_weights(columns, columns[: len(adjusted)], gamma)
         model = fit(
             training.X, training.y, columns, ridge, scale=options.scale, intercept=options.intercept,
@@ -68,7 +69,7 @@ def scored_outside(
         )  # fmt: skip
         error = held_out_error(model, test.X, test.y, rows, test.row_weights) / test.weight_of(rows)
         return ScoredOutside(error, error, error, model.intercept + test.X[:, columns] @ model.beta)
-    return _outside_by_rows(training, test, support, gamma, options)
+    return _outside_by_rows(training, test, [*adjusted, *support], gamma, options)
 
 
 def scored_by(model: Record | PathRow, test: Dataset, loss: Loss) -> ScoredOutside:

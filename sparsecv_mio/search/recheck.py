@@ -25,7 +25,7 @@ from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.problem import glm_objective
-from sparsecv_mio.problem.objective import held_out_error
+from sparsecv_mio.problem.objective import held_out_error, ridge_weights
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.pairs import pair_bounds
@@ -133,8 +133,9 @@ class _Recheck:
         g, t, fold = where
         folds, dataset, cells = self.context.folds, self.data.dataset, self.cells
         rows, gamma = folds.scored_rows(fold), float(self.context.grid.gammas[g])
+        ridge = ridge_weights(columns.tolist(), self.data.free, gamma)
         model = glm_objective.fit_of_data(
-            dataset, self.data.loss, columns.tolist(), gamma, scale=str(self.data.scale),
+            dataset, self.data.loss, columns.tolist(), ridge, scale=str(self.data.scale),
             intercept=str(self.data.intercept), rows=folds.train_rows(fold),
         )  # fmt: skip
         error, doubt = model.held_out(dataset, rows)

@@ -94,6 +94,13 @@ class GlmFits:
         return np.bincount(self.copy_of[self.varies], minlength=self.problem.p)
 
     @cached_property
+    def inside(self) -> IntArray:
+        """Places, among the first columns, of those that are in every support."""
+        forced = np.array(self.forced, dtype=np.int64)
+        in_all = np.unique(self.copy_of[forced[self.varies[forced]]])
+        return np.searchsorted(np.flatnonzero(self.copies), in_all).astype(np.int64)
+
+    @cached_property
     def has_copies(self) -> bool:
         """Whether there are any."""
         return bool(np.any(self.copies > 1))

@@ -273,7 +273,7 @@ class GlmSubsets:
             below = minorant(problem, point[places], level, expired)
             if below is None:
                 continue
-            _, ranges = sparser(problem, below, below.ranges, size, expired)
+            _, ranges = sparser(problem, below, below.ranges, size, expired, fits.inside)
             least, most = self._losses_within(ranges)
             return LossesBelow(least / room, most * room, self._losses_within(below.ranges)[1] * room)
         return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
@@ -294,8 +294,9 @@ class GlmSubsets:
                 else minorant_within(problem, point[places], level, ranges)
             )
             if below is not None:
-                below, ranges = sparser(problem, below, below.ranges if ranges is None else ranges, size, expired)
-                yield below, sparse_ellipsoid(below, problem.first, size, level, expired)
+                ranges = below.ranges if ranges is None else ranges
+                below, ranges = sparser(problem, below, ranges, size, expired, fits.inside)
+                yield below, sparse_ellipsoid(below, problem.first, size, level, expired, fits.inside)
 
     def _losses_within(self, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
         """(n,) ends of the losses of training rows whose margins lie within ranges."""

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import linprog
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem
@@ -65,18 +66,18 @@ def _inverse(H: np.ndarray) -> np.ndarray:
 
 
 def least(problem: GlmProblem) -> Truth:
-    """Minimise F on all columns: damped Newton, the gradient in long double."""
+    """Minimise F on all columns: damped Newton, the gradient in long double; far off, margins move by 100 at most."""
     Z, y, v = long_rows(problem), problem.y, problem.v
     theta = problem.start().astype(np.longdouble)
     value, decrement, H = long_objective(problem, theta), 0.0, np.zeros((0, 0))
-    for _ in range(400 if len(theta) else 0):
+    for _ in range(2_000 if len(theta) else 0):
         slope, bent = long_slope(problem, Z @ theta, y)
         gradient = 2 * problem.penalty * theta + Z.T @ (v * slope)
         H = (Z * (v * bent)[:, None]).T @ Z + np.diag(2 * problem.penalty)
         unit = np.sqrt(np.diag(H))
         step = -_inverse(H / np.outer(unit, unit)) @ (gradient / unit) / unit
         decrement = float(-gradient @ step)
-        size = 1.0
+        size = min(1.0, 100.0 / max(float(np.abs(Z @ step).max()), 1e-300))
         while size > 1e-14 and not long_objective(problem, theta + size * step) < value:
             size /= 2
         if size <= 1e-14:
@@ -173,9 +174,45 @@ def harder(seed: int, most: int = 5) -> GlmProblem:
     return replace(problem, X=X)
 
 
-def enumerated(problem: GlmProblem) -> dict[tuple[int, ...], Truth]:
-    """Least F of every support."""
-    sets = (S for size in range(problem.p + 1) for S in combinations(range(problem.p), size))
+def has_least(problem: GlmProblem, columns: tuple[int, ...]) -> bool:
+    """Whether F has a best point: no direction in some columns without a penalty moves margins one way, or none."""
+    Z = np.hstack([np.ones((len(problem.y), problem.first)), problem.X[:, list(columns)]])[problem.v > 0.0]
+    Z, y = Z / np.maximum(np.abs(Z).max(axis=0), 1e-300), problem.y[problem.v > 0.0]
+    if np.linalg.matrix_rank(Z) < Z.shape[1]:
+        return False
+    logistic = problem.loss.name == "logistic"
+    still = Z[:0] if logistic else Z[y > 0.0]
+    free = y[:, None] * Z if logistic else -Z[y == 0.0]
+    for i in range(len(free)):  # is there a direction in which row i moves by 1, and no other one back?
+        found = linprog(
+            np.zeros(Z.shape[1]), A_ub=-free, b_ub=-(np.arange(len(free)) == i).astype(float),
+            A_eq=still, b_eq=np.zeros(len(still)), bounds=[(None, None)] * Z.shape[1],
+        )  # fmt: skip
+        if found.status == 0:
+            return False
+    return True
+
+
+def adjusting(seed: int, most: int = 6, draw: Callable[[int, int], GlmProblem] = drawn) -> GlmProblem | None:
+    """A problem with one or two columns without a penalty, the last ones; None where these have no best fit."""
+    problem = draw(seed, most)
+    if problem.p < 2:
+        return None
+    count = 1 + int(seed % 3 == 0 and problem.p > 2)
+    weight = problem.weight.copy()
+    weight[-count:] = 0.0
+    made = replace(problem, weight=weight)
+    return made if has_least(made, free_of(made)) else None
+
+
+def free_of(problem: GlmProblem) -> tuple[int, ...]:
+    """Columns without a penalty."""
+    return tuple(np.flatnonzero(problem.weight == 0.0).tolist())
+
+
+def enumerated(problem: GlmProblem, always: tuple[int, ...] = ()) -> dict[tuple[int, ...], Truth]:
+    """Least F of every support that has some columns."""
+    sets = (S for size in range(problem.p + 1) for S in combinations(range(problem.p), size) if set(always) <= set(S))
     return {S: least(problem.only(np.array(S, dtype=np.int64))) for S in sets}
 
 
@@ -227,10 +264,12 @@ def outside(problem: GlmProblem, seed: int) -> tuple[FloatArray, FloatArray]:
     return X, rng.choice([-1.0, 1.0] if problem.loss.name == "logistic" else [0.0, 1.0, 7.0], size=6)
 
 
-def judged(seed: int, most: int = 7, draw: Callable[[int, int], GlmProblem] = drawn) -> tuple[int, int]:
+def judged(
+    seed: int, most: int = 7, draw: Callable[[int, int], GlmProblem] = drawn, always: tuple[int, ...] = ()
+) -> tuple[int, int]:
     """Check every claim about one problem; returns how many sizes were asked and how many were proved."""
     problem = draw(seed, most)
-    truth, subsets = enumerated(problem), GlmSubsets(problem)
+    truth, subsets = enumerated(problem, always), GlmSubsets(problem, np.array(always, dtype=np.int64))
     supports = [np.array(S, dtype=np.int64) for S in truth]
     X, y = outside(problem, seed)
     refits, lower, upper = subsets.scored(supports, X, y)
@@ -242,8 +281,8 @@ def judged(seed: int, most: int = 7, draw: Callable[[int, int], GlmProblem] = dr
     for gamma in (problem.gamma, 7.0 * problem.gamma):
         if gamma != problem.gamma:
             problem, subsets = problem.with_gamma(gamma), subsets.with_gamma(gamma)
-            truth = enumerated(problem)
-        result = subsets.solve(range(problem.p + 1), effort=200)
+            truth = enumerated(problem, always)
+        result = subsets.solve(range(len(always), problem.p + 1), effort=200)
         for size, best in result.by_size.items():
             best_set = best_of_size(truth, size)
             value, off = truth[best_set].value, max(truth[S].off for S in truth)
@@ -258,7 +297,7 @@ def judged(seed: int, most: int = 7, draw: Callable[[int, int], GlmProblem] = dr
             )
             low, high = subsets.open_fold_interval(size, best.upper, X, y)
             assert low <= most_loss and least_loss <= high, (seed, size, "open fold")
-            if size:
+            if size > len(always):
                 _check_list(subsets, problem, truth, size)
     return len(result.by_size), sum(best.complete for best in result.by_size.values())
 

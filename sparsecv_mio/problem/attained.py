@@ -1,0 +1,129 @@
+"""Where coefficients without a penalty have a best value, by a smooth convex loss.
+
+The intercept and the columns that are adjusted for, `z_i = (1, x_i)` on these alone, have no ridge. On some rows
+
+    F(a, b) = sum_i v_i l_i(sign_i (z_i'a + u_i'b)) + sum_j ridge_j b_j^2
+
+has one point where it is least if and only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a weight, R_i the
+moves of a margin along which l_i never rises: `[0, inf)` for two classes; for counts `(-inf, 0]` where the count is 0,
+else `{0}`. (`RowLoss.recedes`.)
+
+*Proof.* With such a d, F never rises along (d, 0), from any point: none is the only best one. Without one let F never
+rise along `(d, e)`: e = 0, as the penalty would, so d is one of those, so 0. A convex function that rises along every
+direction in the end has bounded level sets, so a least value; and as l'' > 0 two points with it differ by a d with
+`z_i'd = 0` in all rows, which is one of those. []
+
+So it hangs neither on the features chosen nor on gamma: the fit on z alone decides it for all of them. A ball that
+verifies itself about that fit (`problem.glm_refit`) proves that there is a best one, rounding included, and a run goes
+ahead only where there is such a ball on all rows and on the training rows of every fold. Where there is none a linear
+program looks for d, for the line that says why.
+
+**Rows left out.** Let the fit on all rows have the Hessian H and a gradient of length g in the norm of `H^{-1}`, `s_i =
+-v_i l'` and `c_i = v_i l''` there, and N be the rows out. Without them the Hessian at that point is at least `(1 - h)
+H`, `h = sum over N of c_i z_i'H^{-1}z_i`, and in the norm of its inverse the gradient is at most `delta = (g + |sum
+over N of s_i sign_i z_i|) / sqrt(1 - h)`, a row at most `L = max |z_i| / sqrt(1 - h)`. Where `delta L <= 0.9` there is
+a ball, of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L` (docs/theory/glm.md, section 2). Other folds are fitted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.digits import first_named, plural
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.glm_refit import GlmRowFit, refit_glm, rows_of
+from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.problem.row_losses import RowLoss
+from sparsecv_mio.words import Loss
+
+SURE = 0.5  # of `delta L`, where 0.9 would do: for rounding
+MOVES = 1e-6  # of the margins of a row in a direction of the linear program, whose own tolerance is 1e-7
+APART = {Loss.LOGISTIC: "the two classes apart", Loss.POISSON: "rows of count 0 from the others"}
+
+
+def check_attained(data: StandardData, folds: FoldPlan | None = None) -> None:
+    """Raise `BadInput` where columns that are adjusted for have no best coefficients.
+
+    Parameters
+    ----------
+    data : StandardData
+        Of another loss than squares, with columns that are adjusted for.
+    folds : FoldPlan, optional
+        Where it is None, on all rows alone.
+
+    Raises
+    ------
+    BadInput
+        Names the fold, counted from 1, and the columns.
+
+    Notes
+    -----
+    Some six steps of O(n k^2) on all rows, k such columns, and in every fold that these leave in doubt.
+    """
+    whole = refit_glm(data, slice(0, data.n), data.adjusting, 1.0)
+    if not np.isfinite(whole.radius):
+        _refuse(data, np.arange(data.n), "all rows")
+    if folds is None:
+        return
+    sure = _sure(data, whole, folds)
+    for fold in np.flatnonzero(~sure).tolist():
+        rows = folds.train_rows(fold)
+        if not np.isfinite(refit_glm(data, rows, data.adjusting, 1.0).radius):
+            _refuse(data, rows, f"the training rows of fold {fold + 1} of {folds.k}")
+
+
+def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
+    """(K,) whether the fit on all rows proves that the training rows of a fold have one."""
+    loss = row_loss(data.loss)
+    Z, y, v = rows_of(data, slice(0, data.n), data.adjusting, whole.first)
+    signed = Z * loss.signs(y)[:, None]
+    margins = signed @ (np.append(whole.r_mean, whole.beta) if whole.first else whole.beta)
+    turned = signed @ whole.root.T
+    length = np.linalg.norm(turned, axis=1)
+    leverage = loss.curvatures(margins, y, v) * length**2
+    slope = turned * loss.falls(margins, y, v)[:, None]
+    sure = np.zeros(folds.k, dtype=np.bool_)
+    for fold in range(folds.k):
+        left = folds.left_out(fold)
+        rest = 1.0 - float(leverage[left].sum())
+        delta = 0.5 * whole.radius + float(np.linalg.norm(slope[left].sum(axis=0)))
+        sure[fold] = rest > 0.0 and delta * float(length.max()) <= SURE * rest
+    return sure
+
+
+def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
+    """Say which columns have no best coefficients."""
+    first, loss = int(data.has_intercept), row_loss(data.loss)
+    Z, y, v = rows_of(data, rows, data.adjusting, first)
+    signed, y = (Z * loss.signs(y)[:, None])[v > 0.0], y[v > 0.0]
+    columns = np.arange(signed.shape[1])
+    told_apart = _recedes(signed, y, loss)
+    for j in columns.tolist() if told_apart else ():  # as few as do
+        fewer = columns[columns != j]
+        columns = fewer if len(fewer) and _recedes(signed[:, fewer], y, loss) else columns
+    names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
+    what = f"{plural(len(names), 'column')} {first_named(names)}"
+    why = f"nothing can be proved of the fit of {what}, near one without an end"
+    if told_apart:
+        tell = "tells" if len(names) == 1 else "tell"
+        why = f"{what} {tell} {APART[data.loss]}, so coefficients without a penalty grow without end"
+    raise BadInput(f"adjust: on {where}, {why}: leave one out, or force it in, which has a penalty")
+
+
+def _recedes(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
+    """Whether a direction moves margins, some of them, in such a way that no loss ever rises."""
+    from scipy.optimize import linprog  # loads what most runs need not
+
+    low, high = loss.recedes(y)
+    unit = np.abs(Z).max(axis=0)
+    A = Z / np.where(unit > 0.0, unit, 1.0)
+    one_way = (low < 0.0).astype(float) - (high > 0.0)  # -1 where margins may rise, 1 where they may fall
+    still = (low == 0.0) & (high == 0.0)
+    found = linprog(
+        one_way @ A, A_ub=A[~still] * one_way[~still, None], b_ub=np.zeros(int((~still).sum())), A_eq=A[still],
+        b_eq=np.zeros(int(still.sum())), bounds=[(-1.0, 1.0)] * A.shape[1],
+    )  # fmt: skip
+    return bool(found.status == 0 and -found.fun > MOVES * len(A))
