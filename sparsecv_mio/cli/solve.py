@@ -202,7 +202,8 @@ def solve(
     if save_held_out is not None:
         quality, write = _held_out_file(record, dataset, plan, save_held_out, id)
         files.append(write)
-    deviations = None if record.classes is None else spreads(dataset, [*record.coefficients, *record.predictor.coefficients])
+    names = (*record.coefficients, *record.predictor.coefficients)
+    deviations = None if record.classes is None else spreads(dataset, names)
     return ending.deliver(
         session.EXIT_CODE[status],
         printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, deviations), record, levels),

@@ -126,4 +126,4 @@ def _recedes(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
         one_way @ A, A_ub=A[~still] * one_way[~still, None], b_ub=np.zeros(int((~still).sum())), A_eq=A[still],
         b_eq=np.zeros(int(still.sum())), bounds=[(-1.0, 1.0)] * A.shape[1],
     )  # fmt: skip
-    return bool(found.status == 0 and -found.fun > MOVES * len(A))
+    return bool(found.status == 0 and float(found.fun or 0.0) < -MOVES * len(A))
