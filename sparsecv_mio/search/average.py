@@ -146,8 +146,8 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
     """
     context, cells = snapshot.context, snapshot.cells
     data, folds = context.data, context.folds
-    scored = np.flatnonzero(np.isfinite(cells.nominal).all(axis=2).ravel())
-    distances = np.full(cells.nominal[..., 0].size, np.inf)
+    scored = np.flatnonzero(cells.scored_pairs().ravel())
+    distances = np.full(cells.nominal.shape[0] * cells.nominal.shape[1], np.inf)
     counted = np.bincount(folds.all_scored, minlength=data.n), data.dataset.row_weights
 
     def errors(which: IntArray) -> FloatArray:

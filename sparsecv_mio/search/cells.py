@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
 ALL_ROWS = -1  # in place of a fold: no row is left out
@@ -152,6 +153,7 @@ Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
+BY_PAIRS = 1 << 20  # cells from which on tables hold rows of pairs: 100 MB and more of arrays
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -173,6 +175,21 @@ class SupportPool:
                 self._numbers[key] = len(self.supports)
                 self.supports.append(columns)
             return self._numbers[key]
+
+
+def table_filled(shape: tuple[int, int, int], fill: Any, dtype: Any = float) -> NDArray[Any]:
+    """Return a table (gamma, tau, fold) of one number: an array, or of very many cells what reads as one.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+    fill : scalar
+    dtype : data type
+    """
+    if shape[0] * shape[1] * shape[2] >= BY_PAIRS:
+        rows: Any = PairRows(shape, fill, dtype)
+        return rows
+    return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,16 +254,16 @@ class CellTable:
         shape = (gammas, taus, folds)
         stored = values or gammas * taus * folds <= MANY_CELLS
         return cls(
-            lower=np.zeros(shape),
-            upper=np.full(shape, np.inf),
-            nominal=np.full(shape, np.inf),
-            value=np.full(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
+            lower=table_filled(shape, 0.0),
+            upper=table_filled(shape, np.inf),
+            nominal=table_filled(shape, np.inf),
+            value=table_filled(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
             ties={},
-            decided=np.zeros(shape, dtype=bool),
-            final=np.zeros(shape, dtype=bool),
-            branched=np.zeros(shape, dtype=bool),
-            support=np.zeros(shape, dtype=np.int32),
-            floor=np.zeros(shape) if gammas * taus * folds <= MANY_CELLS else np.broadcast_to(0.0, shape),
+            decided=table_filled(shape, False, bool),
+            final=table_filled(shape, False, bool),
+            branched=table_filled(shape, False, bool),
+            support=table_filled(shape, 0, np.int32),
+            floor=table_filled(shape, 0.0) if gammas * taus * folds <= MANY_CELLS else np.broadcast_to(0.0, shape),
             pool=SupportPool(),
         )
 
@@ -314,7 +331,7 @@ class CellTable:
             if self._keeps_values:
                 self.value[where] = value
             self.decided[where] = self.final[where] = True
-            self.branched[where] |= branched
+            self.branched[where] = bool(self.branched[where]) | branched
             if tie > 0.0:
                 self.ties[where] = tie
             if others:
@@ -361,23 +378,24 @@ class CellTable:
             self._write(self.support, part, sure, np.broadcast_to(support, sure.shape)[sure])
             self._write(self.decided, part, sure, True)
             self._write(self.final, part, sure, True)
-            self.branched[part] |= sure & branched
+            self.branched[part] = self.branched[part] | (sure & branched)
             return int(np.count_nonzero(sure))
 
     @property
     def _keeps_values(self) -> bool:
         """Whether `value` is an array of its own, and not one inf that stands for all cells."""
-        return self.value.flags.writeable
+        return _is_own(self.value)
 
     def _own_values(self) -> FloatArray:
         """Return `value`, to be written to."""
         if not self._keeps_values:
-            object.__setattr__(self, "value", self.value.copy())
+            object.__setattr__(self, "value", table_filled(self.lower.shape, np.inf))
         return self.value
 
     @staticmethod
     def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
         whole = array[part]  # a view of a slice, a copy of anything else
+        whole = whole if whole.flags.writeable else whole.copy()
         whole[where] = new
         array[part] = whole
 
@@ -450,7 +468,7 @@ class CellTable:
             Rounding included.
         """
         with self.lock:
-            if self.floor.flags.writeable:
+            if _is_own(self.floor):
                 self.floor[part] = np.maximum(self.floor[part], lower)
 
     def mark(self, part: Index, branched: bool = False, final: bool = True) -> None:
@@ -463,8 +481,8 @@ class CellTable:
         branched, final : bool
         """
         with self.lock:
-            self.branched[part] |= branched
-            self.final[part] |= final
+            self.branched[part] = self.branched[part] | branched
+            self.final[part] = self.final[part] | final
 
     def _agree(self, part: Index, low: FloatArray, high: FloatArray, which: BoolArray | None = None) -> None:
         """Raise `Contradiction` where a lower end exceeds an upper one by more than rounding, or is no number."""
@@ -483,6 +501,11 @@ class CellTable:
         raise Contradiction(f"cell (gamma {g}, tau {t}, fold {fold}): lower bound {low!r} exceeds upper bound {high!r}")
 
     # -- readers ----------------------------------------------------------------------------------------------------
+
+    def scored_pairs(self) -> BoolArray:
+        """(G, T): pairs that show a held-out sum of squares in every fold."""
+        nominal: Any = self.nominal
+        return nominal.finite_rows() if isinstance(nominal, PairRows) else np.isfinite(nominal).all(axis=2)
 
     def shown_near(self, where: Where, other_folds: bool = True) -> list[IntArray]:
         """Return the distinct supports that a cell shows, and the cells next to it in tau and gamma, and by fold.
@@ -515,7 +538,7 @@ class CellTable:
         with self.lock:
             where = sorted(self.ties)
             others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
-            return {name: getattr(self, name).copy() for name in STORED} | {
+            return {name: np.array(getattr(self, name)) for name in STORED} | {
                 "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
                 "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
                 "tie_width": np.array([self.ties[place] for place in where]),
@@ -564,6 +587,24 @@ class CellTable:
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
 
 
+def shared_rows(table: Any, other: Any, pairs: Sequence[tuple[int, int]]) -> None:
+    """Hold rows of some pairs once that two tables have alike, where they hold rows at all.
+
+    Parameters
+    ----------
+    table, other : (G, T, K) arrays
+    pairs : sequence of (int, int)
+    """
+    if isinstance(table, PairRows) and isinstance(other, PairRows):
+        for pair in pairs:
+            table.share_equal(other, *pair)
+
+
 def _own_copy(array: Any) -> Any:
     """Return a copy; of what is not written to, the array."""
-    return array.copy() if array.flags.writeable else array
+    return array.copy() if _is_own(array) else array
+
+
+def _is_own(array: Any) -> bool:
+    """Whether a table may be written to: it is not one number that stands for all cells."""
+    return isinstance(array, PairRows) or bool(array.flags.writeable)

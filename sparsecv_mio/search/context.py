@@ -363,4 +363,4 @@ class Snapshot:
     @property
     def scored(self) -> bool:
         """Whether some pair is scored in every fold, and something is known of all rows."""
-        return bool(self.best) and bool(np.isfinite(self.cells.nominal).all(axis=2).any())
+        return bool(self.best) and bool(self.cells.scored_pairs().any())

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import ALL_ROWS, Archive, Where, within
+from sparsecv_mio.search.cells import ALL_ROWS, Archive, Where, shared_rows, table_filled, within
 from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
@@ -41,6 +41,7 @@ from sparsecv_mio.words import Loss
 
 FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
+SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the likely winner is bounded before the others
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 NOT_LISTED, SOME_LISTED, LISTED, DECIDED = range(4)  # what a tree on all rows has done for the folds of a pair
@@ -81,8 +82,8 @@ class GlmSearch(GridMethod):
         super().__init__(run, (self,))
         self.name = str(run.context.data.loss)
         self.folds = GlmFolds(run.context)
-        self.values = np.full(run.context.shape, np.inf)
-        self.tried = np.zeros(run.context.shape, dtype=bool)
+        self.values = table_filled(run.context.shape, np.inf)
+        self.tried = table_filled(run.context.shape, False, bool)
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)
         self.searched = np.full(run.context.shape[:2], self.by_lists)
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
@@ -101,6 +102,8 @@ class GlmSearch(GridMethod):
             self._offer_in_folds(gammas)
             if self.own_supports:
                 self._estimate_near(gammas)
+            if self.by_lists and self.context.deadline.share_spent(SLOW_SHARE):
+                self._bound_likely_winner()
             self.run.signals.progressed()
         if self.by_lists:
             self._bound_all_columns()
@@ -122,6 +125,19 @@ class GlmSearch(GridMethod):
                     self.run.counts.add(0, problems=1)
                 starts = [cell.support for cell in self._first[g].by_size.values()]
             self.run.all_rows.keep(self._first)
+
+    def _bound_likely_winner(self) -> None:
+        """Bound the folds of the pair with the least estimate, whatever their supports: no tree, one pass over rows."""
+        g, t = likely_winner(self.run.bounds())
+        tau = int(self.context.grid.taus[t])
+        best = self.run.all_rows.best[g].by_size[tau]
+        if self.context.deadline.expired() or np.isfinite(self.run.cells.upper[g, t]).all():
+            return
+        self.run.signals.doing(f"folds of the likely winner: tau {tau}")
+        with self.run.accounts.of(BoundSource.ROWS_OUT):
+            tree = SharedTree(self.folds, g, tau, [best.support], self._slip())
+            self._narrow_folds((g, t), tree.result(*tree.most_held(best.upper)))
+            self.run.counts.add(0, problems=1)
 
     def _bound_all_columns(self) -> None:
         """Bound the folds of the largest size at every gamma, where it leaves one support.
@@ -154,6 +170,7 @@ class GlmSearch(GridMethod):
                 self.values[g] = np.minimum(self.values[g], values)
                 shown = 1 if self.own_supports else len(taus)
                 self.run.cells.offer(np.s_[g, :shown, :], numbers[:shown, None], held[:shown], values[:shown])
+                shared_rows(self.values, self.run.cells.value, [(g, t) for t in range(len(taus))])
                 self.run.counts.add(0, problems=1)
 
     @property
@@ -355,6 +372,7 @@ class GlmSearch(GridMethod):
         """Show supports, by their numbers, in all folds of a pair."""
         self.values[pair] = np.minimum(self.values[pair], values)
         self.run.cells.offer(np.s_[pair[0], pair[1], :], numbers, held, values)
+        shared_rows(self.values, self.run.cells.value, [pair])
 
     # -- lists of all rows --------------------------------------------------------------------------------------------
 
@@ -519,7 +537,7 @@ class GlmSearch(GridMethod):
 
     def _open_model(self) -> Pair | None:
         best = self.run.all_rows.best
-        if not best or not np.isfinite(self.run.cells.nominal).all(axis=2).any():
+        if not best or not self.run.cells.scored_pairs().any():
             return None
         g, t = self.run.reported_pair()
         return None if best[g].by_size[int(self.context.grid.taus[t])].complete else (g, t)
@@ -543,9 +561,9 @@ class GlmSearch(GridMethod):
         """Return where it stands."""
         lower = self._of_all_rows("lower") if self.run.all_rows.best else np.zeros(self.solved.shape)
         return {
-            "values": self.values, "tried": self.tried, "solved": self.solved, "searched": self.searched,
-            "all_rows_lower": lower, "effort": np.array(self.effort), "trees": np.array(self.trees),
-            "begun": np.array(self.begun),
+            "values": np.asarray(self.values), "tried": np.asarray(self.tried), "solved": self.solved,
+            "searched": self.searched, "all_rows_lower": lower, "effort": np.array(self.effort),
+            "trees": np.array(self.trees), "begun": np.array(self.begun),
         }  # fmt: skip
 
     def check(self, stored: Archive) -> None:

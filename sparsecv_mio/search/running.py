@@ -167,7 +167,7 @@ def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snap
         return snapshot
     cells, grid = snapshot.cells, snapshot.context.grid
     place = np.flatnonzero(grid.gammas == fallback.gamma)
-    if len(place) and not np.isfinite(cells.nominal).all(axis=2).any():
+    if len(place) and not cells.scored_pairs().any():
         numbers: dict[int, int] = {}  # sizes share supports: the same array then
         for t, supports in enumerate(fallback.supports):
             for support in supports:

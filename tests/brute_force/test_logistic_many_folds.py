@@ -8,9 +8,14 @@ from many_folds import ends_of_errors, many_folds_case
 from runs import new_run
 
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search import glm_search
+from sparsecv_mio.search.glm_search import GlmSearch
+from sparsecv_mio.search.pairs import Grid, likely_winner
 from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a CV error
@@ -61,3 +66,43 @@ def test_all_columns_give_every_error_an_upper_end_before_any_tree() -> None:
         assert bounds.upper[g, -1] * per_row >= low * (1.0 - ROUNDING)
         assert bounds.lower[g, -1] * per_row <= high * (1.0 + ROUNDING)
         assert bounds.upper[g, -1] < np.inf and bounds.lower[g, -1] > 0.0
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))])
+def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        case = many_folds_case(seed)
+    except BadInput:
+        return
+    monkeypatch.setattr(glm_search, "SLOW_SHARE", 0.0)
+    monkeypatch.setattr(GlmSearch, "_bound_all_columns", lambda self: None)
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
+    run = new_run(*asked, loss="logistic", method="auto")
+    run.begin()
+    bounds, per_row = run.run.bounds(), run.context.per_row
+    ends = [[ends_of_errors(case, gamma)[tau] for tau in case.taus] for gamma in case.gammas]
+    for g, t in np.ndindex(bounds.lower.shape):
+        low, high = ends[g][t]
+        assert bounds.lower[g, t] * per_row <= high * (1.0 + ROUNDING), (seed, g, t)
+        assert bounds.upper[g, t] * per_row >= low * (1.0 - ROUNDING), (seed, g, t)
+
+
+def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glm_search, "SLOW_SHARE", 0.0)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 4))
+    data = Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.logistic(size=300) > 0.0).astype(float))
+    columns = standardize(as_two_classes(data), loss=Loss.LOGISTIC)
+    run = new_run(
+        columns, make_folds("loo", data), Grid.of([0.01, 0.1], [1, 2, 3], 4), 600.0, loss="logistic", method="auto"
+    )
+    run.begin()
+    now = run.run.bounds()
+    pair = likely_winner(now)
+    folds_bounded = np.isfinite(run.run.cells.upper[pair])
+    assert folds_bounded.mean() > 0.9
+    assert 0.0 < now.lower[pair] < now.nominal[pair]
+    assert run.run.cells.upper[pair][folds_bounded].sum() < 2.0 * now.nominal[pair]

@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Files of search/ from the ground up: each may import those of its own line and of the lines before it.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"accounts", "cells", "pairs", "context", "instability", "deadline", "observers", "options"},
+    {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
         "gamma_fits", "gamma_lists", "accelerators", "all_rows", "glm_bounds", "glm_folds",

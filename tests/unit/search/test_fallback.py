@@ -11,6 +11,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.model_space import Restrictions
@@ -24,6 +25,7 @@ from sparsecv_mio.search.fallback import (
     supports_on_all_rows,
 )
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.words import Loss
 
 from .drawn import FOLDS, TOP, random_data
 
@@ -159,3 +161,20 @@ def test_a_size_without_a_model_is_refused() -> None:
                  lambda **how: sc.best_subsets(data, gammas=[1.0], taus=[1], **how)):  # fmt: skip
         with pytest.raises(BadInput, match=message):
             call(force_in="x0", hierarchy="x0=x1")
+
+
+def test_of_many_folds_all_rows_choose_and_a_step_leaves_each_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(80, 4))
+    data = as_two_classes(Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=80) > 0.0).astype(float)))
+    ready, folds, grid = standardize(data, loss=Loss.LOGISTIC), make_folds("loo", data), Grid.of([0.5], [1, 2], 4)
+    by_fold = fallback_supports(ready, folds, grid, float("inf"))
+    monkeypatch.setattr("sparsecv_mio.search.fallback.MOST_BY_FOLD", 0)
+    found = fallback_supports(ready, folds, grid, float("inf"))
+    for t in range(2):
+        same = [fold for fold in range(80) if np.array_equal(found.supports[t][fold], by_fold.supports[t][fold])]
+        assert len(same) > 70
+        np.testing.assert_allclose(found.nominal[t, same], by_fold.nominal[t, same], rtol=5e-3)
+        assert np.all(found.value[t, same] >= by_fold.value[t, same] * (1.0 - 1e-12))
+        np.testing.assert_allclose(found.value[t, same], by_fold.value[t, same], rtol=2e-2)
+    assert found.value_on_all_rows.tolist() == by_fold.value_on_all_rows.tolist()
