@@ -28,7 +28,7 @@ from .proof_file import (
     support,
     table,
 )
-from .statements import FoldIntervals, Folds, check_tree
+from .statements import FoldIntervals, Folds, Terms, check_tree
 from .two_classes import LogisticFolds, TwoClasses, check_logistic_tree
 
 MODES: dict[str, Arithmetic] = {"fast": Floats(), "exact": Fractions()}
@@ -59,15 +59,7 @@ class Check:
         size = integers([data["n"], data["p"]], 0, 1 << 40, "the size of the data")
         need([*X.shape, len(y)] == [*size, size[0]], "the data have another size")
         need(digest_of(X, y, data["names"], data["target"]) == data["digest"], "the data are other ones: digest")
-        self.of_loss, extended = head["format"] == FORMAT_OF_LOSSES, head["format"] == FORMAT_OF_TERMS
-        columns = list(support(head["columns"], X.shape[1]))
-        adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
-        varying = np.flatnonzero(X.max(0) > X.min(0)).tolist()
-        need(
-            columns == varying or extended and {*columns, *adjust} <= {*varying}, "the columns are not those that vary"
-        )
-        need(columns and not {*columns} & {*adjust}, "no column is chosen from, or one is adjusted for too")
-        self.names = [[data["names"][j] for j in some] for some in (adjust, sorted({*varying} - {*columns, *adjust}))]
+        columns, adjust, terms = self._terms(X)
         sound = head["scale"] in ("length", "variance", "none") and head["intercept"] in ("fold", "global", "none")
         need(sound, "the scale or the intercept is unknown")
         self.gammas = numbers(head["gammas"], len(head["gammas"]), "gammas")
@@ -75,11 +67,6 @@ class Check:
         need(self.taus and self.gammas and min(self.gammas) > 0.0, "no gamma, no tau, or a gamma that is not positive")
         self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
         need(not self.of_loss or head["loss"] == "logistic", "the loss is unknown")
-        terms = [[j] for j in range(len(columns))]
-        if extended and "terms" in head:
-            terms = [integers(term, 0, len(columns), "a term") for term in head["terms"]]
-            every = sorted(j for term in terms for j in term)
-            need(all(terms) and every == list(range(len(columns))), "a column is in no term, or in two")
         table = X[:, columns], y, head["scale"], head["intercept"]
         self.design: Any = TwoClasses(*table) if self.of_loss else Design(*table, self.kind)
         if adjust:
@@ -98,6 +85,25 @@ class Check:
         )
         self.folds = folds_of(self.design, left_out, scored, terms)
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
+
+    def _terms(self, X: Array) -> tuple[list[int], list[int], Terms]:
+        """Return the columns that are chosen from, those that are adjusted for, and the columns of each term."""
+        head, names = self.head, self.head["data"]["names"]
+        self.of_loss, extended = head["format"] == FORMAT_OF_LOSSES, head["format"] == FORMAT_OF_TERMS
+        columns = list(support(head["columns"], X.shape[1]))
+        adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
+        varying = np.flatnonzero(X.max(0) > X.min(0)).tolist()
+        need(
+            columns == varying or extended and {*columns, *adjust} <= {*varying}, "the columns are not those that vary"
+        )
+        need(columns and not {*columns} & {*adjust}, "no column is chosen from, or one is adjusted for too")
+        self.names = [[names[j] for j in some] for some in (adjust, sorted({*varying} - {*columns, *adjust}))]
+        terms = [[j] for j in range(len(columns))]
+        if extended and "terms" in head:
+            terms = [integers(term, 0, len(columns), "a term") for term in head["terms"]]
+            every = sorted(j for term in terms for j in term)
+            need(all(terms) and every == list(range(len(columns))), "a column is in no term, or in two")
+        return columns, adjust, terms
 
     def take(self, line: dict[str, Any]) -> None:
         """Check one line."""
