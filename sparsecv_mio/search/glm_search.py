@@ -102,7 +102,7 @@ class GlmSearch(GridMethod):
             self._offer_in_folds(gammas)
             if self.own_supports:
                 self._estimate_near(gammas)
-            if self.by_lists and self.context.deadline.share_spent(SLOW_SHARE):
+            if self.by_lists and self.context.deadline.by_share(SLOW_SHARE).over():
                 self._bound_likely_winner()
             self.run.signals.progressed()
         if self.by_lists:
