@@ -265,6 +265,18 @@ def word_of_factor(columns: Sequence[str]) -> str:
     return columns[0].partition("=")[0] or columns[0]
 
 
+def words_of_terms(names: Sequence[str], factors: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return columns by name, in place of those of a whole factor its name.
+
+    Examples
+    --------
+    >>> words_of_terms(["age", "city=Bergen", "city=Oslo"], [["city=Bergen", "city=Oslo"]])
+    ('age', 'city')
+    """
+    words = {name: word_of_factor(columns) for columns in factors for name in columns}
+    return tuple(dict.fromkeys(words.get(name, name) for name in names))
+
+
 @dataclass(frozen=True)
 class Term:
     """A column, or columns that enter a model together: what a search has in or out.

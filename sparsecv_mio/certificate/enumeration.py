@@ -137,6 +137,12 @@ class AllowedSupports:
         by_size = {size: sorted(support for support in supports if len(support) == size) for size in range(most + 1)}
         return {size: np.array(rows, dtype=np.int64).reshape(len(rows), size) for size, rows in by_size.items() if rows}
 
+    def exactly(self, tau: int) -> list[IntArray]:
+        """Return what is allowed of exactly tau features, as the rows of a table for each number of columns."""
+        tables = self.up_to(tau).values()
+        counted = (rows[[self.count(row) == tau for row in rows.tolist()]] for rows in tables)
+        return [rows for rows in counted if len(rows)]
+
     def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
         """Whether coefficients have their signs, but for those that next to nothing comes of.
 
@@ -330,6 +336,14 @@ class UnitColumns:
     def sets(self, tau: int) -> list[IntArray]:
         """Return all that a model of up to tau columns may consist of, as sorted positions in `columns`, by size."""
         return [self.supports(tau)] if self.allowed is None else list(self.allowed.up_to(tau).values())
+
+    def exactly(self, tau: int) -> list[IntArray]:
+        """Return all that a model of exactly tau features may consist of, as sorted positions, by number of columns."""
+        return [self.supports(tau)] if self.allowed is None else self.allowed.exactly(tau)
+
+    def count(self, support: Sequence[int]) -> int:
+        """Return how many features a support counts as."""
+        return len(support) if self.allowed is None else self.allowed.count(support)
 
     def signed_right(self, support: IntArray | tuple[int, ...], model: RidgeFit) -> bool:
         """Whether the coefficients of a fit have the signs that are held.

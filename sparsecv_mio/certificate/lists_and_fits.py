@@ -221,15 +221,18 @@ class SupportValues:
 
     def none_missing(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
         """Check by all supports that none is missing in the list of a size; returns whether it could be done."""
-        supports = self.design.supports(size.tau)
-        truth = self.every(supports)
+        supports, truths = [], []
+        for table in self.design.exactly(size.tau):
+            truths.append(self.every(table))
+            supports += list(map(tuple, table.tolist()))
+        truth = np.concatenate(truths)
         if self.plan is None:
             _fit_anew(truth, supports, size, self, listed)
         least = float(truth.min())
         room = self.bounded(checks, size, path, least)
-        for support in supports[truth < size.complete_to - (1.0 + record.within) * room].tolist():
-            if tuple(support) not in listed:
-                checks.that(False, "models", f"{self.design.named(support)} is missing")
+        for i in np.flatnonzero(truth < size.complete_to - (1.0 + record.within) * room).tolist():
+            if supports[i] not in listed:
+                checks.that(False, "models", f"{self.design.named(supports[i])} is missing")
                 break
         return True
 
@@ -312,7 +315,7 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
         Of the models, at the gamma of the record.
     """
     taus = [size.tau for size in record.sizes]
-    wanted_sizes = sorted({min(tau, values.design.q) for tau in record.request.taus})
+    wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
     checks.that(taus == wanted_sizes, "sizes", f"are {taus}, {wanted_sizes} were asked for")
     checks.that(record.request.gammas == (record.gamma,), "gamma", "is not the one that was asked for")
     checks.that(0.0 <= record.request.gap < 1.0, "request.gap", f"{record.request.gap!r} is not in [0, 1)")
@@ -349,7 +352,11 @@ def _models_listed(checks: Checks, record: NearRecord, tau: int, values: Support
         if model.tau != tau:
             continue
         support = positions(model.support, design.index)
-        if support is None or len(support) != tau or not check_allowed(checks, design, support, tau, f"models[{i}]."):
+        if (
+            support is None
+            or design.count(support) != tau
+            or not check_allowed(checks, design, support, tau, f"models[{i}].")
+        ):
             checks.that(False, f"models[{i}].support", f"is not a set of {tau} features of the data")
             return None
         checks.that(support not in listed, f"models[{i}].support", "is there twice")
@@ -367,9 +374,11 @@ def _check_size(
 ) -> None:
     """Check what a record says of a size against its own models."""
     design = values.design
+    adjusted = {design.dataset.names[j] for j in design.free}  # in every list, of no model too
     checks.equal(f"{path}models", size.models, len(listed))
     if not listed:
-        checks.that(math.isinf(size.best) and not size.always and not size.never, f"{path}best", "has no model")
+        nothing = math.isinf(size.best) and not size.never and adjusted.issuperset(size.always)
+        checks.that(nothing, f"{path}best", "has no model")
         return
     least, most = min(listed.values()), max(listed.values())
     room = EDGE * least + 2.0 * values.slack(least, size.tau)
@@ -384,16 +393,27 @@ def _check_size(
     certain = [s for s, value in listed.items() if size.complete or value < size.complete_to]
     names = design.index
     for field, wanted in (("always", True), ("never", False)):
-        right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)}
-        said = getattr(size, field)
+        right = {n for n, j in names.items() if certain and all((j in s) is wanted for s in certain)} - adjusted
+        said = [name for name in getattr(size, field) if name not in adjusted]
         checks.that(set(said) == right and len(said) == len(right), path + field, "does not agree with the models")
-    _replacements(checks, size, path, names, listed)
+    terms = () if design.allowed is None else design.allowed.terms
+    first_of = {j: term.columns[0] for term in terms for j in term.columns}
+    _replacements(checks, size, path, names, (listed, first_of))
 
 
-def _replacements(checks: Checks, size: NearSize, path: str, names: Mapping[str, int], listed: Listed) -> None:
-    """Check how often a feature stands in another's place, and that no pair that does so more often is left out."""
+def _replacements(
+    checks: Checks, size: NearSize, path: str, names: Mapping[str, int], given: tuple[Listed, Mapping[int, int]]
+) -> None:
+    """Check how often a feature stands in another's place, and that no pair that does so more often is left out.
+
+    Parameters
+    ----------
+    given : pair
+        The models that are listed, and by column the first one of its term.
+    """
+    listed, first_of = given
     joined: dict[tuple[int, ...], list[int]] = {}
-    for support in listed:
+    for support in {tuple(sorted({first_of.get(j, j) for j in columns})) for columns in listed}:
         for j in support:
             joined.setdefault(tuple(i for i in support if i != j), []).append(j)
     swaps = Counter(tuple(sorted(pair)) for inside in joined.values() for pair in combinations(inside, 2))
@@ -406,17 +426,19 @@ def _replacements(checks: Checks, size: NearSize, path: str, names: Mapping[str,
     checks.recomputed(f"{path}replacements")
 
 
-def _fit_anew(truth: FloatArray, supports: IntArray, size: NearSize, values: SupportValues, listed: Listed) -> None:
+def _fit_anew(
+    truth: FloatArray, supports: Sequence[tuple[int, ...]], size: NearSize, values: SupportValues, listed: Listed
+) -> None:
     """Fit the rows where objectives from moments contradict a record, as they lose digits in nearly perfect fits.
 
     The first support that contradicts it still ends this.
     """
-    is_listed = np.array([tuple(support) in listed for support in supports.tolist()], dtype=bool)
+    is_listed = np.array([support in listed for support in supports], dtype=bool)
     best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - EDGE)
-    first = np.array([tuple(support) == best for support in supports.tolist()], dtype=bool)
+    first = np.array([support == best for support in supports], dtype=bool)
     for i in np.flatnonzero((truth < least) | first | (~is_listed & (truth < size.complete_to))).tolist():
         claimed = least if is_listed[i] else max(least, size.complete_to * (1.0 - EDGE))
-        truth[i] = values.exact(supports[i].tolist())
+        truth[i] = values.exact(supports[i])
         if truth[i] < claimed - 2.0 * values.slack(claimed, size.tau):
             return
 

@@ -11,7 +11,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
-from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LOSSES, RESTRICTING, TABLE, UNITS
+from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LISTING, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
 from sparsecv_mio.words import Loss
@@ -94,7 +94,7 @@ Examples:
 )
 
 
-@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
+@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=LISTING, units=UNITS, effort=LIMITS)
 def near(
     data: DataFile,
     *,

@@ -313,7 +313,7 @@ class NearOptions(PathOptions):
     """Which models are near the best, and how they are found; checked when made, and never changed.
 
     The other fields are those of `PathOptions`; the gap is that of the cross-validation that chooses a pair, and
-    restrictions may force features in or out, and nothing else.
+    restrictions may force features in or out, adjust for columns and have factors whole, and nothing else.
 
     Attributes
     ----------
@@ -348,7 +348,7 @@ class NearOptions(PathOptions):
             raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
         super().__post_init__()
-        check_forcing(self.restrictions, "near-optimal lists")
+        check_forcing(replace(self.restrictions, count=()), "near-optimal lists")
 
     @property
     def valued_by(self) -> By:

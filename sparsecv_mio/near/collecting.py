@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice
+from itertools import islice
 from math import comb
 from typing import NamedTuple, Protocol
 
@@ -23,7 +23,8 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import HeldOutRows
-from sparsecv_mio.problem.elimination import ForcedColumns, eliminated
+from sparsecv_mio.near.whole_terms import WholeTerms
+from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import EIGEN_LIMIT, SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
@@ -33,7 +34,9 @@ from sparsecv_mio.thresholds import SUPPORTS_TRIED, by_rows
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import OpenNodes
+from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.words import Intercept
 
 
@@ -127,10 +130,16 @@ class SupportValue(Protocol):
         Number of columns.
     forced : int array
         Those in every support.
+    terms : WholeTerms
+        What sizes of supports count.
     """
 
     @property
     def q(self) -> int:  # noqa: D102
+        ...
+
+    @property
+    def terms(self) -> WholeTerms:  # noqa: D102
         ...
 
     @property
@@ -161,6 +170,7 @@ class SquaredValue:
     """What values of squared loss share; `splits`: smaller branches have tighter problems."""
 
     problem: SparseProblem
+    terms: WholeTerms
     splits: bool
 
     @property
@@ -175,7 +185,7 @@ class SquaredValue:
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
-        return likely_supports(self.problem, taus, expired)
+        return likely_supports(self.problem, self.terms, taus, expired)
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Collection:
         """Return what hands over supports; see `SupportValue`."""
@@ -203,7 +213,7 @@ class TrainingObjective(SquaredValue):
     splits = False
 
     def __init__(self, data: StandardData, problem: SparseProblem) -> None:
-        self.data, self.problem = data, problem
+        self.data, self.problem, self.terms = data, problem, WholeTerms.of(data)
 
     def part(self, branch: Branch) -> Part:
         """Return the problem itself on the columns of a branch."""
@@ -235,7 +245,7 @@ class CommonError(SquaredValue):
     splits = True
 
     def __init__(self, folds: FoldRows, problem: SparseProblem, largest: int) -> None:
-        self.folds, self.problem = folds, problem
+        self.folds, self.problem, self.terms = folds, problem, WholeTerms.of(folds.data)
         self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
         self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - VALUE_ROUNDING * problem.size, 0.0)
 
@@ -477,7 +487,7 @@ class SupportTaker(Protocol):
 
     @property
     def taus(self) -> Sequence[int]:
-        """Numbers of columns of the supports that are wanted."""
+        """Numbers of terms of the supports that are wanted."""
         ...
 
     def threshold(self, tau: int) -> float:
@@ -516,6 +526,7 @@ class Collection:
 
     def __init__(self, criterion: SquaredValue, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
         self.criterion, self.wanted, self.expired = criterion, wanted, expired
+        self.terms = criterion.terms
         self.finished, self.nodes = False, 0
         self._stuck: list[Open] = []  # branches that no tree can be trusted with, too large to be tried
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
@@ -549,7 +560,8 @@ class Collection:
 
     def _opened(self, branch: Branch, bounds: dict[int, float]) -> Open:
         """Return a branch with bounds for the sizes that it has."""
-        least, most = len(branch.inside), self.criterion.problem.q - len(branch.outside)
+        every = self.terms.count(np.arange(self.criterion.problem.q))
+        least, most = self.terms.count(branch.inside), every - self.terms.count(branch.outside)
         return Open(branch, {tau: bound for tau, bound in bounds.items() if least <= tau <= most})
 
     def _search(self, now: Open) -> bool:
@@ -564,14 +576,20 @@ class Collection:
         if not form.trusted or len(form.columns) < len(choice.others):
             return self._try_all(now, taus)
         columns = reduced.columns[choice.others][form.columns]
-        source = SupportsBelow(form, self._bars(reduced, choice, taus, form.m), self.expired)
+        fixed = self.terms.count(now.branch.inside)
+        bars = self._bars(reduced, fixed, taus, form.m)
+        source: SupportsBelow | TermsBelow
+        if self.terms.several:
+            source = TermsBelow(form, self.terms.first[columns], bars, self.expired)
+        else:
+            source = SupportsBelow(form, bars, self.expired)
         budget = SPLIT_NODES if self.criterion.splits and form.m > LEAST_SPLIT else None
         valued = 0
         while not source.finished:
             if self.expired() or (budget is not None and source.effort + NODES_A_SUPPORT * valued >= budget):
                 self.nodes += source.nodes
                 bounds = source.open_bounds()
-                here = {tau: self._value(float(bounds[choice.size(tau)]), reduced) for tau in taus}
+                here = {tau: self._value(float(bounds[tau - fixed]), reduced) for tau in taus}
                 now.bounds = {tau: max(now.bounds[tau], here[tau]) for tau in taus if here[tau] < np.inf}
                 if self.expired():
                     return False
@@ -581,27 +599,26 @@ class Collection:
             valued += len(supports.masks)
             if len(supports.masks):
                 self._offer(self._supports(supports, columns, now.branch.inside))
-                source.lower_bars(self._bars(reduced, choice, taus, form.m))
+                source.lower_bars(self._bars(reduced, fixed, taus, form.m))
         self.nodes += source.nodes
         return True
 
     def _split(self, now: Open, columns: IntArray, form: NormalForm) -> None:
-        """Open the two branches with and without the column that is dearest to drop."""
+        """Open the two branches with and without the column that is dearest to drop, or its term."""
         V, beta, _ = form.solved()
-        column = int(columns[int(np.argmax(beta**2 / np.diag(V)))])
+        term = self.terms.columns([int(self.terms.first[columns[int(np.argmax(beta**2 / np.diag(V)))]])])
         inside, outside = now.branch
-        for branch in (
-            Branch(np.sort(np.append(inside, column)), outside), Branch(inside, np.sort(np.append(outside, column)))
-        ):  # fmt: skip
+        for branch in (Branch(np.union1d(inside, term), outside), Branch(inside, np.union1d(outside, term))):
             child = self._opened(branch, now.bounds)
             if child.bounds:
                 self._open.push(min(child.bounds.values()), child)
 
-    def _bars(self, part: Part, choice: ForcedColumns, taus: Sequence[int], m: int) -> FloatArray:
+    def _bars(self, part: Part, fixed: int, taus: Sequence[int], m: int) -> FloatArray:
+        """Return bars by the number of terms beside those that are fixed."""
         bars = np.full(m + 1, -np.inf)
         for tau in taus:
             limit = self.wanted.threshold(tau) * part.rate + part.offset
-            bars[choice.size(tau)] = min(limit, 2.0 * part.problem.size)  # no f exceeds that of no column
+            bars[tau - fixed] = min(limit, 2.0 * part.problem.size)  # no f exceeds that of no column
         return bars
 
     def _supports(self, found: MetSupports, columns: IntArray, inside: IntArray) -> list[IntArray]:
@@ -619,11 +636,11 @@ class Collection:
         """Hand over every support of a branch, if they are few; False if the time was over before."""
         inside, outside = now.branch
         others = np.setdiff1d(np.arange(self.criterion.problem.q), np.concatenate((inside, outside)))
-        sizes = [tau - len(inside) for tau in taus]
-        if comb_sum(len(others), sizes) > ALL_TRIED_OF_SIZES:
+        sizes = [tau - self.terms.count(inside) for tau in taus]
+        if comb_sum(self.terms.count(others), sizes) > ALL_TRIED_OF_SIZES:
             self._stuck.append(now)
             return True
-        every = (np.sort(np.append(inside, some)) for size in sizes for some in combinations(others.tolist(), size))
+        every = (np.union1d(inside, some) for some in self.terms.sets(others, sizes))
         while some := [support.astype(np.int64) for support in islice(every, TRIED_AT_ONCE)]:
             if self.expired():
                 return False
@@ -662,51 +679,29 @@ def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[
         wanted.take(support, value, error)
 
 
-def likely_supports(problem: SparseProblem, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
+def likely_supports(
+    problem: SparseProblem, terms: WholeTerms, taus: Sequence[int], expired: Callable[[], bool]
+) -> list[IntArray]:
     """Return supports with a small training objective, some of each size.
 
     Parameters
     ----------
     problem : SparseProblem
         All rows at one gamma.
+    terms : WholeTerms
     taus : sequence of int
     expired : callable
     """
-    best = solve_path(problem, taus, effort=SIZE_EFFORT, expired=expired)
+    if terms.several:
+        best = solve_restricted(problem, taus, terms.constraints(problem.forced), effort=SIZE_EFFORT, expired=expired)
+    else:
+        best = solve_path(problem, taus, effort=SIZE_EFFORT, expired=expired)
     return [
         np.sort(support)
         for tau, cell in best.by_size.items()
         for support in (cell.support, *cell.candidates[:SUPPORTS_TRIED])
-        if len(support) == tau
+        if terms.count(support) == tau
     ]
-
-
-def neighbours(support: IntArray, q: int, forced: IntArray, taus: Sequence[int]) -> list[IntArray]:
-    """Return the supports of some sizes that differ by one column more, one less, or one in the place of another.
-
-    Parameters
-    ----------
-    support : int array
-        Ascending.
-    q : int
-        Number of columns.
-    forced : int array
-        Columns that stay.
-    taus : sequence of int
-        Sizes that are wanted.
-
-    Examples
-    --------
-    >>> [one.tolist() for one in neighbours(np.array([0, 1]), 3, np.array([0]), [1, 2])]
-    [[0], [0, 2]]
-    """
-    size = len(support)
-    outside = np.setdiff1d(np.arange(q), support)
-    shorter = [np.delete(support, np.searchsorted(support, j)) for j in np.setdiff1d(support, forced).tolist()]
-    supports = list(shorter) if size - 1 in taus else []
-    for start in (*(shorter if size in taus else ()), *([support] if size + 1 in taus else ())):
-        supports += [np.insert(start, np.searchsorted(start, j), j) for j in outside.tolist()]
-    return supports
 
 
 class SquaredValues:

@@ -155,7 +155,7 @@ class CommonSearch:
             if self.clock.expired() or best.best is None:
                 return
             support = best.best.support
-            best.offer(collecting.neighbours(support, best.criterion.q, best.criterion.forced, best.taus))
+            best.offer(best.criterion.terms.neighbours(support, best.criterion.forced, best.taus))
             for at_gamma in self.at_gammas:
                 if best.best is not None:
                     at_gamma.offer([best.best.support])

@@ -15,6 +15,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.near.collecting import NEGLIGIBLE, SHAVED, SquaredValues, SupportTaker, times_held_out
+from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
@@ -121,6 +122,11 @@ class GlmObjective:
     def q(self) -> int:
         """Number of columns."""
         return self.subsets.p
+
+    @property
+    def terms(self) -> WholeTerms:
+        """Each column: whole terms are for squared loss."""
+        return WholeTerms(np.arange(self.q))
 
     @property
     def forced(self) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -24,6 +24,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
+from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.api import Question
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
@@ -83,10 +84,14 @@ class NearBest:
         The ratio less 1.
     most : int or None
         Supports of a size that are wanted, the best ones.
+    size : callable
+        Of a support; its number of columns by default.
     """
 
-    def __init__(self, taus: Sequence[int], within: float, most: int | None) -> None:
-        self.taus, self.within, self.most = tuple(taus), within, most
+    def __init__(
+        self, taus: Sequence[int], within: float, most: int | None, size: Callable[[IntArray], int] = len
+    ) -> None:
+        self.taus, self.within, self.most, self.size = tuple(taus), within, most, size
         self._sizes = {tau: _Size() for tau in self.taus}
 
     def threshold(self, tau: int) -> float:
@@ -103,14 +108,15 @@ class NearBest:
             Ascending.
         value, error : float
         """
-        size = self._sizes.get(len(support))
+        tau = self.size(support)
+        size = self._sizes.get(tau)
         if size is None:
             return
         if not error <= LOOSE * (value + 1.0):  # inf or NaN too
             size.unknown = True
             return
         size.best = min(size.best, value + error)
-        if value - error <= self.threshold(len(support)):
+        if value - error <= self.threshold(tau):
             size.found[support.tobytes()] = Valued(support, value, error)
         if self.most is not None and len(size.found) > 2 * self.most + SPARE_SUPPORTS:
             ranked = sorted(size.found.values(), key=lambda one: one.value)
@@ -161,7 +167,7 @@ def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
     Parameters
     ----------
     supports : sequence of int arrays
-        Ascending.
+        Ascending; of whole terms their first columns.
 
     Notes
     -----
@@ -329,10 +335,11 @@ class NearSearch:
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, [gamma], self.plan)
         _ = self.dataset.fingerprint
-        sizes = sorted({min(tau, data.q) for tau in taus})
+        terms = WholeTerms.of(data)
+        sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})
         plan = self.plan if options.valued_by is By.CV else None
-        criterion = values_of(data, plan, "a near-optimal list").at(gamma, sizes[-1])
-        holder = NearBest(sizes, options.within, options.most)
+        criterion = values_of(data, plan, "a near-optimal list").at(gamma, terms.most_columns(sizes[-1]))
+        holder = NearBest(sizes, options.within, options.most, terms.count)
         self.unit = data.loss_unit
         self.gamma, self.taus, self.holder, self.data = gamma, tuple(taus), holder, data
         collecting.hand_over(criterion, holder, criterion.likely(sizes, expired))
@@ -346,9 +353,8 @@ class NearSearch:
     def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:
         """Exchange columns of the best support of a size while that helps."""
         while (best := holder.best(tau)) is not None and not self.clock.expired():
-            collecting.hand_over(
-                criterion, holder, collecting.neighbours(best.support, criterion.q, criterion.forced, [tau])
-            )
+            others = criterion.terms.neighbours(best.support, criterion.forced, [tau])
+            collecting.hand_over(criterion, holder, others)
             if holder.best(tau) is best:
                 return
 
@@ -397,7 +403,8 @@ class NearSearch:
         if certain:
             count = np.bincount(np.concatenate(certain), minlength=data.q)
             always, never = np.flatnonzero(count == len(certain)), np.flatnonzero(count == 0)
-        pairs = replacements([model.support for model in one.models]).most_common(MOST_REPLACEMENTS)
+        terms = WholeTerms.of(data)
+        pairs = replacements([terms.names(model.support) for model in one.models]).most_common(MOST_REPLACEMENTS)
         unit, names = self.unit, data.names
         return NearSize(
             tau=one.tau,

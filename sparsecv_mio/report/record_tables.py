@@ -16,7 +16,7 @@ from sparsecv_mio.certificate import accuracy, fit_records, records
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, several, share, shown
-from sparsecv_mio.model_space import factors_of, word_of_factor
+from sparsecv_mio.model_space import NONE, factors_of, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import LOSS_WORDS, Loss
@@ -708,31 +708,38 @@ def _print_size(
     if not models:
         layout.say(console, "no model was valued before the limit: give a longer --time-limit")
         return
-    _print_near_models(console, VALUE[record.by], size.best, models, full)
+    factors = (record.request.restrictions or NONE).count
+    firsts = {columns[0]: word_of_factor(columns) for columns in factors}
+    _print_near_models(console, VALUE[record.by], size.best, (models, factors), full)
     if len(models) > FEW_MODELS and not full:
         layout.say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
     if size.always or size.never or size.complete:
-        layout.say(console, f"in every model{below}: {_features_named(size.always)}")
-        layout.say(console, f"in none{below}: {_features_named(size.never)}")
+        layout.say(console, f"in every model{below}: {_features_named(words_of_terms(size.always, factors))}")
+        layout.say(console, f"in none{below}: {_features_named(words_of_terms(size.never, factors))}")
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
         pairs = [
-            f"{layout.quoted_name(swap.feature)} or {layout.quoted_name(swap.other)} ({swap.pairs})" for swap in some
+            f"{layout.quoted_name(firsts.get(swap.feature, swap.feature))} or "
+            f"{layout.quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
+            for swap in some
         ]
         layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
 
 
 def _print_near_models(
-    console: Console, value: str, best: float, models: list[fit_records.NearModel], full: bool
-) -> None:
-    """Print the models of a size, each by what it has beside the features that all of them have."""
+    console: Console, value: str, best: float,
+    given: tuple[list[fit_records.NearModel], tuple[tuple[str, ...], ...]], full: bool,
+) -> None:  # fmt: skip
+    """Print the models of a size, each by what it has beside the features that all of them have, factors by a word."""
+    models, factors = given
     digits = interval_digits([(models[0].value, models[-1].value)])
-    shared = set(models[0].support).intersection(*(model.support for model in models))
+    supports = [words_of_terms(model.support, factors) for model in models]
+    shared = set(supports[0]).intersection(*supports)
     rows = []
-    for model in models if full else models[:FEW_MODELS]:
+    for model, support in list(zip(models, supports, strict=True))[: None if full else FEW_MODELS]:
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
-        own = [name for name in model.support if name not in shared]
+        own = [name for name in support if name not in shared]
         rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))
     name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
     layout.print_table(console, (value, "above the best", name), rows, text=(name,))

@@ -33,7 +33,7 @@ NODES_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries
 NULL_COST = 1e-24  # of yy: a coefficient whose loss costs no more is zero but for rounding
 
 
-class _RestrictedNode(NamedTuple):
+class RestrictedNode(NamedTuple):
     """An open node: its bound, its columns, and where its parent left off."""
 
     bound: float
@@ -129,10 +129,10 @@ class RestrictedTree:
         self.M = form.matrix()
         self.kept: dict[tuple[int, ...], float] = {}
         self._fitted: dict[int, tuple[float, tuple[int, ...]]] = {}
-        self.open = OpenNodes[_RestrictedNode]()
+        self.open = OpenNodes[RestrictedNode]()
         root = family.root
         if root is not None:
-            self.open.push(-np.inf, _RestrictedNode(-np.inf, *root, np.zeros(form.m), np.zeros(form.m)))
+            self.open.push(-np.inf, RestrictedNode(-np.inf, *root, np.zeros(form.m), np.zeros(form.m)))
 
     @property
     def bar(self) -> float:
@@ -204,7 +204,7 @@ class RestrictedTree:
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 
-    def _visit(self, node: _RestrictedNode) -> None:
+    def _visit(self, node: RestrictedNode) -> None:
         """Bound a node, try supports in it, and branch unless that closes it."""
         settled: tuple[int, int] | None = (node.inside, node.free)
         point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
@@ -296,7 +296,7 @@ class RestrictedTree:
             if child is not None:
                 low = bound if more else max(bound, value + cost)
                 if low <= self.bar:
-                    self.open.push(low, _RestrictedNode(low, *child, point.b, point.u))
+                    self.open.push(low, RestrictedNode(low, *child, point.b, point.u))
 
     def _undecided(self, free: int, point: NodePoint) -> int:
         """Return the free column with the most fractional indicator, else the dearest one, else a parent."""

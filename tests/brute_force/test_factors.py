@@ -19,6 +19,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.near import collecting
+from sparsecv_mio.search.deadline import Deadline
 
 KINDS = ("plain", "near copy", "copy of a factor", "rare level", "wide", "numbers", "of levels", "far away")
 ALIKE, APART = 1e-11, 1e-8  # relative: objectives that floats do not tell apart, and what an end may be off
@@ -233,6 +235,86 @@ def check_on_all_rows(seed: int) -> str:
     report = sc.verify(found, case.data)
     assert report.ok, (seed, report.failures)
     return "solved"
+
+
+def values_of(case: Case, models: list[list[int]], gamma: float, by: str) -> np.ndarray:
+    """Return the training objectives, or the CV errors where every fold has the model, of some models."""
+    rows = np.arange(case.data.n)
+    if by == "objective":
+        return fits(case, models, gamma, rows, rows).value
+    w = np.ones(case.data.n) if case.data.row_weights is None else np.asarray(case.data.row_weights)
+    dealt = [(case.plan.train_rows(j), case.plan.scored_rows(j)) for j in range(case.plan.k)]
+    errors = sum(fits(case, models, gamma, *rows_of_fold).error for rows_of_fold in dealt)
+    return np.asarray(errors / sum(w[test].sum() for _, test in dealt))
+
+
+def check_list(seed: int) -> str:
+    """List what is near the best of every number of terms: none is missing, none too many."""
+    case = drawn(seed)
+    case = replace(case, asked={word: case.asked[word] for word in case.asked if word not in ("at_most", "hierarchy")})
+    rng, names = np.random.default_rng([seed, 2]), case.data.names
+    within = Restrictions(**case.asked).within(names)
+    share, gamma, by = (0.0, 0.02, 0.3)[seed % 3], (1e-3, 0.1, 1.0)[int(rng.integers(3))], ("cv", "objective")[seed % 2]
+    taus = range(max(within.features(within.force_in), 1), within.left(case.data.p) + 1)
+    try:
+        record = sc.near_optimal(
+            case.data, case.plan, gamma=gamma, taus=taus, within=share, by=by, most=None, scale=case.how[0],
+            intercept=case.how[1], **case.asked,
+        )  # fmt: skip
+    except BadInput as refusal:
+        return str(refusal)
+    free = {names.index(name) for name in within.adjust}
+    varying = np.flatnonzero(np.ptp(case.data.X, axis=0) > 0.0)
+    for size in record.sizes:
+        sizes = [sum(not free.issuperset(term) and not set(term).isdisjoint(S) for term in case.terms)
+                 for S in case.allowed(size.tau)]  # fmt: skip
+        models = [S for S, count in zip(case.allowed(size.tau), sizes, strict=True) if count == size.tau]
+        truth = values_of(case, models, gamma, by)
+        room = 1e-7 * (truth.min() + 1e-6 * float(np.var(case.data.y)) * (case.data.n if by == "objective" else 1))
+        said = {tuple(sorted(map(names.index, model.support))): model.value
+                for model in record.models if model.tau == size.tau}  # fmt: skip
+        where = (seed, case.kind, by, size)
+        assert size.lower <= truth.min() + room and size.best >= truth.min() - room, where
+        assert size.best <= truth.min() + room or record.status == "limit", where
+        for S, value in zip(models, truth.tolist(), strict=True):
+            columns = tuple(sorted({*S}.intersection(varying.tolist()) - free))
+            if columns in said:
+                assert abs(said.pop(columns) - value) <= room + 1e-7 * value, (where, S, value)
+                assert value <= (1.0 + share) * size.best + 2.0 * room, (where, S, value)
+            else:
+                assert value >= size.complete_to - 2.0 * room, (where, S, value)
+        assert not said, (where, said)
+    report = sc.verify(record, case.data, case.plan)
+    assert report.ok, (seed, case.kind, report.failures)
+    return record.status
+
+
+@pytest.mark.parametrize("seed", range(200, 216))
+def test_lists_of_models_near_the_best(seed: int) -> None:
+    assert check_list(seed) == "proved"
+
+
+@pytest.mark.parametrize(("seed", "checks"), [(5089, 6), (5106, 0), (5109, 3), (5129, 0), (5159, 7), (5177, 2)])
+def test_lists_that_a_limit_cuts(seed: int, checks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is known when the time is over holds."""
+    asked = iter(range(checks))
+    monkeypatch.setattr(Deadline, "expired", lambda _: next(asked, None) is None)
+    assert check_list(seed) == "limit"
+
+
+@pytest.mark.parametrize("seed", range(220, 228))
+def test_lists_of_branches_that_are_split(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collecting, "SPLIT_NODES", 3)
+    monkeypatch.setattr(collecting, "NODES_A_SUPPORT", 0)
+    monkeypatch.setattr(collecting, "STEP_NODES", 2)
+    monkeypatch.setattr(collecting, "LEAST_SPLIT", 1)
+    assert check_list(seed) == "proved"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3000, 3400))
+def test_lists_of_models_near_the_best_at_length(seed: int) -> None:
+    check_list(seed)
 
 
 @pytest.mark.parametrize("seed", range(24))

@@ -1,0 +1,102 @@
+"""How many terms a support has, and which columns enter together: what lists of supports count in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.model_space import Term
+from sparsecv_mio.problem.constraints import SideConstraints
+
+
+@dataclass(frozen=True, eq=False)
+class WholeTerms:
+    """The terms of some columns, each named by its first column.
+
+    Attributes
+    ----------
+    first : (q,) int array
+        By column, the first one of its term.
+
+    Examples
+    --------
+    >>> terms = WholeTerms(np.array([0, 1, 1, 3]))
+    >>> terms.count(np.array([0, 1, 2])), terms.columns([1, 3]).tolist(), terms.most_columns(2)
+    (2, [1, 2, 3], 3)
+    """
+
+    first: IntArray
+
+    @classmethod
+    def of(cls, data: StandardData) -> WholeTerms:
+        """Return the terms of data in standard coordinates."""
+        first = np.arange(data.q)
+        for term in data.terms:
+            first[list(term.columns)] = term.columns[:1]
+        return cls(first)
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether some term has several columns."""
+        return bool(np.any(self.first != np.arange(len(self.first))))
+
+    def names(self, support: IntArray) -> IntArray:
+        """Return the terms of a support, ascending, each by its first column."""
+        return np.unique(self.first[support]) if self.several else support
+
+    def count(self, support: IntArray) -> int:
+        """Return how many terms some columns are of."""
+        return len(self.names(support))
+
+    def columns(self, names: Iterable[int]) -> IntArray:
+        """Return the columns of some terms, ascending."""
+        chosen = np.array(sorted(names), dtype=np.int64)
+        return np.flatnonzero(np.isin(self.first, chosen)).astype(np.int64) if self.several else chosen
+
+    def most_columns(self, tau: int) -> int:
+        """Return how many columns tau terms have at most."""
+        return int(np.sort(np.bincount(self.first))[::-1][:tau].sum())
+
+    def constraints(self, forced: IntArray) -> SideConstraints:
+        """Return the side constraints by which trees know the terms, and which columns are in every support."""
+        groups = [np.flatnonzero(self.first == name).tolist() for name in np.unique(self.first).tolist()]
+        terms = tuple(Term(tuple(some)) for some in groups if len(some) > 1)
+        return SideConstraints(forced_in=tuple(forced.tolist()), terms=terms)
+
+    def sets(self, among: IntArray, sizes: Sequence[int]) -> Iterator[IntArray]:
+        """Yield the columns of every so many terms of some columns."""
+        names = self.names(among).tolist()
+        for size in sizes:
+            yield from map(self.columns, combinations(names, size))
+
+    def neighbours(self, support: IntArray, forced: IntArray, taus: Sequence[int]) -> list[IntArray]:
+        """Return the supports of some sizes that differ by one term more, one less, or one in the place of another.
+
+        Parameters
+        ----------
+        support : int array
+            Ascending.
+        forced : int array
+            Columns that stay.
+        taus : sequence of int
+            Sizes that are wanted, in terms.
+
+        Examples
+        --------
+        >>> terms = WholeTerms(np.arange(3))
+        >>> [one.tolist() for one in terms.neighbours(np.array([0, 1]), np.array([0]), [1, 2])]
+        [[0], [0, 2]]
+        """
+        inside = self.names(support)
+        size, outside = len(inside), np.setdiff1d(self.names(np.arange(len(self.first))), inside).tolist()
+        shorter = [np.setdiff1d(inside, [name]) for name in np.setdiff1d(inside, self.names(forced)).tolist()]
+        made = list(shorter) if size - 1 in taus else []
+        for start in (*(shorter if size in taus else ()), *([inside] if size + 1 in taus else ())):
+            made += [np.append(start, name) for name in outside]
+        return [self.columns(names.tolist()) for names in made]

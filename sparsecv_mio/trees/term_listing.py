@@ -1,0 +1,166 @@
+"""Every support of so many whole terms with a small objective: one tree over terms for each number.
+
+The nodes are those of the trees for best subsets (:mod:`sparsecv_mio.trees.restricted_tree`), under a bar that stands
+still: none is closed because of the fit of another, and every support at its end is handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+from sparsecv_mio.kernels.restricted_node import NodePoint
+from sparsecv_mio.model_space import Term
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.trees.allowed_supports import Family, mask_of, places_of
+from sparsecv_mio.trees.listing import MetSupports
+from sparsecv_mio.trees.normal_form import NormalForm
+from sparsecv_mio.trees.restricted_tree import RestrictedNode, RestrictedTree
+
+TERM_SLICE = 64  # nodes between two deliveries: some ten milliseconds
+
+
+class TermTree(RestrictedTree):
+    """One tree of supports of exactly so many terms, below a bar.
+
+    Parameters
+    ----------
+    form : NormalForm
+        A trusted one, of all columns of the family.
+    family : Family
+    constraints : SideConstraints
+        Those of the family.
+    limit : float
+        The bar, rounding seen to.
+    """
+
+    def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints, limit: float) -> None:
+        self.limit, self.met = limit, list[int]()
+        super().__init__(form, family, constraints)
+
+    @property
+    def bar(self) -> float:
+        """Supports up to this objective are met."""
+        return self.limit
+
+    def take_met(self) -> list[int]:
+        """Return the supports that were met since the last call."""
+        met, self.met = self.met, []
+        return met
+
+    def _visit(self, node: RestrictedNode) -> None:
+        """Bound a node, and branch unless that closes it or it is one support."""
+        settled: tuple[int, int] | None = (node.inside, node.free)
+        point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
+        while settled is not None and self.family.count(settled[0] | settled[1]) >= self.family.tau:
+            inside, free = settled
+            bound, value, status = self._bound(inside, free, point)
+            bound = max(bound, node.bound)
+            if bound > self.bar:
+                return
+            if not free:
+                self.met.append(inside)
+                return
+            fixed = self.family.settle(
+                inside | mask_of(self.form.columns[status == INSIDE].tolist()),
+                free & ~mask_of(self.form.columns[status == DROPPED].tolist()),
+            )
+            if fixed == settled:
+                self._branch(bound, value, (inside, free), point)
+                return
+            settled = fixed
+
+
+class TermsBelow:
+    """A source of supports of whole terms that ends when every one at or below the bars was handed out.
+
+    Parameters
+    ----------
+    form : NormalForm
+        A trusted one, of all columns of its problem.
+    first : (m,) int array
+        By column, the first one of its term.
+    bars : (m + 1,) array
+        Objectives by number of terms; -inf where nothing is asked. Rounding is seen to here.
+    expired : callable
+        True ends a slice early.
+
+    Attributes
+    ----------
+    finished : bool
+    nodes : int
+        Nodes of all trees so far.
+    """
+
+    def __init__(self, form: NormalForm, first: IntArray, bars: FloatArray, expired: Callable[[], bool]) -> None:
+        self.form, self.expired, self.bars = form, expired, bars.copy()
+        groups = [np.flatnonzero(first == column).tolist() for column in np.unique(first).tolist()]
+        self._constraints = SideConstraints(terms=tuple(Term(tuple(some)) for some in groups if len(some) > 1))
+        self._left = np.flatnonzero(bars[: len(groups) + 1] > -np.inf).tolist()
+        self._tree: TermTree | None = None
+        self._spent = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether every support at or below the bars was handed out."""
+        return not self._left
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of all trees so far."""
+        return self._spent + (0 if self._tree is None else self._tree.nodes)
+
+    @property
+    def effort(self) -> int:
+        """The same: these trees are of one kind."""
+        return self.nodes
+
+    def lower_bars(self, bars: FloatArray) -> None:
+        """Take over bars where they are below those so far.
+
+        Parameters
+        ----------
+        bars : (m + 1,) array
+        """
+        self.bars = np.minimum(self.bars, bars)
+        if self._tree is not None:
+            self._tree.limit = float(self.form.raised(self.bars)[self._tree.family.tau])
+
+    def advance(self, nodes: int = TERM_SLICE) -> MetSupports:
+        """Work on at most so many nodes, and return the supports that were met.
+
+        Parameters
+        ----------
+        nodes : int
+        """
+        if self.finished:
+            return self._met([])
+        if self._tree is None:
+            size = self._left[0]
+            family = Family(self.form.m, size, self._constraints)
+            limit = float(self.form.raised(self.bars)[size])
+            self._tree = TermTree(self.form, family, self._constraints, limit)
+        tree = self._tree
+        tree.run(tree.nodes + min(nodes, TERM_SLICE), self.expired)
+        met = tree.take_met()
+        if tree.ended:
+            self._spent, self._tree, self._left = self.nodes, None, self._left[1:]
+        return self._met(met)
+
+    def _met(self, supports: Sequence[int]) -> MetSupports:
+        masks = np.zeros((len(supports), self.form.m), dtype=np.bool_)
+        for row, support in enumerate(supports):
+            masks[row, places_of(support)] = True
+        sizes = masks.sum(axis=1).astype(np.int64)
+        return MetSupports(masks, sizes, np.full(len(supports), np.nan))
+
+    def open_bounds(self) -> FloatArray:
+        """(m + 1,): no support that was not handed out yet has an f below these, by number of terms; inf if done."""
+        bounds = np.full(len(self.bars), np.inf)
+        bounds[self._left] = 0.0
+        if self._tree is not None:
+            bounds[self._tree.family.tau] = max(min((node.bound for node in self._tree.open), default=np.inf), 0.0)
+        return np.asarray(np.maximum((bounds - self.form.slack) / (1.0 + self.form.keep), 0.0))
