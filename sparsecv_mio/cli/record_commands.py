@@ -296,14 +296,13 @@ def predict(
     """
     import numpy as np
 
-    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.certificate.parts import applied_reading
-    from sparsecv_mio.certificate.read_back import in_classes, in_format
+    from sparsecv_mio.certificate.read_back import in_format
     from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.readers import read_rows
-    from sparsecv_mio.report.record_tables import coverage_lines, error_lines
+    from sparsecv_mio.report.record_tables import coverage_lines
 
-    session.check_outputs({"--out": out}, [record, data, *([train] if train else [])])
+    session.check_outputs({"--out": out}, [record, data, *filter(None, [train])])
     stored = _one_model(_record_before(record, data, "predict"), record)
     folds = _fold_models(stored, interval, train)
     learnt = in_format(applied_reading(stored.data.reading), stored.data.names, reading)
@@ -320,12 +319,7 @@ def predict(
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
     if has_target:
-        if stored.loss is Loss.POISSON:
-            rows = in_classes(stored, rows)
-            notes += error_lines(stored, count_quality(rows.y, table[there, 0], rows.row_exposure))
-        else:
-            judge = accuracy if classes is None else class_quality
-            notes += error_lines(stored, judge(in_classes(stored, rows).y, table[there, 0]))
+        notes += _errors_said(stored, rows, table[there, 0])
     elif new.doubt:
         notes.append(f"errors are not known: {new.doubt}")
     if interval is not None:
@@ -339,6 +333,19 @@ def predict(
     columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+
+
+def _errors_said(stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray) -> list[str]:
+    """Say what the predictions of rows with a target are off by, beside the cross-validation error."""
+    from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
+    from sparsecv_mio.certificate.read_back import in_classes
+    from sparsecv_mio.report.record_tables import error_lines
+
+    rows = in_classes(stored, rows)
+    if stored.loss is Loss.POISSON:
+        return error_lines(stored, count_quality(rows.y, predictions, rows.row_exposure))
+    judge = accuracy if getattr(stored, "classes", None) is None else class_quality
+    return error_lines(stored, judge(rows.y, predictions))
 
 
 def _check_threshold(threshold: float | None, classes: Classes | None) -> None:

@@ -53,8 +53,8 @@ def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True)
             raise BadInput(f"exposure: {exposure!r}, but these rows have exposures already, {dataset.exposure!r}")
         return replace(dataset, counts=True)
     if exposure in (*dataset.names, dataset.target):
-        what = "the target" if exposure == dataset.target else "a feature"
-        raise BadInput(f"exposure: {exposure!r} is {what}: an exposure is no feature, leave it out of these (--drop)")
+        fault = "the target" if exposure == dataset.target else "a feature"
+        raise BadInput(f"exposure: {exposure!r} is {fault}: an exposure is no feature, leave it out of these (--drop)")
     if exposure not in dataset.aux:
         raise BadInput(f"exposure: {exposure!r} is no column that these data keep: read them with aux=({exposure!r},)")
     return replace(dataset, counts=True, exposure=exposure, row_exposure=exposures_of(dataset, exposure))

@@ -217,19 +217,15 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     unsaid = doubts(table.marks, how.sep)
     facts = _facts_of(table, how, unsaid, with_none)
     order = None if goal is None or unsaid else time_order(table.features, goal)
-    if stand_for_nothing := _stand_ins(columns):
-        columns = [_emptied(column, stand_for_nothing) for column in columns]
-        how = replace(how, na_values=(*how.na_values, *(f"{value:g}" for value in stand_for_nothing)))
+    columns, how = _without_stand_ins(columns, how)
     goal = None if goal is None else columns[-1]
-    features = [column for column, fact in zip(columns, facts, strict=True) if not fact.drop and column is not goal]
-    subjects = None if goal is None else subjects_of(features)
-    if subjects is not None:
-        features = [column for column in features if column.name != subjects.column]
+    features, subjects = _features_and_subjects(columns, facts, goal)
     dealt = subjects or order
     read_columns = features if goal is None else [*features, goal]
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
-    facts = _with_dealing(facts, dealt, na.fills and bool(gaps.any()))
+    filled = na.fills and bool(gaps.any())
+    facts = _with_dealing(facts, dealt, filled)
     two_classes = goal is not None and _has_two_values(goal)
     options = _proposed_options(facts, features if two_classes else read_columns, how, na if gaps.any() else None)
     options += ["--loss logistic"] * two_classes + ([] if dealt is None else [dealt.option])
@@ -238,9 +234,30 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n,
-        sum(_width(column, na.fills and bool(gaps.any()), how.encode) for column in features),
+        sum(_width(column, filled, how.encode) for column in features),
         unsaid, two_classes=two_classes,
     )  # fmt: skip
+
+
+def _without_stand_ins(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
+    """Return the columns with their cells empty that hold a number for nothing, and the reading that says so."""
+    stand_for_nothing = _stand_ins(columns)
+    if not stand_for_nothing:
+        return columns, how
+    words = tuple(f"{value:g}" for value in stand_for_nothing)
+    emptied = [_emptied(column, stand_for_nothing) for column in columns]
+    return emptied, replace(how, na_values=(*how.na_values, *words))
+
+
+def _features_and_subjects(
+    columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], goal: RawColumn | None
+) -> tuple[list[RawColumn], Subjects | None]:
+    """Return the columns that may be features, and that which names the subject of each row, if there is one."""
+    features = [column for column, fact in zip(columns, facts, strict=True) if not fact.drop and column is not goal]
+    subjects = None if goal is None else subjects_of(features)
+    if subjects is None:
+        return features, None
+    return [column for column in features if column.name != subjects.column], subjects
 
 
 def _facts_of(

@@ -155,9 +155,9 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         left = ones - int(positive[left_out].sum())  # ones among the training rows
         if not 0 < left < rows - len(left_out):
             which = dataset.classes[int(left > 0)]
-            other = rows - ones if left else ones
+            absent_rows = rows - ones if left else ones
             cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
-            cure = "the other has a single row, and no folds leave it in each" if other == 1 else cure
+            cure = "the other has a single row, and no folds leave it in each" if absent_rows == 1 else cure
             what = f"all rows are of class {which}, and no intercept fits them best"
             raise BadInput(f"folds: without fold {fold + 1} of {folds.k} {what}: {cure}")
 

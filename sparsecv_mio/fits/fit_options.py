@@ -271,8 +271,8 @@ class PathOptions:
 
     def by_names(self, dataset: Dataset) -> Self:
         """Return the same options, the restrictions by the names of the data."""
-        asked = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
-        return replace(self, restrictions=asked)
+        restrictions = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
+        return replace(self, restrictions=restrictions)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
         """Return what a record says was asked for.

@@ -217,9 +217,9 @@ class _Model:
     def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
         """Check a pair (tau, gamma) and the side constraints against the data."""
         tau, gamma = pair
-        given, constant = how.side or SideOptions(), how.intercept is not Intercept.NONE
-        side = given.within(dataset.names, constant)
-        adjusted = Restrictions(adjust=given.adjust).within(dataset.names, constant)
+        options, constant = how.side or SideOptions(), how.intercept is not Intercept.NONE
+        side = options.within(dataset.names, constant)
+        adjusted = Restrictions(adjust=options.adjust).within(dataset.names, constant)
         most = replace(adjusted, count=side.count).left(dataset.p)
         if not 0 <= tau <= most:
             raise BadInput(f"tau {tau} is out of range: use 0 to {most}, the number of features")

@@ -241,12 +241,17 @@ class ByRows(GridMethod):
             self._decide((g, t, fold))
             if self.effort == ROUND_EFFORT and not final[g, t, fold] and len(self._left[g, t, fold]) > EXACT_COLUMNS:
                 stuck.append(t)
-        if stuck and not fresh:  # bounds without branching take long: once nothing else helps
-            if self._branches:
-                self._branch(fold, g, stuck)
-            unbounded = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
-            if unbounded:
-                self._bracket(fold, g, unbounded)
+        if stuck and not fresh:
+            self._help(fold, g, stuck)
+
+    def _help(self, fold: int, g: int, stuck: list[int]) -> None:
+        """Work on cells that nothing else decides: trees on the rows, and bounds without branching, which take long."""
+        if self._branches:
+            self._branch(fold, g, stuck)
+        final = self.run.cells.final
+        unbounded = [t for t in stuck if not (final[g, t, fold] or self._bracketed[g, t, fold])]
+        if unbounded:
+            self._bracket(fold, g, unbounded)
 
     def _relax(self, fold: int, g: int, fresh: list[int]) -> bool:
         """Bound cells by a relaxation each, and decide those that it leaves few columns; False if the time is over."""

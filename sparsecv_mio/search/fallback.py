@@ -473,7 +473,7 @@ class _Folds:
 def _within_restrictions(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
     """Of `fallback_supports`: the least support that is allowed, then columns by what each explains alone."""
     constraints, made, whole = constraints_of(data), _nothing_known(data, folds, grid), np.arange(data.n)
-    fits = _Fits(data, made.gamma, constraints.interval(data.q))
+    fits = _SignedFits(data, made.gamma, constraints.interval(data.q))
     families = [Family.some(data.q, tau, constraints) for tau in grid.taus.tolist()]
     rows = {ALL_ROWS: (whole, whole[:0])}
     rows |= {fold: (folds.train_rows(fold), folds.scored_rows(fold)) for fold in range(folds.k)}
@@ -498,7 +498,7 @@ def _on_all_rows_within_restrictions(
     constraints, whole = constraints_of(data), np.arange(data.n)
     out = []
     for gamma in gammas:
-        fits = _Fits(data, gamma, constraints.interval(data.q))
+        fits = _SignedFits(data, gamma, constraints.interval(data.q))
         order = fits.order(whole)
         fits_by_tau = {
             tau: fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0]) for tau in taus
@@ -507,7 +507,7 @@ def _on_all_rows_within_restrictions(
     return out
 
 
-class _Fits:
+class _SignedFits:
     """Fits on training rows, signs held by leaving out whatever has the wrong one."""
 
     def __init__(self, data: StandardData, gamma: float, box: tuple[FloatArray, FloatArray]) -> None:

@@ -376,8 +376,8 @@ class SearchOptions:
 
     def within(self, dataset: Dataset) -> SearchOptions:
         """Return the same options, the restrictions by the names of the data."""
-        asked = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
-        return replace(self, restrictions=asked)
+        restrictions = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
+        return replace(self, restrictions=restrictions)
 
     def request(self, grid: Grid) -> SearchRequest:
         """Return what a record says was asked for."""

@@ -150,45 +150,53 @@ class Family:
         inside, free : int
         """
         while True:
-            before = inside, free
-            for factor in self.factors:
-                if inside & factor:
-                    inside |= factor
-            for j in columns_of(inside & self._bringing):
-                inside |= self.need[j]
-            for j, parents in self.one_of:
-                if inside >> j & 1 and not inside & parents:
-                    parents_left = free & parents
-                    if not parents_left:
-                        return None
-                    if parents_left & (parents_left - 1) == 0:
-                        inside |= parents_left
-            if inside & ~(before[0] | free):
+            included = self._with_needed(inside, free)
+            if included is None or included & ~(inside | free):
                 return None
-            free &= ~inside
-            for factor in self.factors:
-                if factor & ~(inside | free):
-                    free &= ~factor
-            room = self.tau - self.count(inside)
-            if room < 0:
-                return None
-            if room == 0:
-                free = 0
-            for k, columns in self.caps:
-                taken = self.count(inside & columns)
-                if taken > k:
+            possible = self._without_impossible(included, free & ~included)
+            if possible is None or (included, possible) == (inside, free):
+                return None if possible is None else (inside, free)
+            inside, free = included, possible
+
+    def _with_needed(self, inside: int, free: int) -> int | None:
+        """Return the included columns with what they need; None where a parent that is needed is out."""
+        for factor in self.factors:
+            if inside & factor:
+                inside |= factor
+        for j in columns_of(inside & self._bringing):
+            inside |= self.need[j]
+        for j, parents in self.one_of:
+            if inside >> j & 1 and not inside & parents:
+                parents_left = free & parents
+                if not parents_left:
                     return None
-                if taken == k:
-                    free &= ~columns
-            for j in columns_of(free & self._bringing):
-                extra = self.need[j] & ~inside
-                if extra & ~free or self.count(extra) > room:
-                    free &= ~self.whole[j]
-            for j, parents in self.one_of:
-                if free >> j & 1 and not parents & (inside | free):
-                    free &= ~self.whole[j]
-            if (inside, free) == before:
-                return inside, free
+                if parents_left & (parents_left - 1) == 0:
+                    inside |= parents_left
+        return inside
+
+    def _without_impossible(self, inside: int, free: int) -> int | None:
+        """Return the free columns that may still enter; None where there are too many included ones."""
+        for factor in self.factors:
+            if factor & ~(inside | free):
+                free &= ~factor
+        room = self.tau - self.count(inside)
+        if room < 0:
+            return None
+        free = free if room else 0
+        for k, columns in self.caps:
+            taken = self.count(inside & columns)
+            if taken > k:
+                return None
+            if taken == k:
+                free &= ~columns
+        for j in columns_of(free & self._bringing):
+            extra = self.need[j] & ~inside
+            if extra & ~free or self.count(extra) > room:
+                free &= ~self.whole[j]
+        for j, parents in self.one_of:
+            if free >> j & 1 and not parents & (inside | free):
+                free &= ~self.whole[j]
+        return free
 
     def allows(self, support: int) -> bool:
         """Whether a support is in the family."""
