@@ -262,8 +262,8 @@ class GlmSearch(GridMethod):
         enough = self._enough(now)
         waiting = self._waiting & ~(self._deferred(enough) | (self.listed == SOME_LISTED) | self.jobs.pairs)[:, :, None]
         aim = aim_at(now, self.context.gap, waiting)
-        if aim is None:
-            return None
+        if aim is None or (self.jobs.some and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
+            return None  # the others wait for what the winner leaves to be proved
         others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting.any(axis=2)).sum())
         threads = -(-self.context.threads // others)  # the others have pairs of their own
         on_all_rows = self._next_on_all_rows(aim, now, enough)
