@@ -176,7 +176,7 @@ class SizeSearch:
             return replace(everything, lower=max(everything.lower, lower))
         kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
         supports = tuple(np.array(sorted(s), dtype=np.int64) for s in sorted(kept, key=lambda s: kept[s][1]))
-        complete = self.unseen == np.inf and self.level < enough and bool(kept or self.listing is not None)
+        complete = bool(self.unseen == np.inf and self.level < enough and (kept or self.listing is not None))
         best = np.array(sorted(self.support), dtype=np.int64)
         values = tuple(kept[frozenset(s.tolist())][1] for s in supports)
         return BestSubset(

@@ -41,6 +41,7 @@ def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(
         for share in (0.5, 0.9, 0.999, 1.0, 1.001, 1.2):
             found = GlmSubsets(subsets.fits.problem).solve([size], enough={size: share * value}).by_size[size]
             assert found.lower <= value + off and found.upper >= value - off, (seed, size, share)
+            assert isinstance(found.complete, bool)
             assert found.complete or found.lower >= share * value * (1.0 - 1e-12), (seed, size, share)
             assert not found.complete or found.upper - found.lower <= 2.0 * off, (seed, size, share)
 
