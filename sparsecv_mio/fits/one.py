@@ -97,6 +97,8 @@ def fit_one(
     dataset = options.in_classes(dataset)
     model = _Model.of(dataset, (tau, gamma), options)
     backend = get_backend(options.backend)
+    if backend.name != NATIVE:
+        _check_adjusting(model.data, f"backend native, not {backend.name}")
     start = None if options.start is None else _start(model.data, options.start)
     squared = model.data.loss is Loss.SQUARED
     wide = squared and backend.name == NATIVE and model.constraints.needs <= {"force"} and _wide(model.data)
@@ -181,10 +183,17 @@ def export_one(
     if options.loss is Loss.POISSON:
         raise BadInput("export: goes with loss squared or logistic, not poisson")
     model = _Model.of(options.in_classes(dataset), (tau, gamma), options)
+    _check_adjusting(model.data, "loss squared in models of solvers")
     labels, constraints = model.data.names, model.constraints
     exported = export_model(model.problem, model.tau, path, labels=labels, constraints=constraints, piecewise=piecewise)
     offset, factor, missed = (number * model.unit for number in exported)
     return offset, factor, missed
+
+
+def _check_adjusting(data: StandardData, what: str) -> None:
+    """Refuse models of solvers by losses of rows, in which every coefficient is bounded by its penalty."""
+    if len(data.adjusting) and data.loss is not Loss.SQUARED:
+        raise BadInput(f"adjust: with loss {data.loss} goes with {what} (these bound coefficients by their penalties)")
 
 
 @dataclass(frozen=True, eq=False)

@@ -148,8 +148,8 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         Whether there is an intercept, which is not penalised.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `tau`, and features in none; by name, or by position.
-    adjust : None
-        Is for squared loss: columns that a model adjusts for.
+    adjust : str, int or list of these, optional
+        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
     verbose : int
         Print how far the search is.
 
@@ -268,8 +268,8 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         and nothing to predict by.
     force_in, force_out : str, int or list of these, optional
         Features in every model, which count in `taus`, and features in none; by name, or by position.
-    adjust : None
-        Is for squared loss: columns that a model adjusts for.
+    adjust : str, int or list of these, optional
+        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
     verbose : int
         Print how far the search is.
 
