@@ -483,7 +483,10 @@ def print_model(
     rows, empty = rows[: len(rows) - hidden], [""] * len(heads)
     styles = [""] * len(rows)
     if adjusted:
-        rows += [("adjusted for", "", *empty), *((name, coefficients[name], *beside.get(name, empty)) for name in adjusted)]
+        rows += [
+            ("adjusted for", "", *empty),
+            *((name, coefficients[name], *beside.get(name, empty)) for name in adjusted),
+        ]
         styles += ["dim", *[""] * len(adjusted)]
     rows, styles = [*rows, ("(intercept)", intercept, *empty)], [*styles, "dim"]
     layout.print_table(console, ("feature", "coefficient", *heads), rows, text=("feature",), styles=styles)
