@@ -371,7 +371,10 @@ class _Reported:
         from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
 
         cells, numbers, scored = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
-        for number in np.unique(numbers).tolist():
+        found, counts = np.unique(numbers, return_counts=True)
+        for done, number in enumerate(found[np.argsort(-counts, kind="stable")].tolist()):
+            if done and self._untimely():
+                break
             places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
             gamma = float(self.grid.gammas[pair[0]])
             losses = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)

@@ -9,6 +9,8 @@ from two_class_cases import TwoClassCase, two_class_case
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.problem.glm_refit import refit_glm
@@ -64,21 +66,32 @@ def test_held_out_losses_from_all_rows_are_those_of_the_fits(seed: int) -> None:
     assert np.isfinite(held).mean() > 0.5
 
 
-def test_a_limit_ends_the_steps_and_leaves_what_one_step_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No fold has steps of its own after a limit; one that a first step tells to the last digits is known."""
-    again = list[int]()
-    monkeypatch.setattr(glm_left_out, "KNOWN", 1e-4)
-    monkeypatch.setattr(rows_out, "left_out_again", lambda *given: again.append(len(given[3])))
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(400, 3))
-    dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=400) > 0.0).astype(float))
+@pytest.mark.parametrize("seed", range(3))
+def test_a_limit_leaves_second_steps_which_are_as_good(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a limit only folds that a second step does not tell to the last digits have steps of their own."""
+    again, more = list[int](), rows_out.left_out_again
+    monkeypatch.setattr(rows_out, "left_out_again", lambda *given: (again.append(len(given[3])), more(*given)))
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(1500, 3))
+    dataset = as_two_classes(Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=1500) > 0.0).astype(float)))
+    if seed == 2:
+        dataset = weighted_rows(dataset, rng.choice([0.0, 0.5, 1.0, 3.0], size=1500), "w")
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
-    given = data, plan, np.array([0, 1]), 1e4, np.arange(plan.k)
-    assert np.isnan(held_out_at_fits(*given, lambda: True)).all() and not again
-    looks = iter([False, True])
-    assert np.isfinite(held_out_at_fits(*given, lambda: next(looks))).any() and not again
-    held_out_at_fits(*given)
-    assert 0 < sum(again) <= plan.k
+    support, gamma = np.array([0, 1]), (1e-4, 1.0, 30.0)[seed]
+    held = held_out_at_fits(data, plan, support, gamma, np.arange(plan.k), lambda: True)
+    assert sum(again) < 0.3 * plan.k and np.isfinite(held).all()
+    for fold in {*np.argsort(-held)[:10].tolist(), *rng.choice(plan.k, 30).tolist()}:
+        loss, off = refit_glm(data, plan.train_rows(fold), support, gamma).held_out(data, plan.scored_rows(fold))
+        assert abs(held[fold] - loss) <= 3e-8 * loss + off, (fold, held[fold], loss)
+
+
+def test_where_steps_are_too_far_off_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glm_left_out, "FEW", 0)
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(40, 3))
+    dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=40) > 0.0).astype(float))
+    data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
+    assert np.isnan(held_out_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean() > 0.9
 
 
 def test_coefficients_are_those_of_the_optimum_where_rows_are_all_but_separated() -> None:
