@@ -73,13 +73,17 @@ class ForcedColumns:
         if not len(self.forced):
             return np.asarray(support, dtype=np.int64)
         places = self._place[np.asarray(support, dtype=np.int64)]
-        return np.sort(places[places >= 0])
+        places = places[places >= 0]
+        places.sort()
+        return places
 
     def whole(self, chosen: NDArray[np.integer]) -> IntArray:
         """Return places in `others` as columns, ascending, with those that are forced in."""
         if not len(self.forced):
             return np.asarray(chosen, dtype=np.int64)
-        return np.sort(np.concatenate([self.forced, self.others[chosen]]))
+        columns = np.concatenate((self.forced, self.others[chosen]))
+        columns.sort()
+        return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +176,8 @@ def eliminated(problem: SparseProblem) -> Eliminated:
     else:  # without a penalty that is the same at every gamma
         made = problem.kept.get(ELIMINATED) or problem.kept.setdefault(ELIMINATED, _eliminated(problem))
     copies = _copies_among(problem.copies, made.choice.others)
-    return replace(made, problem=replace(made.problem, lam=problem.lam, copy_of=copies))
+    at_gamma = replace(made.problem, lam=problem.lam, copy_of=copies)
+    return Eliminated(at_gamma, made.choice, made.means, made.centre, made.share, made.inverse)
 
 
 ELIMINATED = "eliminated"

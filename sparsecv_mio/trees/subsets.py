@@ -96,12 +96,12 @@ class BestSubsets:
         for tau in taus:
             cell = self.by_size[size(tau)]
             candidates = tuple(whole(candidate) for candidate in cell.candidates)
-            first = len(candidates) > 0 and np.array_equal(cell.candidates[0], cell.support)
+            first = len(candidates) > 0 and cell.candidates[0].tobytes() == cell.support.tobytes()
             support = candidates[0] if first else whole(cell.support)
             cells[tau] = BestSubset(
                 tau, support, cell.lower, cell.upper, candidates, cell.values, cell.margin, cell.complete, cell.branched
             )
-        return replace(self, by_size=cells)
+        return BestSubsets(cells, self.nodes, self.finished, self.reused)
 
     def in_columns(self, columns: IntArray) -> BestSubsets:
         """Return the result for a problem on some columns in the columns of the whole."""
