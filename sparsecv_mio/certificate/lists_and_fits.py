@@ -279,7 +279,7 @@ class SupportValues:
         tau : int
         level : float
         """
-        return float(self.every(self.design.supports(tau)).min())
+        return min(float(self.every(table).min()) for table in self.design.exactly(tau))
 
     def _by_gram(self, supports: IntArray, fold: int, totals: FloatArray, doubt: np.ndarray) -> None:
         assert self.plan is not None
@@ -452,7 +452,7 @@ def check_common(checks: Checks, record: CommonRecord, values_at: Callable[[floa
         Returns the CV errors of supports at a gamma.
     """
     own = values_at(record.gamma)
-    taus = sorted({min(tau, own.design.q) for tau in record.request.taus})
+    taus = sorted({min(tau, own.design.terms) for tau in record.request.taus})
     _check_bounds_of_common(checks, record, own, taus)
     every = own.branches or _enumerable(checks, own, taus, len(record.request.gammas))
     for i, row in enumerate(record.table):
@@ -500,8 +500,12 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
 def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: SupportValues) -> None:
     """Check the CV error of a row of the table, and of the answer where it is that row."""
     row, design = record.table[i], values.design
-    support = checked_support(checks, row.support, design.index, row.tau, f"table[{i}].support", exact=True)
+    most = design.most_columns(row.tau)
+    support = checked_support(checks, row.support, design.index, most, f"table[{i}].support")
     if support is None:
+        return
+    if design.count(support) != row.tau:
+        checks.that(False, f"table[{i}].support", f"is not a set of {row.tau} features of the data")
         return
     check_allowed(checks, design, support, row.tau, f"table[{i}].")
     best = (row.gamma, row.tau) == (record.gamma, record.tau)

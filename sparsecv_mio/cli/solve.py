@@ -146,7 +146,7 @@ def solve(
     chosen = session.on_cores(units | search | used)
     if criterion == Criterion.COMMON:
         common = {name: chosen.pop(name) for name in (*units, *options.EFFORT, *options.LOSSES)}
-        forced = {name: restrictions.pop(name) for name in options.FORCING}
+        forced = {name: restrictions.pop(name) for name in options.LISTING}
         refuse_with_common({
             "gamma LO..HI": every, "nested": nested, **chosen, **stored, "save_held_out": save_held_out, "proof": proof,
             "progress_json": progress_json, "reference": reference, **restrictions,

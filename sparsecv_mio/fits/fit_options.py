@@ -293,7 +293,8 @@ NEAR_SHARE, MOST_NEAR = 0.01, 1000
 class CommonOptions(PathOptions):
     """How the best common subset is found; checked when made, and never changed.
 
-    The fields are those of `PathOptions`; restrictions may force features in or out, and nothing else.
+    The fields are those of `PathOptions`; restrictions may force features in or out, adjust for columns and have
+    factors whole, and nothing else.
 
     Raises
     ------
@@ -305,7 +306,7 @@ class CommonOptions(PathOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_forcing(self.restrictions, "criterion common")
+        check_forcing(replace(self.restrictions, count=()), "criterion common")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from sparsecv_mio.fits.fit_options import CommonOptions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
+from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
@@ -143,10 +144,12 @@ class CommonSearch:
         _ = self.dataset.fingerprint
         values = values_of(data, self.plan, "criterion common")
         self.data = data
-        taus = sorted({min(tau, data.q) for tau in self.grid.taus.tolist()})
+        terms = WholeTerms.of(data)
+        taus = sorted({min(tau, terms.count(np.arange(data.q))) for tau in self.grid.taus.tolist()})
+        largest = terms.most_columns(taus[-1])
         for gamma in self.grid.gammas.tolist():
             if not expired() or not self.at_gammas:
-                self.at_gammas.append(AtGamma(self.leader, values.at(gamma, taus[-1]), gamma, taus, expired))
+                self.at_gammas.append(AtGamma(self.leader, values.at(gamma, largest), gamma, taus, expired))
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""
@@ -190,7 +193,7 @@ class CommonSearch:
             schema=COMMON_SCHEMA,
             status=self.clock.status(proved),
             gamma=gamma,
-            tau=len(best.support),
+            tau=winner.criterion.terms.count(best.support),
             cv_error=best.value * unit,
             lower=lower,
             upper=upper,
@@ -281,7 +284,7 @@ class AtGamma:
         support : int array
         value, error : float
         """
-        tau = len(support)
+        tau = self.criterion.terms.count(support)
         if not np.isfinite(value + error):
             self.unknown.add(tau)
         elif tau not in self.found or value < self.found[tau].value:

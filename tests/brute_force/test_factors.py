@@ -20,6 +20,7 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.near import collecting
+from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.search.deadline import Deadline
 
 KINDS = ("plain", "near copy", "copy of a factor", "rare level", "wide", "numbers", "of levels", "far away")
@@ -266,9 +267,7 @@ def check_list(seed: int) -> str:
     free = {names.index(name) for name in within.adjust}
     varying = np.flatnonzero(np.ptp(case.data.X, axis=0) > 0.0)
     for size in record.sizes:
-        sizes = [sum(not free.issuperset(term) and not set(term).isdisjoint(S) for term in case.terms)
-                 for S in case.allowed(size.tau)]  # fmt: skip
-        models = [S for S, count in zip(case.allowed(size.tau), sizes, strict=True) if count == size.tau]
+        models = exactly(case, size.tau)
         truth = values_of(case, models, gamma, by)
         room = 1e-7 * (truth.min() + 1e-6 * float(np.var(case.data.y)) * (case.data.n if by == "objective" else 1))
         said = {tuple(sorted(map(names.index, model.support))): model.value
@@ -287,6 +286,54 @@ def check_list(seed: int) -> str:
     report = sc.verify(record, case.data, case.plan)
     assert report.ok, (seed, case.kind, report.failures)
     return record.status
+
+
+def exactly(case: Case, tau: int) -> list[list[int]]:
+    """Columns of every model of exactly tau terms."""
+    names = case.data.names
+    free = {names.index(name) for name in Restrictions(**case.asked).within(names).adjust}
+    chosen = [term for term in case.terms if not free.issuperset(term)]
+    models = case.allowed(tau)
+    return [S for S in models if sum(not set(term).isdisjoint(S) for term in chosen) == tau]
+
+
+def check_common(seed: int) -> str:
+    """Find the subset of whole terms that is best for all folds: its certified interval holds the least error."""
+    case = drawn(seed)
+    case = replace(case, asked={word: case.asked[word] for word in case.asked if word not in ("at_most", "hierarchy")})
+    within = Restrictions(**case.asked).within(case.data.names)
+    taus = range(max(within.features(within.force_in), 1), within.left(case.data.p) + 1)
+    gammas = [[0.01, 1.0], [0.1], [1e-3, 0.3]][seed % 3]
+    try:
+        record = best_common_subset(
+            case.data, case.plan, gammas=gammas, taus=taus, gap=(0.0, 1e-2)[seed % 2], scale=case.how[0],
+            intercept=case.how[1], **case.asked,
+        )  # fmt: skip
+    except BadInput as refusal:
+        return str(refusal)
+    models = {tau: exactly(case, tau) for tau in taus}
+    truth = {(gamma, tau): values_of(case, models[tau], gamma, "cv").min() for gamma in gammas for tau in taus}
+    room = 1e-7 * (min(truth.values()) + 1e-6 * float(np.var(case.data.y)))
+    where = (seed, case.kind, record.lower, min(truth.values()), record.upper)
+    assert record.lower - room <= min(truth.values()) <= record.upper + room, where
+    for row in record.table:
+        least = truth[row.gamma, row.tau]
+        assert row.lower - room <= least <= row.cv_error * (1.0 + 1e-7) + room, (where, row, least)
+    report = sc.verify(record, case.data, case.plan)
+    assert report.ok, (seed, case.kind, report.failures)
+    assert type(record).from_json(record.to_json()) == record, seed
+    return record.status
+
+
+@pytest.mark.parametrize("seed", range(400, 412))
+def test_common_subsets(seed: int) -> None:
+    assert check_common(seed) == "proved" or seed % 8 == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6000, 6300))
+def test_common_subsets_at_length(seed: int) -> None:
+    check_common(seed)
 
 
 @pytest.mark.parametrize("seed", range(200, 216))
