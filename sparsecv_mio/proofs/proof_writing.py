@@ -95,7 +95,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         side, box = record.side, record.assumed_box
         constrained = side and (side.together or side.box)
         other = "side constraints" if constrained else "--assume-box" if box is not None else None
-        refuse_options(side and side.restrictions, dataset.weights, other, record.loss)
+        refuse_options(None if side is None else side.restrictions, dataset.weights, other, record.loss)
     else:
         other = "--method descent" if isinstance(record, Record) and record.descent else None
         other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
