@@ -14,13 +14,12 @@ from sparsecv_mio.batch.one_task import BatchFolder
 from sparsecv_mio.batch.results import collect
 
 NAMES = {
-    "sparsecv": "ours", "one-se": "ours, one SE", "average": "ours, average",
-    "relaxed-lasso": "relaxed lasso", "ridge": "ridge", "abess": "abess",
+    "sparsecv": "ours", "one-se": "ours, one SE", "relaxed-lasso": "relaxed lasso", "ridge": "ridge", "abess": "abess",
     "lasso": "LassoCV",
 }  # fmt: skip
 METHODS = {
     "squared": ("sparsecv", "one-se", "relaxed-lasso", "abess", "lasso"),
-    "logistic": ("sparsecv", "one-se", "average", "ridge", "abess", "lasso"),
+    "logistic": ("sparsecv", "one-se", "ridge", "abess", "lasso"),
 }
 FILES = {"squared": "real_data", "logistic": "two_classes"}
 TITLES = {"squared": "Test errors on real data", "logistic": "Test log losses of two classes"}
@@ -63,17 +62,11 @@ def of_classes(frame: pd.DataFrame, methods: tuple[str, ...], names: list[str]) 
 
 
 def report(ask: argparse.Namespace) -> int:
-    """Write `real_data.md` and `.csv`, of two classes `two_classes`; of splits with averages another pair of files.
-
-    That one is `two_classes_average`.
-    """
+    """Write `real_data.md` and `real_data.csv`, of two classes `two_classes.md` and `.csv`."""
     frame = collect(BatchFolder(ask.out), check=not ask.unverified)
     methods, lasso = METHODS[ask.loss], "LassoCV" if ask.loss == "squared" else "L1"
     failed = frame[frame["state"] == "failed"]
-    frame = frame[frame["state"] != "failed"].copy()
-    if "model" in frame:
-        frame.loc[frame["model"] == "average", "estimator"] = "average"
-    methods = tuple(method for method in methods if method != "average" or (frame["estimator"] == "average").any())
+    frame = frame[frame["state"] != "failed"]
     errors, features = by_method(frame, "test_error"), by_method(frame, "features")
     names = {**NAMES, "lasso": lasso}
     head = ["data", "n", "p", "splits", "proved", *(names[name] for name in methods[:-1]), "features: ours",
@@ -117,10 +110,9 @@ def report(ask: argparse.Namespace) -> int:
         *(of_classes(frame, methods, [names[m] for m in methods]) if ask.loss == "logistic" else ()),
     ]  # fmt: skip
     place, ordered = Path(ask.results), frame.sort_values(["data", "split", "estimator"])
-    name = f"{FILES[ask.loss]}_average" if "average" in methods else FILES[ask.loss]
-    (place / f"{name}.md").write_text("\n".join(text), encoding="utf-8")
+    (place / f"{FILES[ask.loss]}.md").write_text("\n".join(text), encoding="utf-8")
     ordered[[name for name in COLUMNS if name in ordered]].to_csv(
-        place / f"{name}.csv", index=False, float_format="%.6g"
+        place / f"{FILES[ask.loss]}.csv", index=False, float_format="%.6g"
     )
     print("\n".join(text))
     return 0

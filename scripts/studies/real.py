@@ -32,10 +32,6 @@ OF_CLASSES = (
     "breast_cancer", "saheart", "pima", "heart", "bupa", "australian", "mammographic", "bands", "ionosphere", "german",
     "sonar", "spambase", "drawn20", "drawn60", "drawn150",
 )  # fmt: skip
-OURS = {
-    "pair": {"one_se": "both"},
-    "average": {"model": "average"},
-}  # what is asked of ours, by the model that predicts
 SLOW = ("hitters208",)  # the lasso takes 10 seconds a run: only where asked for
 PRODUCTS = {"prostate43": "prostate", "hitters208": "hitters"}  # made of another set: squares and products besides
 
@@ -107,8 +103,8 @@ def phases(ask: argparse.Namespace) -> Iterator[list[Task]]:
         if place is not None
     ]
     for split in range(ask.splits):
-        ours = [{"estimator": "sparsecv", **OURS[model], "cpu_limit": ask.limit} for model in ask.models]
-        for vary in (*ours, *([{"estimator": ask.peers}] if ask.peers else [])):
+        ours = {"estimator": "sparsecv", "one_se": "both", "cpu_limit": ask.limit}
+        for vary in (ours, {"estimator": ask.peers}):
             how = {"folds": "10", "test": 0.2, "split": split, "loss": ask.loss, **vary}
             yield tasks_of({"data": data, "vary": how}, Path("/"))
 
@@ -122,16 +118,13 @@ def main() -> int:
     parser.add_argument("--loss", choices=("squared", "logistic"), default="squared")
     parser.add_argument("--sets", nargs="+", choices=(*TARGETS, *OF_CLASSES))
     parser.add_argument("--splits", type=int, default=10, help="random splits of each set [10]")
-    parser.add_argument("--models", nargs="+", choices=tuple(OURS), help="of ours [pair, of two classes average too]")
-    parser.add_argument("--peers", nargs="*", help="[lasso relaxed-lasso abess, of two classes ridge for the second]")
+    parser.add_argument("--peers", nargs="+", help="[lasso relaxed-lasso abess, of two classes ridge for the second]")
     parser.add_argument("--unverified", action="store_true", help="report without a verification of every record")
     parser.add_argument("--limit", type=float, default=1.0, help="seconds of the processor a search of ours [1]")
     ask = parser.parse_args()
     squared = ask.loss == "squared"
     ask.sets = ask.sets or ([name for name in TARGETS if name not in SLOW] if squared else list(OF_CLASSES))
-    ask.models = ask.models or (["pair"] if squared else list(OURS))
-    if ask.peers is None:
-        ask.peers = ["lasso", "relaxed-lasso" if squared else "ridge", "abess"]
+    ask.peers = ask.peers or ["lasso", "relaxed-lasso" if squared else "ridge", "abess"]
     if ask.do == "run":
         return carry_on(phases(ask), ask)
     from _real_report import report
