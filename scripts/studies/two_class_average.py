@@ -148,7 +148,7 @@ def report(ask: argparse.Namespace) -> int:
     )
     text = [
         "# Averages of two classes", "",
-        "`python scripts/studies/two_class_average.py`. Test log loss over L1's of the same split (mean over the splits and "
+        "`python scripts/studies/two_class_average.py`. Test log loss over L1's of the same split (mean of splits and "
         "its standard error; the first column is L1's own). Every "
         f"search has {ask.limit:g} s of the processor, its pairs are estimates where it is not proved, and the average "
         f"at most {AVERAGE_SECONDS:g} s more.", "", *lines, "", *said, "",
