@@ -107,7 +107,7 @@ def report(ask: argparse.Namespace) -> int:
     """Write `two_class_average.md` and `.csv`."""
     import pandas as pd
 
-    frame = pd.read_json(ask.out, lines=True)
+    frame = pd.read_json(ask.out, lines=True).drop_duplicates(["data", "split"])
     for kind in KINDS:
         frame[kind] /= frame["lasso"]
     head = [
