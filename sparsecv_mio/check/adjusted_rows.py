@@ -1,6 +1,7 @@
 """Rows less what the intercept and the columns that are adjusted for tell of them: eliminated without rounding."""
 
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -35,21 +36,26 @@ class AdjustedDesign(Design):
     def of_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows but those left out, of what is left of columns and target.
 
-        `center` (k, q + 1) says how much of each column beside is taken off.
+        `center` are how much of each column beside is taken off, these columns and the others, in all rows.
         """
         need(self.n > len(left), "a fold trains on no row")
         products = self.products
         if left:
             products = products - self.whole.gram(np.concatenate([self.beside[left], self.rows[left]], axis=1))
-        share, Q = _eliminated(products, self.beside.shape[1])
+        return self._without_beside(products, self.beside, self.rows)
+
+    def _without_beside(self, products: Array, beside: Array, rows: Array) -> BoundedMoments:
+        share, Q = _eliminated(products, beside.shape[1])
         own, u = self._rounded(Q), self.kind.u
-        return BoundedMoments(own[:-1, :-1], own[:-1, -1], own[-1, -1], u, share, 0 * u)
+        need(not u or np.abs(own).max() <= 0.5, "columns are longer than by all rows: use exact mode")
+        return BoundedMoments(own[:-1, :-1], own[:-1, -1], own[-1, -1], u, (share, beside, rows), 0 * u)
 
     def about(self, m: BoundedMoments, rows: list[int]) -> Array:
         """Return what is left of some rows, the target last; floats of a row that is far off are refused."""
-        out = self._rounded(self.rows[rows] - self.whole.product(self.beside[rows], m.center))
+        share, beside, every = m.center
+        out = self._rounded(every[rows] - self.whole.product(beside[rows], share))
         sound = not self.kind.u or np.abs(out).max(initial=0.0) <= 1.0
-        need(sound, "rows are too far from those that are adjusted for: use exact mode")
+        need(sound, "rows are too far from those that are trained on: use exact mode")
         return out
 
     @cached_property
@@ -62,6 +68,61 @@ class AdjustedDesign(Design):
 
     def _rounded(self, values: Array) -> Array:
         return np.asarray(values, dtype=np.float64) if self.kind.u else values
+
+
+class RowsOfFolds(AdjustedDesign):
+    """Data of which each fold has rows of its own: its training rows fill empty cells, or measure columns.
+
+    Parameters
+    ----------
+    X, Z : arrays
+        NaN in empty cells.
+    within : dict
+        `na`, the rule by which cells are filled, and whether to `scale`.
+    """
+
+    def __init__(
+        self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic, Z: Array, within: dict[str, Any]
+    ) -> None:
+        near = [np.where(np.isnan(part), np.nanmean(part, axis=0), part) for part in (X, Z)]
+        super().__init__(near[0], y, scale, intercept, kind, near[1])
+        cells = np.column_stack([Z, X, y])
+        self.within, self.how = within, scale
+        self.holes, self.there = np.isnan(cells), self.whole.of(np.nan_to_num(cells))
+        self.scale_error = 2 * kind.u
+        every = list(range(self.n))
+        self.spread = self._spread(self._seen(every)[1], every)
+
+    def _seen(self, training: list[int]) -> tuple[Array, Array]:
+        """Return the columns beside and the others, in all rows, as training rows fill them."""
+        table, holes = self.there.copy(), self.holes
+        for j in np.flatnonzero(holes.any(axis=0)).tolist():
+            there = sorted(table[i, j] for i in training if not holes[i, j])
+            need(there, "a column is empty in every training row of a fold")
+            middle = there[(len(there) - 1) // 2] + there[len(there) // 2]
+            table[holes[:, j], j] = middle / 2 if self.within["na"] == "median" else sum(there) / len(there)
+        k = holes.shape[1] - len(self.powers)
+        beside, rows = table[:, :k], table[:, k:] * self.whole.of(np.ldexp(1.0, -self.powers))
+        if self.intercept == "fold":
+            beside = np.concatenate([self.whole.of(np.ones((self.n, 1))), beside], axis=1)
+        return beside, rows
+
+    def _spread(self, rows: Array, training: list[int]) -> Array:
+        """(q,) squared scales of columns by some rows; 0 of a column that is constant there."""
+        own = rows[training][:, :-1]
+        squares = (own**2).sum(0) - own.sum(0) ** 2 / len(training)
+        return np.asarray(squares / (len(training) if self.how == "variance" else 1))
+
+    def of_rows(self, left: list[int]) -> BoundedMoments:
+        """Return the moments of all rows but those left out as these fill them, and their scales."""
+        training = sorted({*range(self.n)} - {*left})
+        need(training, "a fold trains on no row")
+        beside, rows = self._seen(training)
+        m = self._without_beside(self.whole.gram(np.concatenate([beside, rows], axis=1)[training]), beside, rows)
+        if self.how == "none":
+            return m._replace(scale=self.scale)
+        own = self._spread(rows, training) if self.within["scale"] else self.spread
+        return m._replace(scale=self._rounded(np.where(own > 0, own, self.spread)))
 
 
 def _eliminated(A: Array, k: int) -> tuple[Array, Array]:

@@ -24,14 +24,16 @@ class BoundedMoments(NamedTuple):
     """`Q = X'X`, `c = X'y`, `yy = y'y` of training rows, centred; every entry is off by at most `error`.
 
     `center` (q + 1,) is what `Design.about` takes off each column and the target, off by at most `center_error`.
+    `scale` (q,) are squared scales by these very rows, where there are such.
     """
 
     Q: Array
     c: Array
     yy: Any
     error: Any
-    center: Array
+    center: Any
     center_error: Any
+    scale: Any = None
 
 
 class Design:
@@ -46,6 +48,8 @@ class Design:
     y_unit : Fraction or float
         Squares of the target are times its square in units of the file.
     """
+
+    within: Any = None  # what is computed of the training rows of each fold
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic) -> None:
         self.kind, self.intercept, self.u1, (self.n, self.q) = kind, intercept, 8 * kind.u, X.shape
@@ -72,9 +76,10 @@ class Design:
     def _products(self, Z: Array) -> Array:
         return self.kind.gram(np.concatenate([Z, self.kind.of(np.ones((len(Z), 1)))], axis=1))
 
-    def penalty(self, gamma: float) -> tuple[Array, Any]:
+    def penalty(self, gamma: float, m: BoundedMoments | None = None) -> tuple[Array, Any]:
         """Return what multiplies `b_j^2` in scaled units, `(gamma / 2) scale_j` (q,), and its relative error."""
-        return self.scale * self.kind.of(np.array([gamma]))[0] / 2, self.scale_error + 4 * self.kind.u
+        scale = self.scale if m is None or m.scale is None else m.scale
+        return scale * self.kind.of(np.array([gamma]))[0] / 2, self.scale_error + 4 * self.kind.u
 
     def of_rows(self, left: list[int]) -> BoundedMoments:
         """Return the moments of all rows but those left out; error bounds as docs/proof-format.md derives them."""
@@ -155,7 +160,7 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     Parameters
     ----------
     several : list of BoundedMoments
-    penalty : (q,) array, number
+    penalty : (q,) or (K, q) array, number
         What multiplies `b_j^2`, and its relative error.
     sets : (L, a) array
     kind : Floats or Fractions
@@ -169,7 +174,7 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     k, j = max(m.error for m in several) + 2 * (a + 8) * u, penalty[1] + 2 * (a + 8) * u
     M = np.concatenate([m.Q[sets[:, :, None], sets[:, None, :]] for m in several])
     c, yy = np.concatenate([m.c[sets] for m in several]), np.repeat([m.yy for m in several], len(sets))
-    weight = np.tile(penalty[0][sets], (len(several), 1))
+    weight = np.concatenate([own[sets] for own in np.broadcast_to(penalty[0], (len(several), penalty[0].shape[-1]))])
     diagonal = slice(None), range(a), range(a)
     M[diagonal] = M[diagonal] + weight
     inverse = np.linalg.inv(np.asarray(M, dtype=np.float64))

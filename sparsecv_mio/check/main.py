@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .adjusted_rows import AdjustedDesign
+from .adjusted_rows import AdjustedDesign, RowsOfFolds
 from .bounded_fits import Design
 from .proof_file import (
     FORMAT_OF_LOSSES,
@@ -68,9 +68,13 @@ class Check:
         self.grid = [(g, t) for g in range(len(self.gammas)) for t in range(len(self.taus))]
         need(not self.of_loss or head["loss"] == "logistic", "the loss is unknown")
         table = X[:, columns], y, head["scale"], head["intercept"]
-        self.design: Any = TwoClasses(*table) if self.of_loss else Design(*table, self.kind)
-        if adjust:
+        self.design: Any = None
+        if self.within is not None:
+            self.design = RowsOfFolds(*table, self.kind, X[:, adjust], self.within)
+        elif adjust:
             self.design = AdjustedDesign(*table, self.kind, X[:, adjust])
+        else:
+            self.design = TwoClasses(*table) if self.of_loss else Design(*table, self.kind)
         self.kind, folds_of = self.design.kind, LogisticFolds if self.of_loss else Folds
         self.check_tree: Any = check_logistic_tree if self.of_loss else partial(check_tree, terms=terms)
         units = integers(head["units"], -2000, 2000, "units")
@@ -92,7 +96,20 @@ class Check:
         self.of_loss, extended = head["format"] == FORMAT_OF_LOSSES, head["format"] == FORMAT_OF_TERMS
         columns = list(support(head["columns"], X.shape[1]))
         adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
-        varying = np.flatnonzero(X.max(0) > X.min(0)).tolist()
+        self.within = head.get("within") if extended else None
+        if self.within is None:
+            need(np.isfinite(X).all(), "the data have empty cells")
+        else:
+            na, own = self.within["na"], self.within["scale"]
+            need(
+                na in (None, "mean", "median") and type(own) is bool and (na or own),
+                "what is of training rows is unknown",
+            )
+            need(
+                head["intercept"] != "global" and "left" in head, "rows of their own go with folds, and no fixed means"
+            )
+            need(na is not None or np.isfinite(X).all(), "the data have empty cells")
+        varying = np.flatnonzero(np.fmax.reduce(X, axis=0) > np.fmin.reduce(X, axis=0)).tolist()
         need(
             columns == varying or extended and {*columns, *adjust} <= {*varying}, "the columns are not those that vary"
         )
@@ -121,7 +138,8 @@ class Check:
     def _tree(self, line: dict[str, Any]) -> None:
         rows = integers([line["rows"]], -1, len(self.folds.left), "the rows of a tree")[0]
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
-        m, penalty = self.folds.moments(rows), self.folds.penalty(self.gammas[g])
+        m = self.folds.moments(rows)
+        penalty = self.folds.penalty(self.gammas[g], rows if self.design.within is not None else -1)
         self.folds.trees.append(self.check_tree(line, m, penalty, self.kind, self.units)._replace(rows=rows, gamma=g))
 
     def _best(self, line: dict[str, Any]) -> None:
@@ -151,6 +169,10 @@ class Check:
         words.append(f"grid: gamma {gammas}; tau {taus}; columns by {head['scale']}, intercept {head['intercept']}")
         adjusted, out = (", ".join(map(repr, names)) for names in self.names)
         words += [f"adjusted for: {adjusted}"] if adjusted else []
+        if self.within is not None:
+            na, own = self.within["na"], self.within["scale"]
+            words += [f"empty cells: the {na} of the training rows of each fold"] if na else []
+            words += ["scales: of the training rows of each fold"] if own else []
         words += [f"in no model: {out}"] if out else []
         several = [term for term in self.folds.terms if len(term) > 1]
         shown = "; ".join(", ".join(repr(data["names"][head["columns"][j]]) for j in term) for term in several)
@@ -189,6 +211,7 @@ def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Proved:
     proof : str
         File.
     X : (n, p) array
+        NaN for empty cells, where the training rows of each fold fill them.
     y : (n,) array
     mode : {"fast", "exact"}
 
@@ -199,7 +222,7 @@ def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Proved:
     Unreadable
         It is no proof.
     """
-    return _check(proof, lambda names, target: (X, y), mode)
+    return _check(proof, lambda names, target, holes: (X, y), mode)
 
 
 def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
@@ -211,10 +234,10 @@ def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
         Files.
     mode : {"fast", "exact"}
     """
-    return _check(proof, lambda names, target: table(data, names, target), mode)
+    return _check(proof, lambda names, target, holes: table(data, names, target, holes), mode)
 
 
-def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: str) -> Proved:
+def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mode: str) -> Proved:
     count = 1
     try:
         stream = lines_of_proof(proof)
@@ -225,7 +248,7 @@ def _check(proof: str, read: Callable[[Any, Any], tuple[Array, Array]], mode: st
                 f"{FORMATS[-1]}; check it by the version of sparsecv-mio that wrote it"
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            state = Check(head, *read(head["data"]["names"], head["data"]["target"]), mode)
+            state = Check(head, *read(head["data"]["names"], head["data"]["target"], "within" in head), mode)
             for line in stream:
                 count += 1
                 state.take(line)

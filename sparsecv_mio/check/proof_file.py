@@ -220,7 +220,7 @@ def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
     need(ended, "the end is missing")
 
 
-def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
+def table(path: str, names: list[str], target: str, holes: bool = False) -> tuple[Array, Array]:
     """Read the columns of the proof from a file of separated text with a header, perhaps gzipped; X and y.
 
     Parameters
@@ -229,6 +229,8 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
     names : list of str
         Features.
     target : str
+    holes : bool
+        Whether cells of features may be empty: they are NaN then.
     """
     opener = gzip.open if path.endswith(".gz") else open
     try:
@@ -242,13 +244,14 @@ def table(path: str, names: list[str], target: str) -> tuple[Array, Array]:
             places = [header.index(name) for name in (*names, target)]
             flat = array("d")
             for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):
-                flat.extend(float(row[j]) for j in places if row)
+                flat.extend(float(row[j] if row[j].strip() or not holes else "nan") for j in places if row)
                 if len(flat) > DATA_NUMBERS:
                     raise Unreadable(f"{path}: more than {DATA_NUMBERS:,} numbers")
     except (OSError, EOFError, zlib.error, csv.Error, StopIteration, ValueError, IndexError) as error:
         raise Unreadable(f"{path}: {error}; it must be a table of numbers under the names of the proof") from None
     rows = np.array(flat, dtype=np.float64).reshape(-1, len(places))
-    if not rows.size or not np.isfinite(rows).all():
+    sound = np.isfinite(rows) | (holes & np.isnan(rows))
+    if not rows.size or not (sound[:, :-1].all() and np.isfinite(rows[:, -1]).all()):
         raise Unreadable(f"{path}: no rows, or a number that is not finite")
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
@@ -267,5 +270,6 @@ def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
         json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
     )
     for values in (X, y):
-        digest.update(np.ascontiguousarray(values + 0.0, dtype="<f8").tobytes())
+        cells = np.where(np.isnan(values), np.nan, values + 0.0)
+        digest.update(np.ascontiguousarray(cells, dtype="<f8").tobytes())
     return f"sha256:{digest.hexdigest()}"

@@ -311,9 +311,9 @@ class Folds:
         self.trees, self.by, self.count = list[ProvedTree](), Counter[str](), sum(map(len, scored))
         need(self.count > 0, "no fold scores a row")
         self.same = np.array([set(rows) == set(other) for rows, other in zip(left, scored, strict=True)], dtype=bool)
-        self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool)
+        self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool) & (design.within is None)
         self.moments = lru_cache(maxsize=len(left) + 1)(lambda fold: design.of_rows([] if fold < 0 else left[fold]))
-        self.penalty = lru_cache(maxsize=64)(design.penalty)
+        self.penalty = lru_cache(maxsize=64)(lambda gamma, fold=-1: design.penalty(gamma, self.moments(fold)))
         self.columns = lru_cache(maxsize=64)(self._columns)
         self.about = lru_cache(maxsize=64)(lambda fold, rows: design.about(self.moments(fold), [*rows]))
 
@@ -389,7 +389,10 @@ class Folds:
             The folds.
         sets : (L, a) array
         """
-        return fits([self.moments(fold) for fold in mine], self.penalty(gamma), sets, self.design.kind)
+        penalty = self.penalty(gamma)
+        if self.design.within is not None:
+            penalty = np.stack([self.penalty(gamma, fold)[0] for fold in mine]), penalty[1]
+        return fits([self.moments(fold) for fold in mine], penalty, sets, self.design.kind)
 
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
         """Return bounds of the objective of supports of one size on all rows."""
@@ -451,6 +454,8 @@ class FoldIntervals:
         """Take in one statement of the proof about some folds."""
         mine, word = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "folds"), part["by"]
         need(len(set(mine)) == len(mine), "a statement names a fold twice")
+        own = word == "own" or self.folds.design.within is None
+        need(own, "no tree of all rows speaks of folds that have rows of their own")
         if word == "own":
             for fold, name in zip(mine, part["trees"], strict=True):
                 tree = self.tree(name, fold)

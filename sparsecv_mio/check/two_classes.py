@@ -133,7 +133,7 @@ class TwoClasses:
         Of the power of two of every column.
     """
 
-    kind, y_unit = Fractions(), Fraction(1)
+    kind, y_unit, within = Fractions(), Fraction(1), None
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str) -> None:
         need(set(y.tolist()) <= {0.0, 1.0}, "the target of a proof with logistic loss is 0 or 1")
@@ -159,7 +159,7 @@ class TwoClasses:
             scales.append({"length": spread, "variance": spread / self.n, "none": unscaled}[scale])
         self.scale = np.array(scales, dtype=object)
 
-    def penalty(self, gamma: float) -> Array:
+    def penalty(self, gamma: float, rows: Training | None = None) -> Array:
         """(q,) what multiplies `b_j^2` of the scaled columns."""
         return np.asarray(self.scale * Fraction(gamma) / 2)
 

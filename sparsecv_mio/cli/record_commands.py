@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import argument, check_readable, csv_lines, write_text
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import Loss, Within
 
 if TYPE_CHECKING:
     from sparsecv_mio.arrays import FloatArray
@@ -85,17 +86,24 @@ def proof_files(
     """
     if path is None:
         return []
+    from sparsecv_mio.certificate.own_rows import within_of
     from sparsecv_mio.certificate.read_back import in_classes
+    from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.cli import Interrupted, ending
-    from sparsecv_mio.proofs.proof_lines import unfinished_file
+    from sparsecv_mio.data.rows_of_folds import OfTrainingRows
+    from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 
     dataset = in_classes(record, dataset)
+    within = within_of(record) if isinstance(record, Record) else OfTrainingRows()
+    cells, holes = stated_cells(dataset, within), within.na is Within.FOLDS
 
     def write() -> None:
         modes, table = list[str](), data
         try:
-            write_proof(record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, dataset)))
+            write_proof(
+                record, dataset, path, plan, found, lambda place: modes.append(_mode_of(place, cells, dataset.y))
+            )
         except KeyboardInterrupt:
             advice = (
                 f"the same command goes on from {unfinished_file(path)}"
@@ -103,9 +111,10 @@ def proof_files(
                 else "nothing is kept"
             )
             raise Interrupted(f"--proof: interrupted, {path} is not written, the answer stands; {advice}") from None
-        if not _is_read_alike(data, dataset):
+        if not _is_read_alike(data, replace(dataset, X=cells), holes):
             table = f"{path}{session.NUMBERS}"
-            numbers = ([*row.tolist(), y] for row, y in zip(dataset.X, dataset.y.tolist(), strict=True))
+            shown = ([None if math.isnan(cell) else cell for cell in row] for row in cells.tolist())
+            numbers = ([*row, y] for row, y in zip(shown, dataset.y.tolist(), strict=True))
             rows = csv_lines(chain([[*dataset.names, dataset.target]], numbers), "\t")
             write_text(table, rows, "table of numbers")
         if quiet:
@@ -117,18 +126,18 @@ def proof_files(
     return [write]
 
 
-def _is_read_alike(data: str, dataset: Dataset) -> bool:
+def _is_read_alike(data: str, dataset: Dataset, holes: bool) -> bool:
     """Whether `sparsecv check`, which knows no options of reading, finds the numbers of a data set in its file."""
     from sparsecv_mio.check.proof_file import Unreadable, digest_of, table
 
     names = list(dataset.names)
     try:
-        return digest_of(*table(data, names, dataset.target), names, dataset.target) == dataset.fingerprint
+        return digest_of(*table(data, names, dataset.target, holes), names, dataset.target) == dataset.fingerprint
     except Unreadable:
         return False
 
 
-def _mode_of(place: str, dataset: Dataset) -> str:
+def _mode_of(place: str, X: FloatArray, y: FloatArray) -> str:
     """Run what `sparsecv check` does on a proof that is about to be put in its place; return the mode that accepts it.
 
     `exact`, which takes up to forty times as long, is tried where rounding is too wide for `fast`.
@@ -137,12 +146,12 @@ def _mode_of(place: str, dataset: Dataset) -> str:
     from sparsecv_mio.check.proof_file import Refused, Unreadable
 
     try:
-        check(place, dataset.X, dataset.y)
+        check(place, X, y)
         return "fast"
     except (Refused, Unreadable):
         pass
     try:
-        check(place, dataset.X, dataset.y, "exact")
+        check(place, X, y, "exact")
         return "exact"
     except (Refused, Unreadable) as error:
         why = str(error).replace(place, "it")

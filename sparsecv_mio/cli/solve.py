@@ -225,8 +225,8 @@ def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | Non
         return unproved
     if how.method is Method.DESCENT:
         return "--method descent"
-    if how.by_folds:
-        return f"--{options.shown(how.by_folds[0])} folds"
+    if how.by_folds and how.loss is not Loss.SQUARED:
+        return f"--{options.shown(how.by_folds[0])} folds with --loss {how.loss}"
     return None if every is None else "every gamma of an interval (--gamma LO..HI)"
 
 

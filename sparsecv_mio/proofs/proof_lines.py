@@ -16,21 +16,23 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.rows_of_folds import OfTrainingRows
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place, check_readable
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
 from sparsecv_mio.units import NO_RIDGE
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import Loss, Within
 
 FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # of squares, and of another loss
 FORMAT_OF_TERMS = "sparsecv-proof/3"  # of squares, where not every column that varies is chosen by itself
@@ -38,7 +40,7 @@ FORMAT_OF_TERMS = "sparsecv-proof/3"  # of squares, where not every column that 
 
 def proof_head(
     data: StandardData, gammas: Iterable[float], taus: Iterable[int], plan: FoldPlan | None, units: IntArray,
-    chosen: ChosenTerms | None = None,
+    chosen: ChosenTerms | None = None, within: OfTrainingRows | None = None,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the first line of a proof: the data and folds by digest, the coordinates, the grid.
 
@@ -53,19 +55,26 @@ def proof_head(
         Exponents of the units of points.
     chosen : ChosenTerms, optional
         Of them, of squares.
+    within : OfTrainingRows, optional
+        What is computed of the training rows of each fold.
     """
     source = data.dataset
     written: dict[str, Any] = {"format": FORMAT}
     if data.loss is not Loss.SQUARED:
         written = {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}
-    elif data.restrictions:
+    elif data.restrictions or within:
         written = {"format": FORMAT_OF_TERMS, "adjust": [source.names.index(name) for name in data.restrictions.adjust]}
         written |= {"terms": [list(term) for term in chosen.terms]} if chosen and not chosen.single else {}
+    digest = source.fingerprint
+    if within:
+        rule = source.reading.how.na if within.na is Within.FOLDS and source.reading else None
+        written["within"] = {"na": None if rule is None else str(rule), "scale": within.scale is Within.FOLDS}
+        digest = replace(source, X=stated_cells(source, within)).fingerprint
     head: dict[str, Any] = {
         **written,
         "data": {
             "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
-            "digest": source.fingerprint,
+            "digest": digest,
         },
         "columns": data.columns.tolist(), "units": units.tolist(),
         "scale": str(data.scale), "intercept": str(data.intercept),
@@ -77,6 +86,13 @@ def proof_head(
         head["scored"] = None if same else [plan.scored_rows(j).tolist() for j in range(plan.k)]
         head["folds"] = {"spec": plan.spec, "seed": plan.seed, "digest": plan.digest}
     return head
+
+
+def stated_cells(dataset: Dataset, within: OfTrainingRows) -> FloatArray:
+    """(n, p) cells that a proof is about: NaN where the training rows of each fold fill an empty one."""
+    if within.na is not Within.FOLDS or dataset.holes is None:
+        return dataset.X
+    return np.where(dataset.holes, np.nan, dataset.X)
 
 
 def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:

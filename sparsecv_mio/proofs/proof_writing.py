@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.own_rows import within_of
 from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.cure import quoted
@@ -91,6 +92,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         refuse_options(None, None, f"--loss {record.loss}")
     if record.data.class_weight is not None:
         refuse_options(None, None, "--class-weight")
+    squared = record.loss is Loss.SQUARED
     if isinstance(record, FitRecord):
         side, box = record.side, record.assumed_box
         constrained = side and (side.together or side.box)
@@ -100,7 +102,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         other = "--method descent" if isinstance(record, Record) and record.descent else None
         other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
         own = isinstance(record, Record) and (record.request.na_within or record.request.scale_within)
-        other = "rows of their own for every fold" if own else other
+        other = f"rows of their own for every fold with --loss {record.loss}" if own and not squared else other
         refuse_options(record.request.restrictions, dataset.weights, other, record.loss)
         if isinstance(record, Record) and record.status != "proved":
             raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
@@ -228,9 +230,9 @@ def write_proof(
         if record.loss is Loss.LOGISTIC:
             proof = LogisticSearchProof(record, folds, dataset, path)
         else:
-            if found is None or found.context.folds is not folds:
+            if found is None or (found.context.folds is not folds and not within_of(record)):
                 found = _searched(record, dataset, folds)
-            proof = SearchProof(record, folds, found, path)
+            proof = SearchProof(record, folds, found, path, dataset)
     else:
         proof = BestProof(record, dataset, path)
     try:
@@ -259,5 +261,6 @@ def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
     cross_validate(
         dataset, plan, gammas=request.gammas, taus=request.taus, scale=data.scale, intercept=data.intercept,
         gap=request.gap, restrictions=request.restrictions or NONE, found=snapshots.append,
+        na_within=request.na_within or "all", scale_within=request.scale_within or "all",
     )  # fmt: skip
     return snapshots[-1]

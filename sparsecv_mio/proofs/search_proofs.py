@@ -9,18 +9,22 @@ threshold would list too much, by trees on their own rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.own_rows import within_of
 from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.rows_of_folds import Measures, OfTrainingRows, fills_of_folds
+from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import coefficients_of_sets, rows_left_out
@@ -33,16 +37,17 @@ from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import Intercept, Within
 
 
 class FoldScores:
     """The rows and moments of all folds, and what supports are worth there at one gamma after the other."""
 
-    def __init__(self, data: StandardData, plan: FoldPlan) -> None:
-        self.data, self.plan, self.chosen = data, plan, ChosenTerms.of(data)
+    def __init__(self, data: StandardData, plan: FoldPlan, within: OfTrainingRows) -> None:
+        self.data, self.plan, self.chosen, self.within = data, plan, ChosenTerms.of(data), within
+        self.fills = fills_of_folds(data.dataset, plan) if within.na is Within.FOLDS else None
         self.whole = row_moments(data, slice(0, data.n)).problem(data, 1.0)
-        self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all())
+        self.single = bool(np.all(plan.left_sizes == 1) and plan.scores_all_left_out.all() and not within)
         self._problems: dict[int, SparseProblem] = {}
         self._held: dict[int, tuple[FloatArray, FloatArray]] = {}
 
@@ -50,22 +55,44 @@ class FoldScores:
         """Return the problem of a fold's training rows at gamma 1, with what is adjusted for."""
         if self.single:  # as many as rows, of which few are asked for
             return moments_of_training(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
+        if self.within:
+            return self._of_own_rows(fold)
         if not self._problems:
             self._problems = {k: m.problem(self.data, 1.0) for k, m in training_moments(self.data, self.plan)}
+        return self._problems[fold]
+
+    def seen(self, fold: int) -> StandardData:
+        """Return the data as a fold sees them."""
+        dataset = self.data.dataset
+        if self.fills is None or dataset.holes is None:
+            return self.data
+        filled = replace(dataset, X=np.where(dataset.holes, self.fills[fold], dataset.X))
+        return replace(self.data, dataset=filled, keeps_rows=False)
+
+    def _of_own_rows(self, fold: int) -> SparseProblem:
+        """Return `training` of a fold whose training rows fill empty cells, or measure columns."""
+        if fold not in self._problems:
+            data, rows = self.seen(fold), self.plan.train_rows(fold)
+            problem = moments_of_training(data, rows).problem(data, 1.0)
+            if self.within.scale is Within.FOLDS:
+                own = Measures.of(data.dataset, data.dataset.X, data.scale, data.intercept, rows)
+                ratio = np.where(own.varies, own.scale, 0.0)[data.columns] / data.divisor
+                problem = replace(problem, weight=problem.weight * np.where(ratio > 0.0, ratio, 1.0) ** 2)
+            self._problems[fold] = problem
         return self._problems[fold]
 
     def problem(self, fold: int) -> SparseProblem:
         """Return the same in the columns that are chosen from."""
         return eliminated(self.training(fold)).problem
 
-    def about(self, problem: SparseProblem, rows: slice | IntArray) -> tuple[FloatArray, FloatArray]:
+    def about(self, problem: SparseProblem, rows: slice | IntArray, fold: int = -1) -> tuple[FloatArray, FloatArray]:
         """Return rows about the centre of those of a problem, less what is adjusted for."""
-        return eliminated(problem).about(*problem.about(self.data, rows))
+        return eliminated(problem).about(*problem.about(self.data if fold < 0 else self.seen(fold), rows))
 
     def held(self, fold: int) -> tuple[FloatArray, FloatArray]:
         """Return the rows that a fold scores, about the centre of those it trains on."""
         if fold not in self._held:
-            self._held[fold] = self.about(self.training(fold), self.plan.scored_rows(fold))
+            self._held[fold] = self.about(self.training(fold), self.plan.scored_rows(fold), fold)
         return self._held[fold]
 
     def at(self, gamma: float) -> ScoresAt:
@@ -135,11 +162,11 @@ class ScoresAt:
         return objective, error
 
     def _refitted(self, sets: IntArray, folds: list[int], within: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-        objective, penalty = np.empty((len(sets), len(folds))), self.whole.penalty[sets]
+        objective = np.empty((len(sets), len(folds)))
         error = np.full(objective.shape, np.inf)
         for k, fold in enumerate(folds):
             problem, (V, r) = self.folds.problem(fold), self.folds.held(fold)
-            beta = coefficients_of_sets(problem, sets, penalty)
+            beta = coefficients_of_sets(problem, sets, problem.with_gamma(self.gamma).penalty[sets])
             objective[:, k] = problem.yy - (problem.c[sets] * beta).sum(axis=1)
             near = np.flatnonzero(objective[:, k] <= (np.inf if within is None else within[k]))
             rest = r - (beta[near][:, None, :] @ V.T[sets[near]])[:, 0, :]
@@ -198,10 +225,15 @@ class PairStatements:
 class SearchProof:
     """The lines of the proof of one record, from what its search knew at the end."""
 
-    def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place) -> None:
-        self.best, self.plan, self.found = record.certificate, plan, found
+    def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place, dataset: Dataset) -> None:
+        self.best, self.plan, self.found, self.within = record.certificate, plan, found, within_of(record)
         self.data = found.context.data
-        self.folds = FoldScores(self.data, plan)
+        if self.within:
+            restrictions = record.request.restrictions or NONE
+            self.data = standardize(dataset, record.data.scale, record.data.intercept, restrictions)
+            if self.data.names != found.context.data.names:
+                raise BadInput("--proof: columns vary in the rows of some folds alone: drop them")
+        self.folds = FoldScores(self.data, plan, self.within)
         self.chosen = self.folds.chosen
         self.columns = self.data.only(self.chosen.choice.others)
         self.units = threshold_trees.Units.of(self.columns)
@@ -209,7 +241,9 @@ class SearchProof:
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
         self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored / self.unit  # of a pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
-        self.head = proof_head(self.columns, self.gammas, self.taus, plan, self.units.exponent, self.chosen)
+        self.head = proof_head(
+            self.columns, self.gammas, self.taus, plan, self.units.exponent, self.chosen, self.within
+        )
         self.kept = KeptTrees(place, self.head)
 
     def lines(self) -> Iterator[dict[str, Any]]:
@@ -231,12 +265,14 @@ class SearchProof:
     def _gamma(self, g: int, at: ScoresAt) -> Iterator[dict[str, Any]]:
         lost = threshold_trees.rounding(at.whole, self.columns.divisor)
         pairs = [self._pair(g, t, at) for t in range(len(self.taus))]
-        trees = self._on_all_rows(g, at, pairs, lost)
+        trees = [] if self.within else self._on_all_rows(g, at, pairs, lost)
         numbered: dict[int, tuple[int, threshold_trees.ProofTree]] = {}
         for tree in trees:
             numbered.update(dict.fromkeys(tree.above, (self.trees, tree)))
             yield self._tree(tree, -1, g)
         for pair in pairs:
+            if self.within:
+                continue  # no tree on all rows speaks of rows that are its own
             if not self._reported(g, pair.index):
                 self._by_loss(pair, at, *numbered[pair.size], lost)
             elif self.folds.single:
@@ -249,7 +285,7 @@ class SearchProof:
         """Take over what the search found; a fold that it left out has the best support of all rows."""
         cells, k = self.found.cells, self.plan.k
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
-        missing = np.flatnonzero(~np.isfinite(value + error))
+        missing = np.flatnonzero(~np.isfinite(value + error) | bool(self.within))
         if len(missing):
             support[~np.isfinite(error)] = cells.pool.number(self._best(g, t).support)
         for number in np.unique(support[missing]).tolist():

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -84,6 +85,21 @@ class Small:
         )
         many = len(left) - sum(len(some) - 1 for some in count)
         return {"adjust": adjust, "count": count, "taus": list(range(min(self.most, many) + 1))}
+
+    def with_holes(self) -> tuple[Dataset, dict[str, Any]]:
+        """The data with empty cells, and what the training rows of each fold say; sometimes beside `terms`."""
+        rng, data = np.random.default_rng([6, self.seed]), self.data()
+        na, own = [("mean", False), ("median", False), ("median", True), ("mean", True), (None, True)][self.seed % 5]
+        how: dict[str, Any] = {"intercept": "none" if self.intercept == "none" else "fold"}
+        how |= self.terms if rng.random() < 0.4 else {}
+        if own and self.scale == "none":
+            how["scale"] = "length"
+        if na is None:
+            return data, how | {"scale_within": "folds"}
+        X = np.where(rng.random(data.X.shape) < 0.15, np.nan, data.X)
+        frame = pd.DataFrame(X, columns=list(data.names)).assign(y=data.y)
+        within = {"na_within": "folds"} | ({"scale_within": "folds"} if own else {})
+        return Dataset.from_frame(frame, "y", na=na), how | within
 
     def smaller(self) -> Iterator[Small]:
         """Yield problems with less of one thing."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import is_dataclass
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,18 @@ from remember import remembering
 from small import Small, shrunk
 from true_claims import Truth
 
+from sparsecv_mio.certificate.own_rows import within_of
 from sparsecv_mio.check import main as checker
 from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
+from sparsecv_mio.proofs.proof_lines import stated_cells
 from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
 
 EACH = int(os.environ.get("FUZZ_FORGERIES", "40")) if CAMPAIGN else 60  # of every proof
-CLASSES, TERMS = " of two classes", " of terms"
+CLASSES, TERMS, OWN_ROWS = " of two classes", " of terms", " of rows of their own"
 FIRST = int(os.environ.get("FUZZ_SEED", "0")) * 1000
 PROBLEMS = int(os.environ.get("FUZZ_PROOFS", "25")) if CAMPAIGN else 2
 
@@ -43,11 +45,16 @@ def proof_of(what: str, problem: Small, place: Path) -> tuple[Dataset, Lines]:
         data = Dataset.from_arrays(data.X, (data.y > np.median(data.y)).astype(float), target="y")
         how |= {"loss": "logistic", "intercept": "none" if problem.intercept == "none" else "fold"}
     how |= problem.terms if what.endswith(TERMS) else {}
+    if what.endswith(OWN_ROWS):
+        data, within = problem.with_holes()
+        how |= within
     if what.startswith("best subsets"):
         write_proof(best_subsets(data, **how), data, place)
     else:
         plan = problem.plan(data)
-        write_proof(cross_validate(data, plan, gap=(0.0, 1e-4)[problem.seed % 2], **how), data, place, plan)
+        record = cross_validate(data, plan, gap=(0.0, 1e-4)[problem.seed % 2], **how)
+        write_proof(record, data, place, plan)
+        data = replace(data, X=stated_cells(data, within_of(record)))
     return data, read_lines(place)
 
 
@@ -65,7 +72,8 @@ def _key(*words: Any) -> Any:
 
 
 UNALTERED = {
-    (checker, name): _key for name in ("Design", "AdjustedDesign", "check_tree", "TwoClasses", "check_logistic_tree")
+    (checker, name): _key
+    for name in ("Design", "AdjustedDesign", "RowsOfFolds", "check_tree", "TwoClasses", "check_logistic_tree")
 }
 
 
@@ -119,9 +127,10 @@ def smallest(what: str, problem: Small, place: Path, mode: str, found: str) -> s
     return f"{what}, {mode}: {last[0]}: {last[1]}"
 
 
-@pytest.mark.parametrize(
-    "what", [kind + of for kind in ("best subsets", "cross-validation") for of in ("", CLASSES, TERMS)]
-)
+KINDS = [kind + of for kind in ("best subsets", "cross-validation") for of in ("", CLASSES, TERMS)]
+
+
+@pytest.mark.parametrize("what", [*KINDS, f"cross-validation{OWN_ROWS}"])
 def test_no_false_proof_is_accepted(what: str, tmp_path: Path) -> None:
     wrong = []
     for seed in range(FIRST, FIRST + PROBLEMS):

@@ -273,12 +273,25 @@ def change_the_terms(lines: Lines, rng: np.random.Generator) -> None:
         terms[at], other[:] = list(other), list(terms[at])
 
 
+def change_what_folds_see(lines: Lines, rng: np.random.Generator) -> None:
+    """Empty cells are said to be filled by another rule, columns to be measured by other rows, or neither."""
+    head, way = lines[0], int(rng.integers(3))
+    within = head.setdefault("within", {"na": None, "scale": False})
+    if way == 0:
+        within["na"] = {"mean": "median", "median": "mean"}.get(str(within["na"]), "mean")
+    elif way == 1:
+        within["scale"] = not within["scale"]
+    else:
+        del head["within"]
+
+
 ALTERATIONS: list[Callable[[Lines, np.random.Generator], None]] = [
     drop_a_leaf, cut_a_subtree, swap_a_split, raise_a_threshold, raise_a_lower, lower_an_upper,
     forget_a_listed_support, swap_a_support, move_a_size, move_a_gamma, change_a_gamma, change_the_coordinates,
     drop_a_line, change_the_rows_of_a_fold, move_a_tree, rename_a_statement, change_a_digest, raise_a_sum,
     gamma_by_an_ulp, change_the_columns, move_the_sizes_of_a_tree, change_a_point, forget_a_fold,
     change_what_is_scored, exchange_two_lines, change_the_loss, change_what_is_adjusted_for, change_the_terms,
+    change_what_folds_see,
 ]  # fmt: skip
 
 

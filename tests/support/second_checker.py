@@ -144,8 +144,14 @@ def whole(values: list[float]) -> tuple[list[int], int]:
     return [(above << power) // below for above, below in ratios], power
 
 
-def cells_of(path: Path) -> dict[str, list[float]]:
-    """Columns of numbers of a table with a header, by name; of a name that stands twice the first."""
+def fractions(values: list[Fraction]) -> tuple[list[int], int]:
+    """The same of fractions whose denominators are powers of 2."""
+    power = max(value.denominator.bit_length() - 1 for value in values)
+    return [int(value * 2**power) for value in values], power
+
+
+def cells_of(path: Path, holes: bool) -> dict[str, list[float]]:
+    """Columns of numbers of a table with a header, NaN for empty cells, by name; the first of several of a name."""
     content = path.read_bytes()
     try:
         text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode("utf-8-sig")
@@ -156,12 +162,13 @@ def cells_of(path: Path) -> dict[str, list[float]]:
     mark = "\t" if path.name.removesuffix(".gz").endswith(".tsv") else max(",;\t", key=head.count)
     header, *rows = [row for row in csv.reader(lines, delimiter=mark) if row] or [[]]
     places = {name.strip(): j for j, name in reversed(list(enumerate(header)))}
-    return {name: [float(row[j]) for row in rows] for name, j in places.items() if numeric(rows, j)}
+    cell = {name: [row[j].strip() if j < len(row) else "." for row in rows] for name, j in places.items()}
+    return {name: [float(text or "nan") for text in texts] for name, texts in cell.items() if numeric(texts, holes)}
 
 
-def numeric(rows: list[list[str]], j: int) -> bool:
+def numeric(texts: list[str], holes: bool) -> bool:
     try:
-        return all(math.isfinite(float(row[j])) for row in rows)
+        return all(math.isfinite(float(text)) for text in texts if text or not holes)
     except (ValueError, IndexError):
         return False
 
@@ -195,9 +202,9 @@ class Rows:
     A row begins with what is eliminated, the constant of an intercept and the columns that are adjusted for.
     """
 
-    def __init__(self, table: Table, intercept: str) -> None:
+    def __init__(self, table: Table, intercept: str, unit: int = 1) -> None:
         n, columns = table.n, [*table.beside, *table.columns, table.target]
-        self.unit, self.first = 1, len(table.beside)
+        self.unit, self.first = unit, len(table.beside)
         if intercept == "global":
             self.unit, columns = n, [[n * cell - sum(column) for cell in column] for column in columns]
         elif intercept == "fold":
@@ -338,6 +345,10 @@ class Problem:
         return above(Fraction((best.excess - best.value) * self.times, best.unit * self.moments.count**2))
 
 
+def odd_part(value: int) -> int:
+    return value // (value & -value)
+
+
 def quotient(above: int, power: int) -> float:
     return above / (1 << power) if power >= 0 else float(above << -power)
 
@@ -374,7 +385,14 @@ class Setting:
         extended = get(head, "format") == "sparsecv-proof/3"
         need(self.logistic or extended or get(head, "format") == "sparsecv-proof/1", "format")
         need(not self.logistic or get(head, "loss") == "logistic", "loss")
-        self.table, q, names = self.read(head, cells_of(data))
+        self.within = head.get("within") if extended else None
+        if self.within is not None:
+            need(type(self.within) is dict, "within")
+            na, own = get(self.within, "na"), get(self.within, "scale")
+            need(na in (None, "mean", "median") and type(own) is bool and (na is not None or own), "within")
+            need("left" in head and get(head, "intercept") != "global", "within without folds, or of fixed means")
+        holes = self.within is not None and self.within["na"] is not None
+        self.table, q, names = self.read(head, cells_of(data, holes))
         self.q, n, p = q, self.table.n, len(names)
         self.terms = [(j,) for j in range(q)]
         if extended and "terms" in head:
@@ -393,14 +411,14 @@ class Setting:
         need(bool(self.gammas) and bool(self.taus) and min(self.gammas) > 0, "empty grid, or gamma not positive")
         self.read_folds(head, n)
         self.rows = Rows(self.table, "none" if self.logistic else self.intercept)
+        self.filled: dict[int, Rows] = {}
         ones = {cell / 2**self.table.target_power for cell in self.table.target}
         need(not self.logistic or (ones <= {0, 1} and self.intercept != "global"), "classes, or intercept")
         self.moments: dict[int, Moments] = {}
         self.problems: dict[tuple[int, int], Any] = {}
         self.leverages: dict[tuple[int, int], Fraction] = {}
 
-    @staticmethod
-    def read(head: dict[str, Any], cells: dict[str, list[float]]) -> tuple[Table, int, list[str]]:
+    def read(self, head: dict[str, Any], cells: dict[str, list[float]]) -> tuple[Table, int, list[str]]:
         said = get(head, "data")
         need(type(said) is dict, "data")
         names, target = listing(get(said, "names"), "names"), get(said, "target")
@@ -411,14 +429,61 @@ class Setting:
         need(len(y) == n, "n")
         need(get(said, "digest") == digest_of(said, columns, y), "digest of the data")
         chosen = ascending(get(head, "columns"), len(names) - 1, "columns")
-        varying = tuple(j for j, column in enumerate(columns) if min(column) < max(column))
+        there = [[cell for cell in column if not math.isnan(cell)] for column in columns]
+        need(not any(map(math.isnan, y)), "an empty cell of the target")
+        varying = tuple(j for j, column in enumerate(there) if column and min(column) < max(column))
         extended = head["format"] == "sparsecv-proof/3"
         adjust = ascending(head.get("adjust", []), len(names) - 1, "adjust") if extended else ()
         need(chosen == varying or extended, "columns are not those that vary")
         need({*chosen, *adjust} <= {*varying} and not {*chosen} & {*adjust} and bool(chosen), "columns, or adjust")
-        scaled = [whole(columns[j]) for j in chosen]
-        beside = [whole(columns[j])[0] for j in adjust]
-        return Table([c for c, _ in scaled], [k for _, k in scaled], *whole(y), beside), len(chosen), names
+        self.cells = [columns[j] for j in (*adjust, *chosen)], len(adjust)
+        known = [[0.0 if math.isnan(cell) else cell for cell in column] for column in columns]
+        scaled = [whole(known[j]) for j in chosen]
+        powers = [max(64, k) + 64 for _, k in scaled] if self.within else [k for _, k in scaled]  # room for fills
+        scaled = [([c << (k - power) for c in column], k) for (column, power), k in zip(scaled, powers, strict=True)]
+        beside = [whole(known[j])[0] for j in adjust]
+        return Table([c for c, _ in scaled], powers, *whole(y), beside), len(chosen), names
+
+    def seen(self, rows: int) -> Rows:
+        """The rows as those that a fold trains on fill them; of -1 as all rows do."""
+        if self.within is None:
+            return self.rows
+        if rows not in self.filled:
+            left = set(self.left[rows] if rows >= 0 else [])
+            columns, k = self.cells
+            made = [self.full(column, [cell for i, cell in enumerate(column) if i not in left]) for column in columns]
+            odd = math.lcm(*(odd_part(cell.denominator) for column in made for cell in column))
+            made = [[cell * odd for cell in column] for column in made]
+            beside = [fractions(column)[0] for column in made[:k]]
+            powers = self.table.powers
+            need(all(fractions(column)[1] <= power for column, power in zip(made[k:], powers, strict=True)), "a power")
+            others = [[int(cell * 2**power) for cell in col] for col, power in zip(made[k:], powers, strict=True)]
+            target = [cell * odd for cell in self.table.target]
+            table = Table(others, powers, target, self.table.target_power, beside)
+            self.filled[rows] = Rows(table, self.intercept, odd)
+        return self.filled[rows]
+
+    def full(self, column: list[float], training: list[float]) -> list[Fraction]:
+        """A column with its empty cells filled by the cells that are there in training rows."""
+        there = sorted(Fraction(cell) for cell in training if not math.isnan(cell))
+        if any(map(math.isnan, column)):
+            need(bool(there), "a column is empty in every training row")
+            both = (there[(len(there) - 1) // 2] + there[len(there) // 2]) / 2
+            fill = both if self.within["na"] == "median" else sum(there, Fraction(0)) / len(there)
+        return [fill if math.isnan(cell) else Fraction(cell) for cell in column]
+
+    def scales_of(self, rows: int) -> list[Fraction]:
+        """Squared scales, by the training rows of a fold where these measure columns that vary there."""
+        if self.within is None or self.scale == "none":
+            return self.scales
+        every, own = self.spreads(-1), self.spreads(rows if self.within["scale"] else -1)
+        return [a if a > 0 else b for a, b in zip(own, every, strict=True)]
+
+    def spreads(self, rows: int) -> list[Fraction]:
+        seen, left = self.seen(rows), set(self.left[rows] if rows >= 0 else [])
+        kept = [row[seen.first : -1] for i, row in enumerate(seen.rows) if i not in left]
+        m, below = len(kept), seen.unit**2 * (1 if self.scale == "length" else len(kept))
+        return [Fraction(m * sum(z * z for z in c) - sum(c) ** 2, m * below) for c in zip(*kept, strict=True)]
 
     def read_folds(self, head: dict[str, Any], n: int) -> None:
         self.left = [distinct(rows, n - 1, "left") for rows in listing(head.get("left", []), "left")]
@@ -445,10 +510,10 @@ class Setting:
         if self.logistic:
             return self.logistic_problem(rows, gamma)
         if rows not in self.moments:
-            self.moments[rows] = self.rows.without(self.left[rows] if rows >= 0 else [])
+            self.moments[rows] = self.seen(rows).without(self.left[rows] if rows >= 0 else [])
         if (rows, gamma) not in self.problems:
             lam = self.gammas[gamma] / 2
-            self.problems[rows, gamma] = Problem(self.moments[rows], [lam * scale for scale in self.scales])
+            self.problems[rows, gamma] = Problem(self.moments[rows], [lam * scale for scale in self.scales_of(rows)])
         return self.problems[rows, gamma]
 
     def logistic_problem(self, rows: int, gamma: int) -> Any:
@@ -792,7 +857,7 @@ class Reader:
                 tree = self.tree(value, fold, gamma, size)
                 yield fold, self.optimal(fold, tree, size, setting.in_units(tree.threshold(size)))
             return
-        need(by in ("list", "loss"), f"a part by {by!r}")
+        need(by in ("list", "loss") and setting.within is None, f"a part by {by!r}")
         tree = self.tree(get(part, "tree"), -1, gamma, size)
         need(by == "loss" or not setting.logistic, "a part by list")
         if by == "list":
@@ -822,7 +887,7 @@ class Reader:
         need(bool(objectives), "no support of the size is listed")
         best = min(finite(objective.high) for objective in objectives.values())
         need(best < threshold, f"fold {fold}: a support that is not listed may be optimal")
-        rows = [self.setting.rows.rows[i] for i in self.setting.scored[fold]]
+        rows = [self.setting.seen(fold).rows[i] for i in self.setting.scored[fold]]
         errors = [problem.squares(rows, problem.fit(s)) for s, own in objectives.items() if own.low <= best]
         return Interval(min(e.low for e in errors), max(finite(e.high) for e in errors))
 

@@ -22,7 +22,15 @@ def how_of(head: dict[str, Any]) -> tuple[Any, ...]:
         adjust = tuple(head.get("adjust", ()))
         places = head.get("terms", [[j] for j in range(len(columns))])
         terms = tuple(tuple(columns[j] for j in some) for some in places)
-    return head["scale"], head["intercept"], loss, terms, adjust
+    within = head.get("within") if version == "/3" else None
+    return (
+        head["scale"],
+        head["intercept"],
+        loss,
+        terms,
+        adjust,
+        None if within is None else (within["na"], within["scale"]),
+    )
 
 
 def objective(Z: FloatArray, sign: FloatArray, ridge: FloatArray, theta: FloatArray) -> float:
@@ -49,7 +57,7 @@ class Truth:
 
     def __init__(self, X: FloatArray, y: FloatArray, data: dict[str, Any] | None = None) -> None:
         self.X, self.y, self.data = X, y, data  # `data`: what a proof says of them
-        self.varying = np.flatnonzero(np.ptp(X, axis=0) > 0).tolist()
+        self.varying = np.flatnonzero(np.nanmax(X, axis=0) > np.nanmin(X, axis=0)).tolist()
         self.spread = float(((y - y.mean()) ** 2).sum())
         self._fits = cache(self._fit)
 
@@ -58,11 +66,16 @@ class Truth:
         rows = np.setdiff1d(everyone, left)
         if how[2] != "squared":
             return self._logistic(gamma, tau, rows, scored, how)
+        squares = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
+        scale = {"length": squares, "variance": squares / len(y), "none": np.ones(X.shape[1])}[how[0]]
+        if how[5] is None and np.isnan(X).any():
+            raise ValueError("empty cells")
+        if how[5] is not None:
+            X, measured = self._seen(rows, how)
+            scale = scale if how[0] == "none" else measured
         about = {"fold": rows, "global": everyone}.get(how[1])
         center, middle = (0.0, 0.0) if about is None else (X[about].mean(axis=0), y[about].mean())
         Z, r, test, held = X[rows] - center, y[rows] - middle, X[list(scored)] - center, y[list(scored)] - middle
-        squares = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
-        scale = {"length": squares, "variance": squares / len(y), "none": np.ones(X.shape[1])}[how[0]]
         beside, terms = list(how[4]), how[3]
         if beside:
             share = np.linalg.lstsq(Z[:, beside], np.column_stack([Z, r]), rcond=None)[0]
@@ -76,6 +89,21 @@ class Truth:
             values.append(float(rest @ rest + gamma / 2.0 * (scale[at] * beta) @ beta))
             errors.append(float(((held - test[:, at] @ beta) ** 2).sum()))
         return np.array(values), np.array(errors)
+
+    def _seen(self, rows: NDArray[np.int64], how: tuple[Any, ...]) -> tuple[FloatArray, FloatArray]:
+        """Rows as training rows fill their empty cells, and scales of columns as these or all rows measure them."""
+        (na, own), everyone = how[5], np.arange(len(self.y))
+
+        def filled(some: NDArray[np.int64]) -> FloatArray:
+            fill = np.nanmedian(self.X[some], axis=0) if na == "median" else np.nanmean(self.X[some], axis=0)
+            return np.where(np.isnan(self.X), fill, self.X)
+
+        def scales(X: FloatArray) -> FloatArray:
+            return np.asarray(((X - X.mean(axis=0)) ** 2).sum(axis=0) / (len(X) if how[0] == "variance" else 1))
+
+        X, every = filled(rows), scales(filled(everyone))
+        mine = scales(X[rows])
+        return X, np.where(np.ptp(X[rows], axis=0) > 0.0, mine, every) if own else every
 
     def _logistic(
         self, gamma: float, tau: int, rows: NDArray[np.int64], scored: tuple[int, ...], how: tuple[str, ...]

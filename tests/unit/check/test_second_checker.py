@@ -309,7 +309,20 @@ def random_proof(seed: int, folder: Path, two: bool = False, terms: bool = False
         )
     if command == "solve":
         options += f" --folds {draw.choice(['loo', '3', '5', '2x3', 'blocks:3', 'forward:3'])}"
+    if terms and command == "solve" and intercept != "global":
+        options += by_training_rows(data, str(scale), np.random.default_rng([seed, 2]))
     return data, make(command, data, options, folder / f"{seed}.proof")
+
+
+def by_training_rows(data: Path, scale: str, draw: np.random.Generator) -> str:
+    """Options by which training rows fill cells, some of which are emptied in the file, or measure columns."""
+    options = " --scale-within folds" if scale != "none" and draw.random() < 0.4 else ""
+    if draw.random() < 0.5:
+        return options
+    header, *rows = [line.split(",") for line in data.read_text().splitlines()]
+    cells = [[cell if draw.random() < 0.9 else "" for cell in row[:-1]] + row[-1:] for row in rows]
+    data.write_text("\n".join(map(",".join, [header, *cells])) + "\n")
+    return f"{options} --na {draw.choice(['mean', 'median'])} --na-within folds"
 
 
 def restricted(names: list[str], draw: np.random.Generator) -> tuple[list[str], str]:

@@ -1,4 +1,4 @@
-"""Proofs of models that are adjusted for columns, and of whole factors: against enumeration, and in fractions."""
+"""Proofs of models with covariates, whole factors, rows of their own for every fold: against enumeration."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import second_checker
 from forged_proofs import Lines, read_lines, write_lines
 from true_claims import Truth
 
 from sparsecv_mio.check.adjusted_rows import AdjustedDesign
-from sparsecv_mio.check.main import check
+from sparsecv_mio.check.main import check, check_file
 from sparsecv_mio.check.proof_file import Floats, Fractions, Refused
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -96,6 +97,45 @@ def test_rows_and_moments_are_those_of_residuals(intercept: str) -> None:
     np.testing.assert_allclose(floats.shares, leverages, atol=1e-14)
     with pytest.raises(Refused, match="dependent"):
         AdjustedDesign(X, y, "length", intercept, Floats(), np.column_stack([Z, Z[:, 0] - Z[:, 1]])).of_rows(left)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_training_rows_fill_and_measure(seed: int, tmp_path: Path) -> None:
+    """Proved of the cells of the file: the enumeration fills and measures them by itself."""
+    data, how = small(3 * seed + seed % 2)
+    rng, na = np.random.default_rng(seed), ("mean", "median")[seed % 2]
+    X = np.where(rng.random(data.X.shape) < 0.1 * (np.arange(7) > 2), np.nan, data.X)  # no level is empty
+    frame = pd.DataFrame(X, columns=list(data.names)).assign(y=data.y)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    how |= {"scale": ("length", "variance")[seed % 2], "intercept": ("fold", "none")[seed // 2 % 2]}
+    how |= {"na_within": "folds"} | ({"scale_within": "folds"} if seed % 3 else {})
+    filled = Dataset.from_frame(frame, "y", na=na)
+    plan = make_folds("3" if seed else "loo", filled, seed)
+    record = cross_validate(filled, plan, taus=range(3), threads=1, **how)
+    write_proof(record, filled, tmp_path / "p", plan)
+    lines = read_lines(tmp_path / "p")
+    assert lines[0]["within"] == {"na": na, "scale": bool(seed % 3)}
+    assert Truth(X, data.y, lines[0]["data"]).false_statement(lines) is None
+    ends = [check(str(tmp_path / "p"), X, data.y, mode).intervals for mode in ("fast", "exact")]
+    assert all(ends[0][pair][0] <= low * (1.0 + 1e-12) for pair, (low, _) in ends[1].items())
+    assert check_file(str(tmp_path / "p"), str(tmp_path / "d.csv")).intervals == ends[0]
+    assert second_checker.check(tmp_path / "p", tmp_path / "d.csv").accepted
+    lines[0]["within"]["na"] = {"mean": "median", "median": "mean"}[na]
+    write_lines(tmp_path / "p", lines)
+    with pytest.raises(Refused):
+        check(str(tmp_path / "p"), X, data.y, "exact")
+    del lines[0]["within"]
+    write_lines(tmp_path / "p", lines)
+    with pytest.raises(Refused, match="empty cells"):
+        check(str(tmp_path / "p"), X, data.y)
+
+
+def test_no_tree_of_all_rows_speaks_of_such_folds(tmp_path: Path) -> None:
+    data, lines = proof_of(0, tmp_path / "p")
+    lines[0]["within"] = {"na": None, "scale": True}
+    write_lines(tmp_path / "p", lines)
+    with pytest.raises(Refused, match="rows of their own"):
+        check(str(tmp_path / "p"), data.X, data.y, "exact")
 
 
 def altered(name: str, head: dict[str, Any]) -> None:

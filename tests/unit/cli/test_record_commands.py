@@ -84,7 +84,7 @@ def test_what_has_no_proof_is_refused_before_the_work(tmp_path: Path, capsys: py
         (["fit", "--force-in", "age"], "restrictions beside"),
         (["fit", "--together", "age,svi"], "restrictions beside"),
         (["path", "--loss", "logistic", "--force-out", "age"], "restrictions with --loss logistic"),
-        (["solve", "--scale-within", "folds"], "--scale-within folds"),
+        (["solve", "--loss", "logistic", "--scale-within", "folds"], "--scale-within folds with --loss logistic"),
         (["fit", "--assume-box", "9"], "--assume-box"),
         (["path", "--weights", "age"], "--weights"),
         (["path", "--loss", "poisson"], "--loss poisson"),
