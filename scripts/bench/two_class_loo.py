@@ -1,6 +1,7 @@
 """Leave-one-out of two classes: certified searches beside LogisticRegressionCV, and one support by four ways.
 
     python scripts/bench/two_class_loo.py [--cases 1000x20 10000x20] [--data FILE:TARGET ...] [--limit 60] [--gammas 5]
+                                          [--folds 10]
     python scripts/bench/two_class_loo.py --one-support [--cases ...] [--out FILE]
 
 Synthetic rows are N(0, Sigma), Sigma_ij = 0.5^|i-j|, with five coefficients and labels by the logistic model.
@@ -72,18 +73,18 @@ def measured(work: Callable[[], Any]) -> tuple[Any, float, float]:
     return result, seconds, 1024.0 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 
-def search(case: str, limit: float, gammas: int) -> dict[str, Any]:
+def search(case: str, limit: float, gammas: int, folds: str) -> dict[str, Any]:
     """Run one search in this process."""
     asked = {"loss": "logistic", "threads": 1}
-    solve(dataset_of("60x5"), folds="loo", taus="1:3", gammas=[0.1, 1.0], **asked)  # type: ignore[arg-type]
+    solve(dataset_of("60x5"), folds=folds, taus="1:3", gammas=[0.1, 1.0], **asked)  # type: ignore[arg-type]
     data = dataset_of(case)
     grid = None if gammas == 5 else f"0.001:0.1:{gammas}"
     record, seconds, grown = measured(
-        lambda: solve(data, folds="loo", gammas=grid, time_limit=limit or None, **asked)  # type: ignore[arg-type]
+        lambda: solve(data, folds=folds, gammas=grid, time_limit=limit or None, **asked)  # type: ignore[arg-type]
     )
     return {
         "case": case, "n": data.n, "p": data.p, "status": str(record.status), "tau": record.tau, "gap": record.gap,
-        "cells": data.n * len(record.table), "seconds": seconds, "memory": grown / data.X.nbytes,
+        "cells": sum(row.folds for row in record.table), "seconds": seconds, "memory": grown / data.X.nbytes,
     }  # fmt: skip
 
 
@@ -163,6 +164,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=[], metavar="FILE:TARGET")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds of each search; 0 for none")
     parser.add_argument("--gammas", type=int, default=5)
+    parser.add_argument("--folds", default="loo", help="of the searches [loo]")
     parser.add_argument("--one-support", action="store_true")
     parser.add_argument("--gamma", type=float, default=1.0, help="of --one-support")
     parser.add_argument("--out")
@@ -170,9 +172,9 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.run:
         case = asked.cases[0]
-        print(
-            json.dumps(search(case, asked.limit, asked.gammas) if asked.run == "search" else peer(case, asked.gammas))
-        )
+        searched = asked.run == "search"
+        row = search(case, asked.limit, asked.gammas, asked.folds) if searched else peer(case, asked.gammas)
+        print(json.dumps(row))
         return
     if asked.one_support:
         one_support("100x3", 1.0)  # compiles
@@ -181,7 +183,7 @@ def main() -> None:
     else:
         lines = []
         for case in [*asked.data, *asked.cases]:
-            words = ["--limit", str(asked.limit), "--gammas", str(asked.gammas)]
+            words = ["--limit", str(asked.limit), "--gammas", str(asked.gammas), "--folds", asked.folds]
             mine, other = in_process("search", case, *words), in_process("peer", case, *words)
             lines.append([
                 case.rsplit("/", 1)[-1], f"{mine['n']} x {mine['p']}", f"{mine['cells']:,}", mine["status"],
