@@ -25,6 +25,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
+from sparsecv_mio.files import TEMPORARY
 from sparsecv_mio.search import estimates, observers, rounds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
@@ -198,7 +199,7 @@ def killed(
     same = fields if set(sent) == {signal.SIGKILL} else claims  # Ctrl-C stores what is proved within a step, too
     assert same(out.read_text()) == same((tmp_path / "whole.json").read_text())
     left = {path.name for path in tmp_path.iterdir()} - {"run.ck", "answer.json", "whole.json"}
-    assert all(name.endswith(".tmp") for name in left)
+    assert all(name.startswith(TEMPORARY) for name in left)  # of a write that was killed
 
 
 def test_killed_and_carried_on(tmp_path: Path) -> None:
