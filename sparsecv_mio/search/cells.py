@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -153,7 +154,7 @@ Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
-BY_PAIRS = 1 << 20  # cells from which on tables hold rows of pairs: 100 MB and more of arrays
+BY_PAIRS = 1 << 19  # cells from which on tables may hold rows of pairs: 30 MB of arrays, 56 bytes a cell
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -177,7 +178,7 @@ class SupportPool:
             return self._numbers[key]
 
 
-def table_filled(shape: tuple[int, int, int], fill: Any, dtype: Any = float) -> NDArray[Any]:
+def table_filled(shape: tuple[int, int, int], fill: Any, dtype: Any = float, by_pairs: bool = True) -> NDArray[Any]:
     """Return a table (gamma, tau, fold) of one number: an array, or of very many cells what reads as one.
 
     Parameters
@@ -185,8 +186,10 @@ def table_filled(shape: tuple[int, int, int], fill: Any, dtype: Any = float) -> 
     shape : (int, int, int)
     fill : scalar
     dtype : data type
+    by_pairs : bool
+        Whether many cells may stay alike.
     """
-    if shape[0] * shape[1] * shape[2] >= BY_PAIRS:
+    if by_pairs and shape[0] * shape[1] * shape[2] >= BY_PAIRS:
         rows: Any = PairRows(shape, fill, dtype)
         return rows
     return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)
@@ -241,7 +244,7 @@ class CellTable:
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
-    def empty(cls, gammas: int, taus: int, folds: int, values: bool = False) -> CellTable:
+    def empty(cls, gammas: int, taus: int, folds: int, values: bool = False, by_pairs: bool = False) -> CellTable:
         """Return a table in which nothing is known.
 
         Parameters
@@ -250,20 +253,24 @@ class CellTable:
             How many there are.
         values : bool
             Training objectives are wanted of every cell, however many there are.
+        by_pairs : bool
+            Of very many cells, tables are to hold rows of pairs whose folds differ, and no others: where pairs are
+            decided one after the other, and not all at once.
         """
         shape = (gammas, taus, folds)
         stored = values or gammas * taus * folds <= MANY_CELLS
+        filled = partial(table_filled, by_pairs=by_pairs)
         return cls(
-            lower=table_filled(shape, 0.0),
-            upper=table_filled(shape, np.inf),
-            nominal=table_filled(shape, np.inf),
-            value=table_filled(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
+            lower=filled(shape, 0.0),
+            upper=filled(shape, np.inf),
+            nominal=filled(shape, np.inf),
+            value=filled(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
             ties={},
-            decided=table_filled(shape, False, bool),
-            final=table_filled(shape, False, bool),
-            branched=table_filled(shape, False, bool),
-            support=table_filled(shape, 0, np.int32),
-            floor=table_filled(shape, 0.0) if gammas * taus * folds <= MANY_CELLS else np.broadcast_to(0.0, shape),
+            decided=filled(shape, False, bool),
+            final=filled(shape, False, bool),
+            branched=filled(shape, False, bool),
+            support=filled(shape, 0, np.int32),
+            floor=filled(shape, 0.0) if gammas * taus * folds <= MANY_CELLS else np.broadcast_to(0.0, shape),
             pool=SupportPool(),
         )
 
@@ -389,7 +396,9 @@ class CellTable:
     def _own_values(self) -> FloatArray:
         """Return `value`, to be written to."""
         if not self._keeps_values:
-            object.__setattr__(self, "value", table_filled(self.lower.shape, np.inf))
+            (gammas, taus, folds), lower = self.value.shape, self.lower
+            new = table_filled((gammas, taus, folds), np.inf, by_pairs=isinstance(lower, PairRows))
+            object.__setattr__(self, "value", new)
         return self.value
 
     @staticmethod

@@ -26,6 +26,7 @@ from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.words import Loss
 
 Made = TypeVar("Made")
 
@@ -280,7 +281,9 @@ class SearchState:
     @classmethod
     def new(cls, context: Context) -> SearchState:
         """Return the state in which nothing is known."""
-        cells = CellTable.empty(*context.shape, values=bool(context.stability))
+        cells = CellTable.empty(
+            *context.shape, values=bool(context.stability), by_pairs=context.data.loss is not Loss.SQUARED
+        )
         return cls(context, cells, BestOnAllRows(context.data, context.grid), WorkCounts())
 
     def bounds(self) -> PairBounds:
