@@ -8,7 +8,6 @@ EPS = 2.220446049250313e-16
 FARTHEST = 700.0  # margin whose loss is 0 as numbers go
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
-NEAR_END = 0.05  # of a range, where curvature is bounded by the first terms of its series
 
 
 @njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, of which there is none
@@ -86,33 +85,3 @@ def log_loss_roundings(v, state, off, out):
         total += v[i] * (2.0 * e * s + 10.0 * EPS * state.losses[i])
         out[i] = v[i] * s * (2.0 * e + (n + 16) * EPS)
     return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_loss_curvatures(state, ends, out):
-    """As `row_losses.least_curvatures`.
-
-    O(n). The ratio rises and then falls in t, so it is least at an end; near an end `l''(m) (1 - |t - m| / 3)` is used.
-    """
-    n = out.shape[0]
-    shares, others, losses = np.empty(n), np.empty(n), np.empty(n)
-    inside = np.empty(n, dtype=np.bool_)
-    for i in range(n):
-        out[i] = np.inf
-        inside[i] = ends[0, i] <= state.margins[i] <= ends[1, i]
-    for end in range(2):
-        log_losses(ends[end], shares, others, losses, state.work, state.bits)
-        for i in range(n):
-            m, t = state.margins[i], ends[end, i]
-            slope, at, there, D = -state.falls[i], state.losses[i], losses[i], t - m
-            noise = 16.0 * EPS * (there + at + abs(slope * D) + EPS * (abs(m) + abs(t)))
-            noise += 2.0 * EPS * (abs(m) + abs(t)) * abs(slope)
-            ratio = 2.0 * (there - at - slope * D - noise) / (D * D)
-            if not ratio > 0.0 or not ratio < np.inf:
-                ratio = 0.0
-            if abs(D) < NEAR_END:
-                ratio = max(ratio, state.falls[i] * state.others[i] * (1.0 - abs(D) / 3.0))
-            out[i] = min(out[i], ratio)
-    for i in range(n):
-        if inside[i]:
-            out[i] = min(out[i], state.falls[i] * state.others[i])

@@ -9,7 +9,6 @@ import numpy as np
 from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16
-FARTHEST = 30.0  # beyond the margin to the right, where the ratio of curvature is still far above what is needed
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -54,18 +53,3 @@ def half_deviance_roundings(v, y, state, off, out):
         total += v[i] * (fall * e + mean * e * e + 10.0 * EPS * (fall + far))
         out[i] = v[i] * (2.0 * mean * e + (n + 16) * EPS * fall)
     return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def half_deviance_curvatures(state, ends, out):
-    """As `row_losses.least_curvatures`.
-
-    O(n). At `t = m + D` the ratio is `mu phi(D)`, `phi(D) = 2 (exp(D) - 1 - D) / D^2`: it rises in D, so it is least at
-    the lower end; `phi(D) >= 1 + D / 3`.
-    """
-    for i in range(out.shape[0]):
-        D = min(ends[0, i] - state.margins[i], FARTHEST)
-        ratio = 1.0 + D / 3.0
-        if abs(D) > 1e-3:
-            ratio = 2.0 * (np.expm1(D) - D) / (D * D)
-        out[i] = state.others[i] * ratio if ratio > 0.0 and state.others[i] < np.inf else 0.0

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.log_loss import log_loss_curvatures, log_loss_roundings, log_losses
-from sparsecv_mio.kernels.poisson import half_deviance_curvatures, half_deviance_roundings, half_deviances
+from sparsecv_mio.kernels.log_loss import log_loss_roundings, log_losses
+from sparsecv_mio.kernels.poisson import half_deviance_roundings, half_deviances
 
 EPS = 2.220446049250313e-16
 LOGISTIC, POISSON = 0, 1
@@ -89,30 +89,3 @@ def roundings(response, state, off, out):
     if response.loss == LOGISTIC:
         return log_loss_roundings(response.v, state, off, out)
     return half_deviance_roundings(response.v, response.y, state, off, out)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def least_curvatures(response, state, ends, off, out):
-    """Lower bounds of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over ranges of margins.
-
-    Parameters
-    ----------
-    response : Response
-    state : State
-        At the margins m, which may lie outside.
-    ends : (2, n) array
-        Of the ranges, written over.
-    off : (n,) array
-        By which margins may be off.
-    out : (n,) array
-    """
-    n = off.shape[0]
-    for i in range(n):
-        ends[0, i] -= off[i]
-        ends[1, i] += off[i]
-    if response.loss == LOGISTIC:
-        log_loss_curvatures(state, ends, out)
-    else:
-        half_deviance_curvatures(state, ends, out)
-    for i in range(n):
-        out[i] *= 1.0 - 1e-11

@@ -17,11 +17,10 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.kernels import glm_lists, glm_newton
+from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.row_losses import Response
-from sparsecv_mio.problem.glm import Centring, GlmProblem, Ranges
+from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.trees.subsets import never
-from sparsecv_mio.units import KEEP_RTOL
 
 WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
@@ -148,41 +147,6 @@ class GlmFits:
                 self.rows, masks[here], points[here], bar, (lower[here], upper[here], radius[here])
             )  # fmt: skip
         return FittedSupports(lower, upper, radius, points)
-
-    def not_above(
-        self, masks: BoolArray, columns: IntArray, level: float, ranges: Ranges, start: FloatArray,
-        most_fitted: int, expired: Callable[[], bool] = never,
-    ) -> BoolArray | None:  # fmt: skip
-        """Return those of some supports that cannot be shown to have F above a level; few of them are fitted.
-
-        Parameters
-        ----------
-        masks : (L, p) bool array
-            Of first columns.
-        columns : (q,) int array
-            First columns, among which all supports are.
-        level : float
-        ranges : Ranges
-            Of the margins of every fit of these columns with F at most the level.
-        start : (first + p,) array
-            Where every fit begins.
-        most_fitted : int
-            None is returned where so many fits leave some open.
-        expired : callable
-            True leaves the others as they are.
-        """
-        whole, places = masks[:, self.copy_of] & self.varies, self.places(columns)
-        fits = glm_lists.FitsOfInterest(columns, self.whole.penalty[places], np.array(ranges), level, KEEP_RTOL)
-        bounds, known = np.full(len(masks), -np.inf), np.full(len(masks), glm_lists.OPEN, dtype=np.int8)
-        work = len(self.problem.y) * len(places) ** 2 + 10 * len(masks) * len(places)
-        most, waiting, fitted = max(16 * AT_ONCE // work, 1), len(masks), 0
-        while waiting and not expired():
-            at_once = min(most, most_fitted - fitted)
-            if not at_once:
-                return None
-            waiting = glm_lists.screen(self.rows, whole, fits, start, at_once, bounds, known)
-            fitted += at_once
-        return masks[known != glm_lists.ABOVE]
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
         """Return `(point, lower, upper)` of a support: its fit, copies as one, and bounds of F_S."""

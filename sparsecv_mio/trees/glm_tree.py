@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations, islice, product
 from math import comb
 from typing import NamedTuple, Protocol
@@ -19,12 +20,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels import glm_leaps
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS, SMALL
-from sparsecv_mio.trees.glm_fits import GlmFits
+from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
 from sparsecv_mio.trees.glm_ranges import sparser
 from sparsecv_mio.trees.glm_starts import exchanged
 from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
@@ -36,10 +38,13 @@ CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
 MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best support's fit to that of all columns
 PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
 NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 500  # the same of one by perspectives
-MOST_LISTED, MOST_FITTED = 3_000, 150  # supports listed and fits made at a node, beyond which it is split
+MOST_LISTED = 1_000  # supports of a node, beyond which it is split
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
 PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
+LEAPS_COLUMNS = 100  # open columns of a node up to which they are left out of fits; beyond, quadratics are made
+LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
+LEAPS_FOUND = 1_000  # supports that they find in a node, with which it ends
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 
 
@@ -53,6 +58,7 @@ class _Node:
     share: int = 0  # of MIXTURES, that was best above
     ranges: Ranges | None = None  # of the margins of all fits of interest
     passed: bool = False  # whether no list is tried, as that of the node above was too long
+    point: FloatArray | None = None  # where its fits begin
 
 
 class Listing(Protocol):
@@ -205,6 +211,9 @@ class SizeSearch:
             return self._tried(bound, node, mask, np.inf)
         if self._few(len(columns), len(node.inside)) and not fits.has_copies:
             return self._tried(bound, node, self._all(node, columns), np.inf)
+        region = self._region if len(columns) <= LEAPS_COLUMNS else None
+        if region is not None:
+            return self._leapt(region, bound, node, columns)
         quadratic = node.quadratic
         if quadratic is None or quadratic.level > self.level * (1.0 + REMADE):
             everything = np.isin(fits.copy_of, columns) & fits.varies
@@ -227,11 +236,55 @@ class SizeSearch:
                 node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
             )  # fmt: skip
             if masks is not None:
-                masks = fits.not_above(masks, columns, level, quadratic.ranges, self.point, MOST_FITTED, self.expired)
-            if masks is not None:
                 return self._tried(bound, node, masks, level)
             passed = True
         return self._children(node, bound, columns, quadratic, passed)
+
+    @cached_property
+    def _region(self) -> glm_leaps.Region | None:
+        """Where all points with F at most the level lie; None where no quadratic says so, or columns are many."""
+        fits, firsts = self.fits, np.flatnonzero(self.fits.copies)
+        if len(firsts) > WIDE or not np.all(fits.whole.ridge[firsts] > 0.0):
+            return None
+        far, _ = fits.fit_of_all(fits.varies, self.point, self.expired)
+        below = minorant(fits.whole.only(firsts), far[fits.places(firsts)], self.level, self.expired)
+        if below is None:
+            return None
+        intercept = np.array([below.centre[0], below.reach[0]])
+        return glm_leaps.Region(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
+
+    def _leapt(
+        self, region: glm_leaps.Region, bound: float, node: _Node, columns: IntArray
+    ) -> list[tuple[float, _Node]]:
+        """Leave columns out of fits; return what is left of a node after so many."""
+        fits, sizes = self.fits, self._sizes(node, columns)
+        inside, point = np.array(sorted(node.inside), dtype=np.int64), node.point
+        if point is None:
+            point, _ = fits.fit_of_all(np.isin(fits.copy_of, columns) & fits.varies, self.point, self.expired)
+        open_nodes = glm_leaps.one_node(
+            np.concatenate([inside, np.setdiff1d(columns, inside)]), len(inside), point, bound
+        )  # fmt: skip
+        masks = np.zeros((LEAPS_FOUND, fits.problem.p), dtype=np.bool_)
+        falls = self.listing is None and not fits.has_copies  # with all copies in F is lower than with a size's number
+        most = max(LEAPS_WORK // (len(fits.problem.y) * len(columns)), 1)
+        left, count, level = glm_leaps.run(
+            fits.rows, fits.whole.penalty, region, np.array([sizes[0], sizes[-1]]), self.level, falls, open_nodes, most,
+            masks,
+        )  # fmt: skip
+        if count:
+            closed = self._tried(bound, node, masks[:count], level)
+            if closed:
+                return closed
+        elif not left:
+            return self._close(max(bound, level))
+        firsts, children = frozenset(np.flatnonzero(fits.copies).tolist()), []
+        for row in range(left):
+            own = open_nodes.columns[row, : open_nodes.width[row]].tolist()
+            child = _Node(
+                frozenset(own[: open_nodes.inside[row]]), firsts.difference(own), point=open_nodes.point[row].copy()
+            )
+            children.append((float(open_nodes.bound[row]), child))
+        return children
 
     def _all(self, node: _Node, columns: IntArray) -> BoolArray:
         """Return all supports of a node."""

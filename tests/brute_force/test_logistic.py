@@ -127,34 +127,6 @@ def test_trees_that_split_as_often_as_they_can_hold_the_truth(
     assert nodes >= problem.p
 
 
-@pytest.mark.parametrize("hard", [False, True])
-@pytest.mark.parametrize("seed", range(16))
-def test_supports_that_are_said_to_be_above_a_level_are(seed: int, hard: bool) -> None:
-    problem = (harder if hard else drawn)(5000 + seed, 7)
-    fits = GlmSubsets(problem).fits
-    firsts = np.flatnonzero(fits.copies)
-    if len(firsts) < 4 or len(firsts) < problem.p:  # no copies here, and none constant
-        return
-    truth = enumerated(problem)
-    for size in (2, 3):
-        values = sorted(truth.values(), key=lambda exact: exact.value)
-        of_size = [(S, exact) for S, exact in truth.items() if len(S) == size]
-        level = min(float(exact.value) for _, exact in of_size) * 1.02 + values[0].off
-        near = fits.fit(best_of_size(truth, size))[0]
-        below = minorant(fits.whole, near, level)
-        if below is None:
-            continue
-        below, ranges = sparser(fits.whole, below, below.ranges, size, lambda: False)
-        masks = np.array([fits.mask(S) for S, _ in of_size])
-        left = fits.not_above(masks, firsts, level, ranges, near, len(masks))
-        assert left is not None
-        kept = {tuple(np.flatnonzero(mask).tolist()) for mask in left}
-        for S, exact in of_size:
-            if S not in kept:
-                assert float(exact.value) > level * (1.0 - 1e-12) - 2.0 * exact.off, (seed, S)
-        assert best_of_size(truth, size) in kept or len(best_of_size(truth, size)) < size
-
-
 def test_columns_that_are_forced_in_are_in_every_support() -> None:
     for seed in range(2000, 2008):
         problem = drawn(seed, FEW)

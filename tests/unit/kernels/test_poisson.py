@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.poisson import half_deviance_curvatures, half_deviance_roundings, half_deviances
+from sparsecv_mio.kernels.poisson import half_deviance_roundings, half_deviances
 from sparsecv_mio.kernels.row_losses import State, new_state
 from sparsecv_mio.problem.poisson import PoissonLoss
 
@@ -60,14 +60,11 @@ def test_what_margins_are_off_by_is_within_the_roundings() -> None:
     assert np.all(np.maximum(*moved) <= LOSS.roundings(m, y, before, np.finfo(float).eps))
 
 
-def test_curvatures_are_below_every_ratio_of_the_range_and_those_of_numpy() -> None:
-    m, y, state = drawn(4)
+def test_curvatures_are_below_every_ratio_of_the_range() -> None:
+    m, y, _ = drawn(4)
     rng = np.random.default_rng(5)
     first = m + rng.normal(size=N) * 10.0 ** rng.uniform(-5, 1, N)
     ends = np.array([first, first + 10.0 ** rng.uniform(-5, 1, N)])
-    out = np.empty(N)
-    half_deviance_curvatures(state, ends.copy(), out)
-    assert out * (1.0 - 1e-11) == pytest.approx(LOSS.least_curvature(m, *ends, y), rel=1e-9)
     for share in (0.0, 0.3, 1.0):
         D = ((1.0 - share) * ends[0] + share * ends[1] - m).astype(np.longdouble)
         ratio = np.exp(m.astype(np.longdouble)) * 2 * (np.expm1(D) - D) / D**2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sparsecv_mio.kernels.row_losses import Response, curvatures, fill, least_curvatures, new_state, roundings
+from sparsecv_mio.kernels.row_losses import Response, curvatures, fill, new_state, roundings
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
 
@@ -21,8 +21,5 @@ def test_a_code_names_the_same_loss(loss: RowLoss) -> None:
     assert state.falls == pytest.approx(loss.falls(m, y), rel=1e-12, abs=1e-14)
     curvatures(response, state, out)
     assert out == pytest.approx(loss.curvatures(m, y, v), rel=1e-12)
-    ends = np.array([m - 0.3, m + 0.7])
-    least_curvatures(response, state, ends.copy(), np.zeros(n), out)
-    assert out == pytest.approx(loss.least_curvature(m, *ends, y), rel=1e-9)
     total = roundings(response, state, np.full(n, 1e-10), out)
     assert 0.0 < total <= 2.0 * float(v @ loss.roundings(m, y, 1e-10, 1e-15)) and np.all(out < 1e-6)

@@ -1,0 +1,498 @@
+"""Leaps and bounds by a smooth convex loss itself: columns are left out of fits, as in the path tree of squares.
+
+A node is columns A of which the first I are in every support. Any point theta of it bounds F at the fit of each of its
+supports S, by tangents of the losses (docs/theory/glm.md, section 13): with m the margins there, `s = -l'(m)`,
+`G_j = sum_i v_i s_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
+
+    F_S >= sum_i v_i (l(m_i) + s_i m_i) - |G_0| (what intercepts may be) - sum_{j in S} c_j.
+
+At the fit of A that is F_A where S = A, so Newton's method goes on until it is above the level, or F at the point is
+not. Then the free columns are in falling order of what Newton's quadratic says they cost to leave out, and the t-th
+child has the first t of them in and the next one out.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.kernels.dense import (
+    cholesky_in_place,
+    dot,
+    gram_of_lower,
+    invert_lower,
+    solve_lower,
+    solve_upper,
+)
+from sparsecv_mio.kernels.glm_newton import evaluate
+from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.k_support import largest
+from sparsecv_mio.kernels.node_relaxation import relax
+from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
+from sparsecv_mio.kernels.row_losses import EPS, curvatures, new_state, roundings
+
+STEPS = 40  # of Newton at a node, after which it is split whatever it is worth
+NEAR = 0.05  # squared decrement at which the fit of a node that stays open is good enough to split it by
+SLOW = 0.1  # share of a squared decrement, from which on a step by an older Hessian is not worth another
+MODEL_STEPS = np.int64(20)  # of the relaxation of a quadratic model; a plain 20 is a type of its own
+ROUNDS = 5  # points of the relaxation of a node
+WORTH = 0.1  # share of a gap, or of nodes, that they have to close to be asked for at every node
+RARELY = 10  # else at one node of so many
+POLISHES = 4  # steps of the intercept alone
+
+
+class Region(NamedTuple):
+    """Where the fits of interest lie.
+
+    Attributes
+    ----------
+    ends : (2, n) array
+        Of their margins.
+    intercept : (2,) array
+        Middle and half of the range of their intercepts.
+    size : (first + p,) array
+        Largest absolute entry of each column.
+    """
+
+    ends: np.ndarray
+    intercept: np.ndarray
+    size: np.ndarray
+
+
+class Nodes(NamedTuple):
+    """A stack of nodes.
+
+    Attributes
+    ----------
+    columns : (capacity, p) int array
+        Those that are in, then the free ones.
+    width, inside : (capacity,) int arrays
+        Columns, and how many of them are in.
+    point : (capacity, first + p) array
+        Where fits begin.
+    bound : (capacity,) array
+        Of F of their supports.
+    """
+
+    columns: np.ndarray
+    width: np.ndarray
+    inside: np.ndarray
+    point: np.ndarray
+    bound: np.ndarray
+
+
+def one_node(columns, inside, point, bound):
+    """Return a stack of one node, deep enough for what is below it.
+
+    Parameters
+    ----------
+    columns : (c,) int array
+        Those that are in come first.
+    inside : int
+    point : (first + p,) array
+    bound : float
+    """
+    c = len(columns)
+    capacity = c * (c + 3) // 2 + 4
+    nodes = Nodes(
+        np.zeros((capacity, c), dtype=np.int64), np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64),
+        np.zeros((capacity, len(point))), np.zeros(capacity),
+    )  # fmt: skip
+    nodes.columns[0], nodes.point[0], nodes.width[0], nodes.inside[0], nodes.bound[0] = columns, point, c, inside, bound
+    return nodes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _slopes(Z, response, state, g):
+    """Fill g with `sum_i v_i s_i z_i` of every column; returns `sum_i v_i |s_i|`."""
+    k, n = Z.shape
+    work, total = state.work, 0.0
+    for i in range(n):
+        work[i] = response.v[i] * state.falls[i]
+        total += abs(work[i])
+    for a in range(k):
+        g[a] = dot(Z[a], work, n)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _balance(Z, response, theta, state):
+    """Move the intercept to where the slopes of the losses add up to zero, about; the state goes with it."""
+    n = Z.shape[1]
+    for _ in range(POLISHES):
+        slope, size, bent = 0.0, 0.0, 0.0
+        curvatures(response, state, state.work)
+        for i in range(n):
+            s = response.v[i] * state.falls[i] * Z[0, i]
+            slope += s
+            size += abs(s)
+            bent += state.work[i] * Z[0, i] * Z[0, i]
+        if not bent > 0.0 or abs(slope) <= 1e-12 * size:
+            break
+        theta[0] += min(max(slope / bent, -1.0), 1.0)
+        evaluate(Z, response, np.zeros(Z.shape[0]), theta, state)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def worth(response, state, g, total, region, first):
+    """Return the part of a tangent's bound that all supports share, and by how much each of g may be off.
+
+    Parameters
+    ----------
+    response : Response
+    state : State
+        At the margins of a point.
+    g : (k,) array
+        Of `_slopes`; the first is the intercept's where there is one.
+    total : float
+        `sum_i v_i |s_i|`.
+    region : Region
+    first : int
+
+    Notes
+    -----
+    Tangents at the margins as computed are below the losses, whatever the point. What slopes round by counts for as far
+    as fits of interest are from there.
+    """
+    n = state.margins.shape[0]
+    off = np.zeros(n)
+    loose = roundings(response, state, off, state.work)
+    base, size = 0.0, 0.0
+    for i in range(n):
+        m, s = state.margins[i], response.v[i] * state.falls[i]
+        base += response.v[i] * state.losses[i] + s * m
+        size += response.v[i] * state.losses[i] + abs(s * m)
+        loose += state.work[i] * max(abs(region.ends[0, i] - m), abs(region.ends[1, i] - m))
+    share = (n + 24) * EPS * total
+    base -= 1.01 * loose + (n + 24) * EPS * size
+    if first:
+        middle, half = region.intercept[0], region.intercept[1]
+        base -= g[0] * middle + abs(g[0]) * half + share * (abs(middle) + half)
+    return base, share
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _costs(g, penalty, size, share, first, costs):
+    """Fill what each column can take off a tangent's bound."""
+    for a in range(costs.shape[0]):
+        most = abs(g[first + a]) + share * size[first + a]
+        costs[a] = most * most / (4.0 * penalty[first + a]) * (1.0 + 8.0 * EPS)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def bound_of(base, costs, inside, most, buffer, heap):
+    """Return the bound of supports that have the first `inside` columns and up to `most` in all."""
+    taken, rest = 0.0, costs.shape[0] - inside
+    for a in range(inside):
+        taken += costs[a]
+    for a in range(rest):
+        buffer[a] = costs[inside + a]
+    taken += largest(buffer, rest, min(most - inside, rest), heap)
+    return base - taken - (costs.shape[0] + 8) * EPS * (abs(base) + taken)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _hessian(Z, response, penalty, state, H):
+    """Fill H with the factor of the Hessian where the state is; False where there is none."""
+    k = Z.shape[0]
+    curvatures(response, state, state.work)
+    H[:, :] = np.dot(Z * state.work, Z.T)
+    for a in range(k):
+        H[a, a] += 2.0 * penalty[a]
+    return cholesky_in_place(H, k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle(Z, response, penalty, theta, size, region, first, inside, most, level, costs, H):
+    """Fit a node until its bound is above a level, or its fit is not; returns `(bound, F at the point, base)`.
+
+    Parameters
+    ----------
+    Z, response, penalty, theta
+        As in `glm_newton.newton`.
+    size : (k,) array
+        Largest absolute entries of its columns.
+    region : Region
+    first, inside, most : int
+        1 with an intercept; columns that are in; most columns of a support.
+    level : float
+    costs : (k - first,) array
+        Written: of the best bound.
+    H : (k, k) array
+        Written: the factor of a Hessian nearby.
+    """
+    k, n = Z.shape
+    state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
+    buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
+    bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
+    made, fresh = False, False
+    for step in range(STEPS):
+        f = evaluate(Z, response, penalty, theta, state)
+        if made and not f <= value + 1e-9 * abs(value):
+            if fresh:  # too long a step
+                for a in range(k):
+                    d[a] *= 0.4
+            else:
+                for a in range(k):
+                    d[a] = 0.0
+                made = False
+            for a in range(k):
+                theta[a] = ahead[a] + d[a]
+            continue
+        value = f
+        total = _slopes(Z, response, state, g)
+        for attempt in range(2):
+            base, share = worth(response, state, g, total, region, first)
+            _costs(g, penalty, size, share, first, now)
+            b = bound_of(base, now, inside, most, buffer, heap)
+            if b > bound:
+                bound, best_base = b, base
+                for a in range(k - first):
+                    costs[a] = now[a]
+            lost = abs(g[0]) * region.intercept[1] if first else 0.0
+            if attempt == 1 or b > level or not (first and b + 2.0 * lost + abs(g[0] * region.intercept[0]) > level):
+                break
+            _balance(Z, response, theta, state)
+            f = evaluate(Z, response, penalty, theta, state)
+            value = f
+            total = _slopes(Z, response, state, g)
+        if bound > level:
+            break
+        for a in range(k):
+            g[a] = 2.0 * penalty[a] * theta[a] - g[a]
+        for again in range(2):
+            if not made:
+                if not _hessian(Z, response, penalty, state, H):
+                    return bound, f, best_base
+                made, fresh = True, True
+            else:
+                fresh = again == 1
+            for a in range(k):
+                d[a] = -g[a]
+            solve_lower(H, d, k)
+            decrement = 0.0
+            for a in range(k):
+                decrement += d[a] * d[a]
+            if fresh or decrement <= SLOW * before:
+                break
+            made = False
+        before = decrement
+        if f <= level and decrement <= NEAR:
+            break
+        if decrement <= 1e-13 * abs(f):
+            break
+        solve_upper(H, d, k)
+        length = 1.0 if decrement < 1.0 else 1.0 / (1.0 + 0.3 * np.sqrt(decrement))
+        for a in range(k):
+            d[a] *= length
+            ahead[a] = theta[a]
+            theta[a] += d[a]
+    return bound, f, best_base
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def tighten(Z, response, penalty, theta, size, region, first, inside, most, level, costs, bound, base):
+    """Raise the bound of a node by points of the perspective relaxation; returns `(bound, base)`.
+
+    A step is Newton's: the relaxation of the quadratic model about the last point (`node_relaxation`).
+
+    Parameters
+    ----------
+    Z, response, penalty, theta, size, region, first, inside, most, level, costs
+        As in `settle`; theta and costs are those of its end.
+    bound, base : float, float
+        So far.
+    """
+    k, n = Z.shape
+    c = k - first
+    room = most - inside
+    if not 0 < room < c - inside:
+        return bound, base
+    state, g, at, ahead = new_state(n), np.empty(k), theta.copy(), np.empty(k)
+    buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(c)
+    b, slopes, point, best_slopes = np.empty(c), np.zeros(c), np.zeros(c), np.zeros(c)
+    G, linear, root = np.empty((c, c)), np.empty(c), np.empty(c)
+    node = Node(np.arange(inside), inside, np.arange(inside, c), c - inside, room)
+    for a in range(c):
+        root[a] = np.sqrt(penalty[first + a])
+        b[a] = at[first + a] * root[a]
+    evaluate(Z, response, penalty, at, state)
+    here = bound
+    for _ in range(ROUNDS):
+        _slopes(Z, response, state, g)
+        curvatures(response, state, state.work)
+        H = np.dot(Z * state.work, Z.T)
+        for a in range(c):
+            for e in range(c):
+                h = H[first + a, first + e]
+                if first:
+                    h -= H[0, first + a] * H[0, first + e] / H[0, 0]
+                G[a, e] = 0.5 * h / (root[a] * root[e])
+        trace = 0.0
+        for a in range(c):
+            trace += G[a, a]
+            s = g[first + a]
+            if first:
+                s -= H[0, first + a] * g[0] / H[0, 0]
+            linear[a] = 0.5 * s / root[a]
+            for e in range(c):
+                linear[a] += G[a, e] * b[e]
+        yy = 0.0
+        for a in range(c):
+            yy += linear[a] * linear[a]
+        form = Form(G, linear, 2.0 * yy + 1e-300, trace + 1e-12)
+        moved = b.copy()
+        relax(form, node, Accuracy(8.0 * yy + 1e-300, 1e-4, MODEL_STEPS), moved, slopes, point, best_slopes)
+        shift, length = 0.0, 1.0
+        if first:
+            shift = g[0] / H[0, 0]
+            for a in range(c):
+                shift -= H[0, first + a] / H[0, 0] * (point[a] / root[a] - at[first + a])
+        gained = False
+        for _ in range(3):
+            if first:
+                ahead[0] = at[0] + length * shift
+            for a in range(c):
+                ahead[first + a] = at[first + a] + length * (point[a] / root[a] - at[first + a])
+            evaluate(Z, response, penalty, ahead, state)
+            if first:
+                _balance(Z, response, ahead, state)
+            total = _slopes(Z, response, state, g)
+            part, share = worth(response, state, g, total, region, first)
+            _costs(g, penalty, size, share, first, now)
+            there = bound_of(part, now, inside, most, buffer, heap)
+            if there > here:
+                gained = True
+                break
+            length *= 0.4
+        if not gained:
+            break
+        small = there - here < WORTH * (level - there)
+        here = there
+        for a in range(k):
+            at[a] = ahead[a]
+        for a in range(c):
+            b[a] = at[first + a] * root[a]
+        if here > bound:
+            bound, base = here, part
+            for a in range(c):
+                costs[a] = now[a]
+        if bound > level or small:
+            break
+    return bound, base
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def run(rows, penalty, region, sizes, level, falls, nodes, most_fits, found):
+    """Work on a stack of nodes, the last one first; returns `(nodes left, supports found, level)`.
+
+    Every support of the nodes that are closed, with one of the sizes and F at most the level, is among those found.
+
+    Parameters
+    ----------
+    rows : Rows
+    penalty : (first + p,) array
+        Ridge of first columns, all copies together.
+    region : Region
+        Of the fits with F at most the level.
+    sizes : (2,) int array
+        Least and most columns of a support.
+    level : float
+    falls : bool
+        Whether the level falls to what is found.
+    nodes : Nodes
+        With one node.
+    most_fits : int
+    found : (L, p) bool array
+        Written.
+    """
+    least, most, top = sizes[0], sizes[1], 1
+    first, n, count, fits, asked, closed = rows.first, rows.W.shape[1], 0, 0, 0, 0
+    while top > 0 and fits < most_fits and count < found.shape[0]:
+        top -= 1
+        c, inside = nodes.width[top], nodes.inside[top]
+        if nodes.bound[top] > level:
+            continue
+        k = first + c
+        own, Z, theta = np.empty(k, dtype=np.int64), np.empty((k, n)), np.empty(k)
+        ridge, size, costs, H = np.empty(k), np.empty(k), np.empty(c), np.empty((k, k))
+        for a in range(k):
+            own[a] = a if a < first else first + nodes.columns[top, a - first]
+            Z[a] = rows.W[own[a]]
+            theta[a], ridge[a], size[a] = nodes.point[top, own[a]], penalty[own[a]], region.size[own[a]]
+        fits += 1
+        bound, f, base = settle(Z, rows.response, ridge, theta, size, region, first, inside, most, level, costs, H)
+        bound = max(bound, nodes.bound[top])
+        if bound > level:
+            continue
+        if closed >= WORTH * (asked - RARELY) or fits % RARELY == 0:
+            asked += 1
+            bound, base = tighten(
+                Z, rows.response, ridge, theta, size, region, first, inside, most, level, costs, bound, base
+            )
+            if bound > level:
+                closed += 1
+                continue
+        if least <= c <= most:
+            for j in range(found.shape[1]):
+                found[count, j] = False
+            for a in range(c):
+                found[count, own[first + a] - first] = True
+            count += 1
+            if falls and f < np.inf:
+                level = min(level, f * (1.0 + 1e-9))
+        if c > least:
+            top = _split(nodes, top, own, theta, H, costs, (base, bound), (first, inside, least, most), level)
+    return top, count, level
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _split(nodes, top, own, theta, H, costs, bounds, numbers, level):
+    """Push the children of a node whose supports may have F up to a level; returns the new top."""
+    first, inside, least, most = numbers
+    base, bound = bounds
+    k = own.shape[0]
+    c = k - first
+    inverse, V = np.zeros((k, k)), np.empty((k, k))
+    invert_lower(H, inverse, k)
+    gram_of_lower(inverse, V)
+    cost, whole = np.empty(c - inside), True
+    for a in range(c - inside):
+        at = first + inside + a
+        cost[a] = -theta[at] * theta[at] / V[at, at]
+        whole = whole and cost[a] > -np.inf
+    if not whole:
+        cost[:] = 0.0
+    order = np.argsort(cost, kind="mergesort")
+    buffer, heap, kept = np.empty(k), np.empty(k + 1), np.empty(k)
+    last = min(c - inside - 1, most - inside)
+    for t in range(last, -1, -1):
+        at, number = first + inside + order[t], inside
+        for a in range(inside):
+            kept[a] = costs[a]
+        for a in range(t):
+            nodes.columns[top, number] = own[first + inside + order[a]] - first
+            kept[number] = costs[inside + order[a]]
+            number += 1
+        chosen = number
+        if chosen < most:
+            for a in range(t + 1, c - inside):
+                nodes.columns[top, number] = own[first + inside + order[a]] - first
+                kept[number] = costs[inside + order[a]]
+                number += 1
+        if number < least:
+            continue
+        for a in range(inside):
+            nodes.columns[top, a] = own[first + a] - first
+        below = max(bound, bound_of(base, kept[:number], chosen, most, buffer, heap))
+        if below > level:
+            continue
+        for j in range(nodes.point.shape[1]):
+            nodes.point[top, j] = 0.0
+        for a in range(k if whole else 0):
+            nodes.point[top, own[a]] = theta[a]
+            if chosen < most:
+                nodes.point[top, own[a]] -= V[a, at] * theta[at] / V[at, at]
+        nodes.point[top, own[at]] = 0.0
+        nodes.width[top], nodes.inside[top], nodes.bound[top] = number, chosen, below
+        top += 1
+    return top

@@ -1,0 +1,118 @@
+"""Leaps and bounds by fits beside an enumeration of all supports."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from logistic_truth import drawn, harder
+
+from sparsecv_mio.kernels import glm_leaps
+from sparsecv_mio.kernels.row_losses import new_state
+from sparsecv_mio.problem.glm import GlmProblem, minorant
+from sparsecv_mio.trees.glm_fits import GlmFits
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
+
+ROOM = 1.0 + 1e-12
+
+
+def region_at(fits: GlmFits, level: float) -> glm_leaps.Region | None:
+    below = minorant(fits.whole, fits.fit(range(fits.problem.p))[0], level)
+    if below is None:
+        return None
+    intercept = np.array([below.centre[0], below.reach[0]])
+    return glm_leaps.Region(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
+
+
+def values_of(fits: GlmFits, sizes: range) -> dict[tuple[int, ...], tuple[float, float]]:
+    supports = [S for size in sizes for S in combinations(range(fits.problem.p), size)]
+    fitted = fits.refit(np.array([fits.mask(S) for S in supports]))
+    return dict(zip(supports, zip(fitted.lower.tolist(), fitted.upper.tolist(), strict=True), strict=True))
+
+
+def same_columns(fits: GlmFits) -> bool:
+    return fits.problem.p > 2 and bool(np.all(fits.copies == 1))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
+    fits = GlmSubsets((harder if seed % 2 else drawn)(7000 + seed, 6)).fits
+    if not same_columns(fits):
+        return
+    p, first, rng = fits.problem.p, fits.problem.first, np.random.default_rng(seed)
+    truth = values_of(fits, range(1, p + 1))
+    level = float(np.quantile([high for _, high in truth.values()], 0.7))
+    region = region_at(fits, level)
+    if region is None:
+        return
+    W, response, penalty = fits.rows.W, fits.rows.response, fits.whole.penalty
+    everything, state, g, costs = fits.fit(range(p))[0], new_state(W.shape[1]), np.empty(first + p), np.empty(p)
+    buffer, heap, H = np.empty(first + p), np.empty(first + p + 1), np.empty((first + p, first + p))
+    for inside, most in ((0, 1), (0, p - 1), (1, 2), (2, p)):
+        of_node = [
+            low for S, (low, high) in truth.items() if len(S) <= most and set(range(inside)) <= set(S) and high <= level
+        ]
+        least = min(of_node, default=np.inf)
+        theta = everything + rng.standard_normal(first + p) * rng.choice([0.0, 1e-3, 1.0])
+        glm_leaps.evaluate(W, response, penalty, theta, state)
+        for j in range(first + p):
+            g[j] = float((response.v * state.falls) @ W[j])
+        base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region, first)
+        costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
+        assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM
+        bound, _, base = glm_leaps.settle(
+            W, response, penalty, theta, region.size, region, first, inside, most, level, costs, H
+        )  # fmt: skip
+        assert bound <= least * ROOM or (bound > level and least > level)
+        raised, _ = glm_leaps.tighten(
+            W, response, penalty, theta, region.size, region, first, inside, most, level, costs, bound, base
+        )  # fmt: skip
+        assert bound <= raised and (raised <= least * ROOM or raised > level < least)
+
+
+@pytest.mark.parametrize("most_fits", [1, 7, 1_000])
+@pytest.mark.parametrize("seed", range(10))
+def test_supports_up_to_a_level_are_those_of_an_enumeration(seed: int, most_fits: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((40, 8)) * 10.0 ** rng.uniform(-2, 2, 8)
+    y = np.where(X[:, 0] / X[:, 0].std() + rng.logistic(size=40) > 0, 1.0, -1.0)
+    fits = GlmSubsets(GlmProblem(X, y, rng.uniform(0.5, 2.0, 40), X.var(axis=0), 10.0 ** rng.uniform(-2, 2))).fits
+    for sizes in ((3, 3), (2, 4)):
+        truth = values_of(fits, range(sizes[0], sizes[1] + 1))
+        level = float(np.quantile([low for low, _ in truth.values()], 0.2))
+        region = region_at(fits, level)
+        assert region is not None
+        start, waiting, met = fits.fit(range(8))[0], [(np.arange(8), 0, 0.0)], set()
+        while waiting:
+            columns, inside, bound = waiting.pop()
+            nodes, masks = glm_leaps.one_node(columns, inside, start, bound), np.zeros((5, 8), dtype=np.bool_)
+            left, count, last = glm_leaps.run(
+                fits.rows, fits.whole.penalty, region, np.array(sizes), level, False, nodes, most_fits, masks
+            )  # fmt: skip
+            assert last == level
+            met |= {tuple(np.flatnonzero(mask).tolist()) for mask in masks[:count]}
+            waiting += [
+                (nodes.columns[at, : nodes.width[at]].copy(), int(nodes.inside[at]), float(nodes.bound[at]))
+                for at in range(left)
+            ]
+        wanted = {S for S, (low, _) in truth.items() if low <= level}
+        assert wanted <= met and all(truth[S][0] <= level * (1.0 + 1e-6) for S in met)
+
+
+def test_a_level_falls_to_what_is_found() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 9))
+    y = np.where(X[:, 0] + X[:, 1] + rng.logistic(size=60) > 0, 1.0, -1.0)
+    fits = GlmSubsets(GlmProblem(X, y, np.ones(60), np.ones(9), 0.5)).fits
+    truth = values_of(fits, range(2, 3))
+    best, worst = min(truth.values()), max(high for _, high in truth.values())
+    region = region_at(fits, worst)
+    assert region is not None
+    nodes, masks = glm_leaps.one_node(np.arange(9), 0, fits.fit(range(9))[0], 0.0), np.zeros((50, 9), dtype=np.bool_)
+    left, count, level = glm_leaps.run(
+        fits.rows, fits.whole.penalty, region, np.array([2, 2]), worst, True, nodes, 1_000, masks
+    )  # fmt: skip
+    assert left == 0 < count < len(truth)
+    assert best[0] <= level <= best[1] * (1.0 + 1e-2)
+    assert min(truth, key=lambda S: truth[S]) in {tuple(np.flatnonzero(mask).tolist()) for mask in masks[:count]}
