@@ -80,6 +80,49 @@ class Nodes(NamedTuple):
     bound: np.ndarray
 
 
+class Fit(NamedTuple):
+    """The fit of a node's columns, and what is known by it.
+
+    Attributes
+    ----------
+    Z : (k, n) array
+        Rows times their signs, as columns.
+    penalty, size : (k,) arrays
+        Ridge, and largest absolute entries.
+    theta : (k,) array
+        The point, written.
+    costs : (k - first,) array
+        What each column can take off the best bound, written.
+    H : (k, k) array
+        The factor of a Hessian nearby, written.
+    """
+
+    Z: np.ndarray
+    penalty: np.ndarray
+    size: np.ndarray
+    theta: np.ndarray
+    costs: np.ndarray
+    H: np.ndarray
+
+
+class Choice(NamedTuple):
+    """Supports of a node: 1 with an intercept, how many columns are in, and the least and most of a support."""
+
+    first: int
+    inside: int
+    least: int
+    most: int
+
+
+class Wanted(NamedTuple):
+    """Supports of `least` to `most` columns with F at most a level, which `falls` to what is found or not."""
+
+    least: int
+    most: int
+    level: float
+    falls: bool
+
+
 def one_node(columns, inside, point, bound):
     """Return a stack of one node, deep enough for what is below it.
 
@@ -202,24 +245,19 @@ def _hessian(Z, response, penalty, state, H):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(Z, response, penalty, theta, size, region, first, inside, most, level, costs, H):
+def settle(fit, response, region, choice, level):
     """Fit a node until its bound is above a level, or its fit is not; returns `(bound, F at the point, base)`.
 
     Parameters
     ----------
-    Z, response, penalty, theta
-        As in `glm_newton.newton`.
-    size : (k,) array
-        Largest absolute entries of its columns.
+    fit : Fit
+    response : Response
     region : Region
-    first, inside, most : int
-        1 with an intercept; columns that are in; most columns of a support.
+    choice : Choice
     level : float
-    costs : (k - first,) array
-        Written: of the best bound.
-    H : (k, k) array
-        Written: the factor of a Hessian nearby.
     """
+    Z, penalty, size, theta, costs, H = fit
+    first, inside, most = choice.first, choice.inside, choice.most
     k, n = Z.shape
     state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
@@ -290,18 +328,25 @@ def settle(Z, response, penalty, theta, size, region, first, inside, most, level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tighten(Z, response, penalty, theta, size, region, first, inside, most, level, costs, bound, base):
+def tighten(fit, response, region, choice, level, bounds):
     """Raise the bound of a node by points of the perspective relaxation; returns `(bound, base)`.
 
     A step is Newton's: the relaxation of the quadratic model about the last point (`node_relaxation`).
 
     Parameters
     ----------
-    Z, response, penalty, theta, size, region, first, inside, most, level, costs
-        As in `settle`; theta and costs are those of its end.
-    bound, base : float, float
+    fit : Fit
+        As `settle` leaves it.
+    response : Response
+    region : Region
+    choice : Choice
+    level : float
+    bounds : (float, float)
         So far.
     """
+    Z, penalty, size, theta, costs, _ = fit
+    first, inside, most = choice.first, choice.inside, choice.most
+    bound, base = bounds
     k, n = Z.shape
     c = k - first
     room = most - inside
@@ -382,7 +427,7 @@ def tighten(Z, response, penalty, theta, size, region, first, inside, most, leve
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def run(rows, penalty, region, sizes, level, falls, nodes, most_fits, found):
+def run(rows, region, wanted, nodes, most_fits, found):
     """Work on a stack of nodes, the last one first; returns `(nodes left, supports found, level)`.
 
     Every support of the nodes that are closed, with one of the sizes and F at most the level, is among those found.
@@ -390,22 +435,17 @@ def run(rows, penalty, region, sizes, level, falls, nodes, most_fits, found):
     Parameters
     ----------
     rows : Rows
-    penalty : (first + p,) array
-        Ridge of first columns, all copies together.
+        With the ridge of all copies of a column together.
     region : Region
         Of the fits with F at most the level.
-    sizes : (2,) int array
-        Least and most columns of a support.
-    level : float
-    falls : bool
-        Whether the level falls to what is found.
+    wanted : Wanted
     nodes : Nodes
         With one node.
     most_fits : int
     found : (L, p) bool array
         Written.
     """
-    least, most, top = sizes[0], sizes[1], 1
+    least, most, level, top = wanted.least, wanted.most, wanted.level, 1
     first, n, count, fits, asked, closed = rows.first, rows.W.shape[1], 0, 0, 0, 0
     while top > 0 and fits < most_fits and count < found.shape[0]:
         top -= 1
@@ -418,17 +458,16 @@ def run(rows, penalty, region, sizes, level, falls, nodes, most_fits, found):
         for a in range(k):
             own[a] = a if a < first else first + nodes.columns[top, a - first]
             Z[a] = rows.W[own[a]]
-            theta[a], ridge[a], size[a] = nodes.point[top, own[a]], penalty[own[a]], region.size[own[a]]
+            theta[a], ridge[a], size[a] = nodes.point[top, own[a]], rows.penalty[own[a]], region.size[own[a]]
         fits += 1
-        bound, f, base = settle(Z, rows.response, ridge, theta, size, region, first, inside, most, level, costs, H)
+        fit, choice = Fit(Z, ridge, size, theta, costs, H), Choice(first, inside, least, most)
+        bound, f, base = settle(fit, rows.response, region, choice, level)
         bound = max(bound, nodes.bound[top])
         if bound > level:
             continue
         if closed >= WORTH * (asked - RARELY) or fits % RARELY == 0:
             asked += 1
-            bound, base = tighten(
-                Z, rows.response, ridge, theta, size, region, first, inside, most, level, costs, bound, base
-            )
+            bound, base = tighten(fit, rows.response, region, choice, level, (bound, base))
             if bound > level:
                 closed += 1
                 continue
@@ -438,17 +477,18 @@ def run(rows, penalty, region, sizes, level, falls, nodes, most_fits, found):
             for a in range(c):
                 found[count, own[first + a] - first] = True
             count += 1
-            if falls and f < np.inf:
+            if wanted.falls and f < np.inf:
                 level = min(level, f * (1.0 + 1e-9))
         if c > least:
-            top = _split(nodes, top, own, theta, H, costs, (base, bound), (first, inside, least, most), level)
+            top = _split(nodes, top, own, fit, choice, (base, bound), level)
     return top, count, level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _split(nodes, top, own, theta, H, costs, bounds, numbers, level):
+def _split(nodes, top, own, fit, choice, bounds, level):
     """Push the children of a node whose supports may have F up to a level; returns the new top."""
-    first, inside, least, most = numbers
+    first, inside, least, most = choice
+    theta, H, costs = fit.theta, fit.H, fit.costs
     base, bound = bounds
     k = own.shape[0]
     c = k - first

@@ -267,9 +267,9 @@ class SizeSearch:
         masks = np.zeros((LEAPS_FOUND, fits.problem.p), dtype=np.bool_)
         falls = self.listing is None and not fits.has_copies  # with all copies in F is lower than with a size's number
         most = max(LEAPS_WORK // (len(fits.problem.y) * len(columns)), 1)
+        rows = fits.rows._replace(penalty=fits.whole.penalty)
         left, count, level = glm_leaps.run(
-            fits.rows, fits.whole.penalty, region, np.array([sizes[0], sizes[-1]]), self.level, falls, open_nodes, most,
-            masks,
+            rows, region, glm_leaps.Wanted(sizes[0], sizes[-1], self.level, falls), open_nodes, most, masks
         )  # fmt: skip
         if count:
             closed = self._tried(bound, node, masks[:count], level)
