@@ -178,6 +178,7 @@ class SizeSearch:
         lower = min(waiting.least, self.closed, self.upper)
         if lower < enough <= self.level and not len(waiting) and self.listing is None:  # fits are not exact enough
             self.closed = self._left = np.inf
+            vars(self).pop("_region", None)  # that of a lower level
             everything = self.run(tau, effort, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))
         kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
@@ -271,12 +272,11 @@ class SizeSearch:
         left, count, level = glm_leaps.run(
             rows, region, glm_leaps.Wanted(sizes[0], sizes[-1], self.level, falls), open_nodes, most, masks
         )  # fmt: skip
+        self._close(max(bound, level))  # what they have closed, all or a part of the node
         if count:
-            closed = self._tried(bound, node, masks[:count], level)
-            if closed:
-                return closed
-        elif not left:
-            return self._close(max(bound, level))
+            interrupted = self._tried(bound, node, masks[:count], level)
+            if interrupted:
+                return interrupted
         firsts, children = frozenset(np.flatnonzero(fits.copies).tolist()), []
         for row in range(left):
             own = open_nodes.columns[row, : open_nodes.width[row]].tolist()
