@@ -116,10 +116,10 @@ def test_side_constraints(name: str, form: str) -> None:
 
 
 def wide() -> GlmProblem:
-    """Noise on 40 columns of 60 rows: no solver ends soon."""
+    """Noise on 90 columns of 120 rows: no solver ends soon."""
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(60) < 0.5, 1.0, -1.0)
-    return GlmProblem(rng.standard_normal((60, 40)), y, np.ones(60), np.ones(40), 1.0)
+    y = np.where(rng.random(120) < 0.5, 1.0, -1.0)
+    return GlmProblem(rng.standard_normal((120, 90)), y, np.ones(120), np.ones(90), 1.0)
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)

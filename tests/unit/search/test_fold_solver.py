@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -14,13 +13,12 @@ from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.fold import points_of
 from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
+from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search import deadline, fold_solver
-from sparsecv_mio.search.accelerators import Solver, solve_presolved
+from sparsecv_mio.search.accelerators import solve_presolved
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import (
     CellIntervals,
-    FoldSolver,
     Incumbent,
     held_out_intervals,
 )
@@ -270,35 +268,3 @@ def test_after_the_limit_cells_are_bounded_and_no_tree_is_grown() -> None:
         solver.bound(fold, moments_of(context, fold), wanted)
     assert np.isfinite(cells.upper[0, 3]).all() and not cells.branched.any()
     assert_true(context, cells)
-
-
-class Listening:
-    """Accelerators that name one support and write down what the solver is asked."""
-
-    def __init__(self, support: list[int]) -> None:
-        self.support, self.starts = np.array(support), list[list[int]]()
-
-    def training_moments(self, wanted: Sequence[int] | None = None) -> Iterator[tuple[int, TrainingMoments]]:
-        raise AssertionError("the caller has the moments")
-
-    def kept(self, fold: int) -> dict[str | float, object]:
-        return {}
-
-    def proposed(self, g: int, tau: int, fold: int) -> list[IntArray]:
-        return [self.support] if len(self.support) == tau else []
-
-    def solve(
-        self, problem: SparseProblem, g: int, taus: Sequence[int], starts: Sequence[IntArray], solver: Solver,
-        by_vendor: bool,
-    ) -> BestSubsets:  # fmt: skip
-        self.starts += [start.tolist() for start in starts]
-        return solver(problem, list(taus), list(starts))
-
-
-def test_supports_that_are_named_come_first() -> None:
-    context = context_of()
-    accelerators = Listening([2, 3])
-    every = np.ones(context.shape[:2], dtype=bool)
-    solver = FoldSolver(state_of(context, cells_of(context)), accelerators)
-    solver.run(0, moments_of(context, 0), every, UNLIMITED)
-    assert accelerators.starts[0] == [2, 3] and len(accelerators.starts) > 1
