@@ -648,7 +648,7 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
         elif option != "hierarchy" and (levels := _levels(word, place)):
             places.update(levels)
         else:
-            where = did_you_mean(text, place)
+            where = did_you_mean(text, place) or f": there are {_names_joined(list(place))}"
             raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")
     return places
 

@@ -48,7 +48,7 @@ from sparsecv_mio.certificate.stable_models import (
     check_stability,
     check_weights,
 )
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
@@ -104,9 +104,7 @@ def verify(
     """
     if not isinstance(record, JsonRecord):
         raise BadInput(f"{type(record).__name__} is no record: read_record reads one from its file")
-    if not isinstance(dataset, Dataset):
-        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
-        raise BadInput(f"the data are {type(dataset).__name__}, and verify takes a Dataset: {how}")
+    dataset = required(dataset, "verify")
     checks = Checks(progress=progress)
     try:
         record, dataset = counted(record), in_classes(record, dataset)

@@ -249,6 +249,26 @@ class Dataset:
         return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux), two_words=two_words), how))
 
 
+def required(data: object, who: str) -> Dataset:
+    """Return data that are a `Dataset`.
+
+    Parameters
+    ----------
+    data : object
+    who : str
+        Takes it.
+
+    Raises
+    ------
+    BadInput
+        For anything else.
+    """
+    if not isinstance(data, Dataset):
+        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
+        raise BadInput(f"the data are {type(data).__name__}, and {who} takes a Dataset: {how}")
+    return data
+
+
 def assemble(
     X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike],
     reading: Applied | None = None, holes: BoolArray | None = None,

@@ -29,7 +29,7 @@ from sparsecv_mio.certificate.fit_records import PATH_SCHEMA, PathRecord, Surfac
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
@@ -215,13 +215,13 @@ def best_subsets(
     Examples
     --------
     >>> import numpy as np
-    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.dataset import Dataset, required
     >>> data = Dataset.from_arrays(np.eye(6)[:, :3], [3.0, 2.0, 1.0, 0.0, 0.0, 0.0])
     >>> [row.support for row in best_subsets(data, gammas=[0.1], taus=[1, 2]).path]
     [('x0',), ('x0', 'x1')]
     """
     options = with_keywords(options or PathOptions(), keywords, "best_subsets", GRID)
-    options, dataset = options.by_names(dataset), options.in_classes(dataset)
+    options, dataset = options.by_names(required(dataset, "best_subsets")), options.in_classes(dataset)
     restrictions = options.restrictions
     every = (interval(gammas, "gammas") or gammas) if isinstance(gammas, str) else gammas
     if options.loss is not Loss.SQUARED and isinstance(every, GammaInterval):

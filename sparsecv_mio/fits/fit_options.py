@@ -185,7 +185,7 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
     if loss is Loss.SQUARED:
         return
     for kind in restrictions.beyond_forcing:
-        why = "its trees know no limits but forced features"
+        why = "its trees know forced and adjusted features alone"
         raise BadInput(f"{shown(kind)}: goes with loss squared, not {loss} ({why})")
     if how.intercept is Intercept.GLOBAL:
         why = "centring the target is for squares"

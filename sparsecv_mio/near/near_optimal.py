@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.data.counts import check_training
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -248,7 +248,7 @@ def near_optimal(
     (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
     options = with_keywords(options or NearOptions(), keywords, "near_optimal", (*GRID, "gamma"))
-    options, dataset = options.by_names(dataset), options.in_classes(dataset)
+    options, dataset = options.by_names(required(dataset, "near_optimal")), options.in_classes(dataset)
     plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)

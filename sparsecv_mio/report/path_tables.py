@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
-CLASS_FITS = ("deviance", "McFadden R^2", "AIC", "BIC")  # and of `ClassCriteria`
+CLASS_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `ClassCriteria`
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
 
@@ -88,6 +88,8 @@ def _print_models(
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
         say(console, f"{chosen} (each feature counts as one degree of freedom: for a small gamma)", "dim")
+    if fits and isinstance(fits[0], ClassCriteria):
+        say(console, "explained: share of the deviance of the model without features", "dim")
 
 
 def _shares(fit: Mapping[str, float]) -> list[str]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions, word_of_factor
 from sparsecv_mio.report.layout import say
@@ -43,14 +44,15 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     for name in names:
         columns = next((some for some in factors if name in some), None)
         if columns is None:
-            raise BadInput(f"reference: {name!r} is no level of a factor that is whole: give one, such as city=Oslo, "
-                           "and --count factors")  # fmt: skip
+            levels_there = first_named([column for some in factors for column in some])
+            give = f"its levels are {levels_there}" if factors else "it goes with --count factors"
+            raise BadInput(f"reference: {name!r} is no level of a factor that is whole: {give}")
         if columns in levels_of_factors.values():
             raise BadInput(f"reference: {name!r} is the second level of {word_of_factor(columns)!r}: give one a factor")
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
         if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):
             raise BadInput(f"reference: rows without a level of {word_of_factor(columns)!r}, or with more than one: "
-                           "its coefficients are against a level that is left out, or are of no levels")  # fmt: skip
+                           "its coefficients are against a level that is out, or are of no levels")  # fmt: skip
         levels_of_factors[name] = columns
     return levels_of_factors
 

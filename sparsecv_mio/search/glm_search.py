@@ -39,7 +39,7 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import SUM_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
 
-FIRST_EFFORT, EFFORT_GROWTH = 64, 4  # nodes of a tree in the first round, and times as many in the next
+FIRST_EFFORT, EFFORT_GROWTH = 16, 4  # nodes of a tree in the first round, and times as many in the next
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
 SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the likely winner is bounded before the others
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end

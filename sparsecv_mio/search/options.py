@@ -144,7 +144,7 @@ SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "backend": "solvers are asked for squares",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",
-    **dict.fromkeys(BEYOND_FORCING, "trees of the other know no limits but forced features"),
+    **dict.fromkeys(BEYOND_FORCING, "trees of the other know forced and adjusted features alone"),
 }
 
 
