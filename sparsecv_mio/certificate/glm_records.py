@@ -488,7 +488,8 @@ def _truth(design: GlmDesign, plan: FoldPlan, fold: int, best: list[Support], ga
     scored = [
         design.held_out(design.fit(support, gamma, plan.train_rows(fold)), plan.scored_rows(fold)) for support in best
     ]
-    return Truth(min(loss - off for loss, off in scored), max(loss + off for loss, off in scored))
+    ends = [(loss - off, loss + off) if np.isfinite(loss + off) else (0.0, np.inf) for loss, off in scored]
+    return Truth(min(low for low, _ in ends), max(high for _, high in ends))
 
 
 def _check_pair(

@@ -76,6 +76,9 @@ class GlmSearch(GridMethod):
         enough for, all that raises the pair, all that decides its folds.
     effort : int
         Nodes of a tree in this round.
+    idle, stuck : bool
+        Whether this round has begun nothing yet, and whether the last one began nothing: no work raises a pair whose
+        held-out losses are too large for a number.
     """
 
     def __init__(self, run: Run) -> None:
@@ -88,6 +91,7 @@ class GlmSearch(GridMethod):
         self.searched = np.full(run.context.shape[:2], self.by_lists)
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
+        self.idle, self.stuck = False, False
         self.jobs = Jobs(run)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
 
@@ -239,15 +243,17 @@ class GlmSearch(GridMethod):
 
     @property
     def finished(self) -> bool:
-        """Whether the certificate is closed, nothing is open, or the time is over."""
-        return self.exhausted or self.run.proved() or not self.open.any()
+        """Whether the certificate is closed, nothing is left that would raise the least bound, or the time is over."""
+        return self.exhausted or self.stuck or self.run.proved() or not self.open.any()
 
     def step(self) -> None:
         """Begin what is next, as much as there are threads for, and write what the first to end has found."""
         try:
             while self.jobs.room and (job := self._next()) is not None:
+                self.idle = False
                 self.jobs.begin(job)
             if not self.jobs.some:
+                self.stuck = self.idle
                 self._next_round()
             elif self.jobs.wait():
                 self.run.signals.progressed()
@@ -321,6 +327,7 @@ class GlmSearch(GridMethod):
         return None
 
     def _next_round(self) -> None:
+        self.idle = True
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
         self.listed[self.listed == SOME_LISTED] = NOT_LISTED
