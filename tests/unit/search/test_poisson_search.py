@@ -159,3 +159,13 @@ def test_every_command_takes_it(loss: str, tmp_path: Path, capsys: pytest.Captur
     predicted = pd.read_csv(tmp_path / "p.csv")
     column = "prediction" if loss == "poisson" else predicted.columns[1]
     assert predicted[column].to_numpy() == pytest.approx(expected.to_numpy())
+
+
+def test_a_search_ends_where_no_number_holds_a_held_out_loss() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 3))
+    X[3, 0] = 1e7
+    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 + 0.8 * X[:, 1])).astype(float))
+    record = sc.solve(data, loss="poisson", folds="3", scale="none", gammas=[0.02, 0.3], taus="0:3")
+    assert record.status == "limit"
+    assert any(row.upper == np.inf for row in record.table) and verify(record, data).ok
