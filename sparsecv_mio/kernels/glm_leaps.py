@@ -40,7 +40,7 @@ RARELY = 10  # else at one node of so many
 POLISHES = 4  # steps of the intercept alone
 
 
-class Region(NamedTuple):
+class FitRanges(NamedTuple):
     """Where the fits of interest lie.
 
     Attributes
@@ -80,7 +80,7 @@ class Nodes(NamedTuple):
     bound: np.ndarray
 
 
-class Fit(NamedTuple):
+class NodeFit(NamedTuple):
     """The fit of a node's columns, and what is known by it.
 
     Attributes
@@ -114,7 +114,7 @@ class Choice(NamedTuple):
     most: int
 
 
-class Wanted(NamedTuple):
+class SizesWanted(NamedTuple):
     """Supports of `least` to `most` columns with F at most a level, which `falls` to what is found or not."""
 
     least: int
@@ -188,7 +188,7 @@ def worth(response, state, g, total, region, first):
         Of `_slopes`; the first is the intercept's where there is one.
     total : float
         `sum_i v_i |s_i|`.
-    region : Region
+    region : FitRanges
     first : int
 
     Notes
@@ -250,9 +250,9 @@ def settle(fit, response, region, choice, level):
 
     Parameters
     ----------
-    fit : Fit
+    fit : NodeFit
     response : Response
-    region : Region
+    region : FitRanges
     choice : Choice
     level : float
     """
@@ -335,10 +335,10 @@ def tighten(fit, response, region, choice, level, bounds):
 
     Parameters
     ----------
-    fit : Fit
+    fit : NodeFit
         As `settle` leaves it.
     response : Response
-    region : Region
+    region : FitRanges
     choice : Choice
     level : float
     bounds : (float, float)
@@ -436,9 +436,9 @@ def run(rows, region, wanted, nodes, most_fits, found):
     ----------
     rows : Rows
         With the ridge of all copies of a column together.
-    region : Region
+    region : FitRanges
         Of the fits with F at most the level.
-    wanted : Wanted
+    wanted : SizesWanted
     nodes : Nodes
         With one node.
     most_fits : int
@@ -460,7 +460,7 @@ def run(rows, region, wanted, nodes, most_fits, found):
             Z[a] = rows.W[own[a]]
             theta[a], ridge[a], size[a] = nodes.point[top, own[a]], rows.penalty[own[a]], region.size[own[a]]
         fits += 1
-        fit, choice = Fit(Z, ridge, size, theta, costs, H), Choice(first, inside, least, most)
+        fit, choice = NodeFit(Z, ridge, size, theta, costs, H), Choice(first, inside, least, most)
         bound, f, base = settle(fit, rows.response, region, choice, level)
         bound = max(bound, nodes.bound[top])
         if bound > level:

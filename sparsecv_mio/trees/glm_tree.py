@@ -1,10 +1,11 @@
 """The outer tree of one size of a best subset by a smooth convex loss.
 
-A quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their list of
-supports whose quadratic is within the level holds every support that is at least as good, so refits decide. Where the
-list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and its
-curvature is larger; with it, it serves as it is, or is made anew for supports that have the column (docs/theory/glm.md,
-section 5).
+Where at most 100 columns are open they are left out of fits (`kernels/glm_leaps`; docs/theory/glm.md, section 13).
+Of more, a quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their
+list of supports whose quadratic is within the level holds every support that is at least as good, so refits decide.
+Where the list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and
+its curvature is larger; with it, it serves as it is, or is made anew for supports that have the column
+(docs/theory/glm.md, section 5).
 """
 
 from __future__ import annotations
@@ -242,7 +243,7 @@ class SizeSearch:
         return self._children(node, bound, columns, quadratic, passed)
 
     @cached_property
-    def _region(self) -> glm_leaps.Region | None:
+    def _region(self) -> glm_leaps.FitRanges | None:
         """Where all points with F at most the level lie; None where no quadratic says so, or columns are many."""
         fits, firsts = self.fits, np.flatnonzero(self.fits.copies)
         if len(firsts) > WIDE or not np.all(fits.whole.ridge[firsts] > 0.0):
@@ -252,10 +253,10 @@ class SizeSearch:
         if below is None:
             return None
         intercept = np.array([below.centre[0], below.reach[0]])
-        return glm_leaps.Region(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
+        return glm_leaps.FitRanges(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
 
     def _leapt(
-        self, region: glm_leaps.Region, bound: float, node: _Node, columns: IntArray
+        self, region: glm_leaps.FitRanges, bound: float, node: _Node, columns: IntArray
     ) -> list[tuple[float, _Node]]:
         """Leave columns out of fits; return what is left of a node after so many."""
         fits, sizes = self.fits, self._sizes(node, columns)
@@ -270,7 +271,7 @@ class SizeSearch:
         most = max(LEAPS_WORK // (len(fits.problem.y) * len(columns)), 1)
         rows = fits.rows._replace(penalty=fits.whole.penalty)
         left, count, level = glm_leaps.run(
-            rows, region, glm_leaps.Wanted(sizes[0], sizes[-1], self.level, falls), open_nodes, most, masks
+            rows, region, glm_leaps.SizesWanted(sizes[0], sizes[-1], self.level, falls), open_nodes, most, masks
         )  # fmt: skip
         self._close(max(bound, level))  # what they have closed, all or a part of the node
         if count:

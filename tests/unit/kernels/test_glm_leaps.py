@@ -17,12 +17,12 @@ from sparsecv_mio.trees.glm_subsets import GlmSubsets
 ROOM = 1.0 + 1e-12
 
 
-def region_at(fits: GlmFits, level: float) -> glm_leaps.Region | None:
+def region_at(fits: GlmFits, level: float) -> glm_leaps.FitRanges | None:
     below = minorant(fits.whole, fits.fit(range(fits.problem.p))[0], level)
     if below is None:
         return None
     intercept = np.array([below.centre[0], below.reach[0]])
-    return glm_leaps.Region(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
+    return glm_leaps.FitRanges(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
 
 
 def values_of(fits: GlmFits, sizes: range) -> dict[tuple[int, ...], tuple[float, float]]:
@@ -61,7 +61,7 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
         base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region, first)
         costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
         assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM
-        fit = glm_leaps.Fit(W, penalty, region.size, theta, costs, H)
+        fit = glm_leaps.NodeFit(W, penalty, region.size, theta, costs, H)
         choice = glm_leaps.Choice(first, inside, inside, most)
         bound, _, base = glm_leaps.settle(fit, response, region, choice, level)
         assert bound <= least * ROOM or (bound > level and least > level)
@@ -86,7 +86,7 @@ def test_supports_up_to_a_level_are_those_of_an_enumeration(seed: int, most_fits
             columns, inside, bound = waiting.pop()
             nodes, masks = glm_leaps.one_node(columns, inside, start, bound), np.zeros((5, 8), dtype=np.bool_)
             left, count, last = glm_leaps.run(
-                fits.rows, region, glm_leaps.Wanted(*sizes, level, False), nodes, most_fits, masks
+                fits.rows, region, glm_leaps.SizesWanted(*sizes, level, False), nodes, most_fits, masks
             )
             assert last == level
             met |= {tuple(np.flatnonzero(mask).tolist()) for mask in masks[:count]}
@@ -108,7 +108,7 @@ def test_a_level_falls_to_what_is_found() -> None:
     region = region_at(fits, worst)
     assert region is not None
     nodes, masks = glm_leaps.one_node(np.arange(9), 0, fits.fit(range(9))[0], 0.0), np.zeros((50, 9), dtype=np.bool_)
-    left, count, level = glm_leaps.run(fits.rows, region, glm_leaps.Wanted(2, 2, worst, True), nodes, 1_000, masks)
+    left, count, level = glm_leaps.run(fits.rows, region, glm_leaps.SizesWanted(2, 2, worst, True), nodes, 1_000, masks)
     assert left == 0 < count < len(truth)
     assert best[0] <= level <= best[1] * (1.0 + 1e-2)
     assert min(truth, key=lambda S: truth[S]) in {tuple(np.flatnonzero(mask).tolist()) for mask in masks[:count]}
