@@ -116,8 +116,10 @@ class MoreWeight:
                 errors = np.maximum(errors, np.where(usable & (implied > 0.0), implied - usable_values, 0.0) / t)
         return np.asarray(errors)
 
-    def relax(self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]) -> MoreWeight:
-        """Bound some pairs (G, T) by relaxations, at the weights that say most; these bounds.
+    def relax(
+        self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]
+    ) -> tuple[MoreWeight, FloatArray]:
+        """Bound some pairs (G, T) by relaxations, at the weights that say most; these bounds, and what they say of h.
 
         A weight is looked for at some sizes of every other gamma; what is between them takes that of the last.
         A relaxation of a size bounds smaller ones too: of large sizes, some are relaxed.
@@ -150,13 +152,13 @@ class MoreWeight:
                     last = at
                     row.value(at, int(at_size[at]))
             self.best[g] = at_size
-        return self
+        return self, self.held_out_errors(known.values)
 
     def branch_each(
         self, rows: RowsTogether, targets: Mapping[tuple[int, int], float], nodes: int, known: Known,
         expired: Callable[[], bool],
-    ) -> tuple[MoreWeight, list[int]]:  # fmt: skip
-        """Grow a tree at each of some pairs; these bounds, and the nodes of each tree.
+    ) -> tuple[MoreWeight, FloatArray, list[int]]:  # fmt: skip
+        """Grow a tree at each of some pairs; these bounds, what they say of h, and the nodes of each tree.
 
         Parameters
         ----------
@@ -170,7 +172,7 @@ class MoreWeight:
             if expired():
                 break
             spent.append(self.branch(rows, pair, target, nodes, known, expired))
-        return self, spent
+        return self, self.held_out_errors(known.values), spent
 
     def branch(
         self, rows: RowsTogether, pair: tuple[int, int], target: float, nodes: int, known: Known,

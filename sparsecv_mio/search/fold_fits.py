@@ -278,6 +278,26 @@ class FoldProblem:
         return support if self.columns is None else self.columns[support]
 
 
+def refits_by_gamma(
+    here: FoldProblem, supports: Sequence[tuple[float, Sequence[IntArray]]], expired: Callable[[], bool]
+) -> list[Refits]:
+    """Refit supports of one fold at some gammas, a slice of work; of the last gammas none where the time is over.
+
+    Parameters
+    ----------
+    here : FoldProblem
+    supports : sequence of (float, sequence of int arrays)
+        A gamma, and those to be refitted at it.
+    expired : callable
+    """
+    refits = []
+    for gamma, some in supports:
+        if expired():
+            break
+        refits.append(here.with_gamma(gamma).refit(some))
+    return refits
+
+
 class FoldStore:
     """The folds used last, as many as fit into `STORE_BYTES`. Safe to use from several threads.
 

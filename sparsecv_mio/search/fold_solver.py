@@ -17,7 +17,7 @@ Trees and relaxations are slices (:mod:`sparsecv_mio.slices`): pure functions of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +102,31 @@ def held_out_intervals(
         intervals[at] = intervals[at].tighten(cell.interval, slack + 1e-9 * intervals[at].upper)
         floors[at] = max(floors[at], cell.objective_lower)
     return intervals, floors
+
+
+def balls_by_gamma(
+    here: FoldProblem, incumbents: Sequence[tuple[float, Sequence[Incumbent]]], expired: Callable[[], bool]
+) -> list[tuple[list[Interval], list[float]]]:
+    """Bound cells of one fold at some gammas by ridge balls, a slice; of the last gammas none where the time is over.
+
+    Parameters
+    ----------
+    here : FoldProblem
+    incumbents : sequence of (float, sequence of Incumbent)
+        A gamma, and those of the cells at it.
+    expired : callable
+
+    Returns
+    -------
+    list
+        At each gamma what `held_out_intervals` returns.
+    """
+    bounds = []
+    for gamma, some in incumbents:
+        if expired():
+            break
+        bounds.append(held_out_intervals(here.with_gamma(gamma), some, relax=False))
+    return bounds
 
 
 class CellIntervals:

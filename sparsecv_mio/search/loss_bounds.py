@@ -16,8 +16,8 @@ from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import Archive, Where, within
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fold_fits import FoldProblem
-from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.fold_fits import FoldProblem, refits_by_gamma
+from sparsecv_mio.search.fold_solver import Incumbent, balls_by_gamma
 from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run, StoredPart
@@ -122,16 +122,19 @@ class LossBounds(StoredPart):
 
     def _refit_fold(self, here: FoldProblem, shown: IntArray, new: BoolArray) -> None:
         """Refit some supports of a fold, by their numbers (G, T, K), and offer them to its cells."""
-        for g, gamma in enumerate(self.run.context.grid.gammas.tolist()):
-            which = np.flatnonzero(new[g, :, here.fold])
-            if self.run.context.deadline.expired() or not len(which):
-                continue
-            numbers, at = np.unique(shown[g, which, here.fold], return_inverse=True)
+        context, pool = self.run.context, self.run.cells.pool
+        numbers, at_taus = dict[int, IntArray](), dict[int, IntArray]()
+        for g in np.flatnonzero(new[:, :, here.fold].any(axis=1)).tolist():
+            numbers[g], at_taus[g] = np.unique(shown[g, new[g, :, here.fold], here.fold], return_inverse=True)
+        supports = [
+            (float(context.grid.gammas[g]), [pool.supports[number] for number in some.tolist()])
+            for g, some in numbers.items()
+        ]
+        by_gamma = context.hands.do(refits_by_gamma, here, supports, until=context.deadline)
+        for (g, some), fits in zip(numbers.items(), by_gamma, strict=False):  # a limit may leave the last ones
             self.run.counts.add(0, problems=1)
-            fits = here.with_gamma(gamma).refit([self.run.cells.pool.supports[i] for i in numbers.tolist()])
-            at = at.reshape(-1)
-            place = (g, which, here.fold)
-            self.run.cells.offer(place, numbers[at].astype(np.int32), fits.held_out[at], fits.value[at])
+            at, place = at_taus[g].reshape(-1), (g, np.flatnonzero(new[g, :, here.fold]), here.fold)
+            self.run.cells.offer(place, some[at].astype(np.int32), fits.held_out[at], fits.value[at])
             values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
             values = np.where(np.isfinite(values), values, np.inf)[at]
             self.values[place] = np.minimum(self.values[place], values)
@@ -259,22 +262,21 @@ def narrow_by_ridge_balls(run: Run, values: FloatArray, until: Deadline) -> None
     wanted = run.open & np.isfinite(values)
 
     def narrow(fold: int, moments: TrainingMoments) -> None:
-        made = FoldProblem.of(context.data, context.folds, fold, moments)
-        for g, gamma in enumerate(context.grid.gammas.tolist()):
-            which = np.flatnonzero(wanted[g, :, fold])
-            if until.expired() or not len(which):
-                continue
-            shown = [cells.pool.supports[number] for number in cells.support[g, which, fold].tolist()]
-            incumbents = [
-                Incumbent(taus[t], support, float(values[g, t, fold]))
-                for t, support in zip(which.tolist(), shown, strict=True)
+        incumbents = {
+            g: [
+                Incumbent(taus[t], cells.pool.supports[cells.support[g, t, fold]], float(values[g, t, fold]))
+                for t in np.flatnonzero(wanted[g, :, fold]).tolist()
             ]
+            for g in np.flatnonzero(wanted[:, :, fold].any(axis=1)).tolist()
+        }
+        here = FoldProblem.of(context.data, context.folds, fold, moments)
+        at_gammas = [(float(context.grid.gammas[g]), some) for g, some in incumbents.items()]
+        bounds = context.hands.do(balls_by_gamma, here, at_gammas, until=until)
+        for g, (intervals, floors) in zip(incumbents, bounds, strict=False):  # a limit may leave the last ones
             run.counts.add(0, problems=1)
-            intervals, floors = held_out_intervals(made.with_gamma(gamma), incumbents, relax=False)
-            cells.narrow(
-                (g, which, fold), [interval.lower for interval in intervals], [interval.upper for interval in intervals]
-            )
-            cells.raise_floor((g, which, fold), floors)
+            place = (g, np.flatnonzero(wanted[g, :, fold]), fold)
+            cells.narrow(place, [interval.lower for interval in intervals], [interval.upper for interval in intervals])
+            cells.raise_floor(place, floors)
 
     with run.accounts.of(BoundSource.RIDGE_BALLS):
         _in_folds(run, wanted, narrow, until)
@@ -324,12 +326,13 @@ class WeightBounds:
     def relax(self, pairs: BoolArray, until: Deadline) -> None:
         """Bound the open cells of some pairs (G, T) by relaxations; cells not bounded by then are left as they are."""
 
-        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
+        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> FloatArray:
             wanted = pairs & self.run.open[:, :, here.fold]
             self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
             do, bounds = self.run.context.hands.do, self._of(here.fold)
             arguments = rows, wanted[self._rising], known
-            self._by_fold[here.fold] = do(MoreWeight.relax, bounds, *arguments, until=until)
+            self._by_fold[here.fold], errors = do(MoreWeight.relax, bounds, *arguments, until=until)
+            return errors
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_RELAXED):
             self._in_folds(pairs, work, until)
@@ -350,17 +353,18 @@ class WeightBounds:
         wanted = np.zeros(self.run.context.shape[:2], dtype=bool)
         wanted[tuple(zip(*pairs, strict=True))] = True
 
-        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> None:
-            cells, targets = self.run.cells, {}
+        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> FloatArray:
+            cells, bounds, targets = self.run.cells, self._of(here.fold), {}
             for g, t in pairs:
                 lower, shown = float(cells.lower[g, t, here.fold]), float(cells.nominal[g, t, here.fold])
                 if self.run.open[g, t, here.fold] and lower + 0.5 * rise < shown:
                     targets[int(place[g]), t] = min(lower + rise, shown)
-            if targets:
-                do, bounds = self.run.context.hands.do, self._of(here.fold)
-                arguments = rows, targets, nodes, known
-                self._by_fold[here.fold], spent = do(MoreWeight.branch_each, bounds, *arguments, until=until)
-                self.run.counts.add(sum(spent), problems=len(spent))
+            if not targets:
+                return bounds.held_out_errors(known.values)
+            do, arguments = self.run.context.hands.do, (rows, targets, nodes, known)
+            self._by_fold[here.fold], errors, spent = do(MoreWeight.branch_each, bounds, *arguments, until=until)
+            self.run.counts.add(sum(spent), problems=len(spent))
+            return errors
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_TREES):
             self._in_folds(wanted, work, until)
@@ -370,7 +374,7 @@ class WeightBounds:
         return self._by_fold.setdefault(fold, MoreWeight(grid.gammas[self._rising], grid.taus))
 
     def _in_folds(
-        self, pairs: BoolArray, work: Callable[[FoldProblem, RowsTogether, Known], None], until: Deadline
+        self, pairs: BoolArray, work: Callable[[FoldProblem, RowsTogether, Known], FloatArray], until: Deadline
     ) -> None:
         """Work on the folds with open cells among some pairs (G, T), and raise the lower ends of all cells by it."""
         run, rising = self.run, self._rising
@@ -378,9 +382,8 @@ class WeightBounds:
         def narrow(fold: int, moments: TrainingMoments) -> None:
             here = FoldProblem.of(run.context.data, run.context.folds, fold, moments)
             known_values = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
-            work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)
             lower = np.zeros(known_values.values.shape)
-            lower[rising] = self._of(fold).held_out_errors(known_values.values)
+            lower[rising] = work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)
             run.cells.narrow(np.s_[:, :, fold], lower, np.inf)
 
         _in_folds(run, pairs[:, :, None] & run.open, narrow, until)

@@ -181,6 +181,19 @@ def test_slices_of_one_search_are_sent(cluster: DaskCluster, monkeypatch: pytest
 
 
 @pytest.mark.slow
+def test_a_local_cluster_does_the_slices() -> None:
+    from distributed import LocalCluster
+
+    lost: list[SparseCVError] = []
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
+        there = cross_validate(wide(), "4", scheduler=local.scheduler_address, lost=lost.append, **MANY_SLICES)
+    here = cross_validate(wide(), "4", **MANY_SLICES)
+    assert not lost and there.status == "proved" and there.table == here.table
+    seconds = [sum(work.cpu_seconds for work in record.work.sources) for record in (there, here)]
+    assert seconds[0] > 0.1 * seconds[1]  # those of the workers are booked
+
+
+@pytest.mark.slow
 def test_workers_that_are_killed_by_turns_lose_nothing(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     slices, do = count(1), Workers.do
 

@@ -45,6 +45,22 @@ def test_a_run_repeats_itself_source_by_source(p: int, folds: str, words: dict[s
     )
 
 
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+@pytest.mark.parametrize("folds", ["4", "24"])
+def test_a_run_of_another_loss_repeats_itself_source_by_source(loss: str, folds: str) -> None:
+    data = correlated(60, 6, 2)
+    if loss == "logistic":
+        data = as_two_classes(Dataset.from_arrays(data.X, (data.y > np.median(data.y)).astype(float)))
+    else:
+        data = Dataset.from_arrays(data.X, np.maximum(np.round(data.y + 4.0), 0.0))
+    asked: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": range(1, 4), "threads": 1, "loss": loss}
+    counts = [
+        [[work.source, *(getattr(work, name) for name in COUNTS)] for work in record.work.sources]
+        for record in (cross_validate(data, make_folds(folds, data), **asked) for _ in range(2))
+    ]
+    assert counts[0] == counts[1] and sum(row[2] for row in counts[0]) > 0
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_the_table_adds_up(method: str) -> None:
     run = to_end(drawn_run(method))

@@ -9,10 +9,13 @@ import pytest
 from drawn_search import drawn
 from runs import new_run
 
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.pairs import Grid, likely_winner
 from sparsecv_mio.search.ranked_loop import Offer
-from sparsecv_mio.search.sources.fold_trees import promising_folds
+from sparsecv_mio.search.sources.fold_trees import FoldTrees, promising_folds
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, RankedTrees, TimeShare
 
@@ -45,6 +48,20 @@ def test_trees_of_folds_visit_what_is_in_question(run: Any) -> None:
     folds.grow(pair, 1 << 13)
     assert not (run.outward.in_question.cells() & pair[:, :, None]).any()
     assert not cells.decided[0].any()
+
+
+def test_each_fold_is_visited_for_some_gammas_at_a_time(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    visited, solve, everywhere = [], FoldSolver.run, np.ones(run.context.shape[:2], dtype=bool)
+
+    def noted(solver: FoldSolver, fold: int, moments: TrainingMoments, wanted: BoolArray, effort: int) -> int:
+        visited.append((fold, *np.flatnonzero(wanted.any(axis=1)).tolist()))
+        return solve(solver, fold, moments, wanted, effort)
+
+    monkeypatch.setattr(FoldSolver, "run", noted)
+    run.context.hands.at_once = 4
+    FoldTrees(run.run, lambda: run.run.open).grow(everywhere, 1 << 13)
+    assert run.run.cells.final.all()
+    assert sorted(visited) == [(fold, g) for fold in range(run.context.folds.k) for g in range(2)]
 
 
 def test_pairs_are_in_question_until_they_are_decided_or_excluded(run: Any) -> None:
