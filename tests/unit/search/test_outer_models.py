@@ -32,3 +32,22 @@ def test_rows_outside_are_scored_by_the_definition(loss: str) -> None:
         assert scored.predicted == pytest.approx(chances, rel=1e-9)
     assert scored.error == pytest.approx(float(np.average(errors, weights=weights[test])), rel=1e-9)
     assert scored.lower <= scored.error <= scored.upper <= scored.lower * (1.0 + 1e-9)
+
+
+def test_what_rounding_leaves_open_is_scored_by_the_definition() -> None:
+    """Columns far from 0 without an intercept: no interval is short, and `verify` allows its own rounding alone."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(18, 5))
+    y = (X[:, 0] + rng.logistic(size=18) > 0).astype(float)
+    X, y[:2] = X + 1e6, (0.0, 1.0)
+    data, test = Dataset.from_arrays(X, y), np.arange(12, 18)
+    scored = scored_outside(
+        data.take(np.arange(12)),
+        data.take(test),
+        data.names,
+        0.006,
+        SearchOptions.of(loss="logistic", intercept="none"),
+    )
+    model = glm_objective.fit(X[:12], y[:12], range(5), 0.006, intercept="none")
+    assert scored.upper > 2.0 * scored.lower
+    assert scored.error == pytest.approx(float(model.losses(X[test], y[test]).mean()), rel=1e-9)
