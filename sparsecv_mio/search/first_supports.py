@@ -195,6 +195,8 @@ class FoldSearch:
         thorough : bool
         expired : callable
         """
+        if expired():  # where a worker's answer came too late, this is done here, for the paths that are known
+            return
         self.learn(seeds, at)
         self.sweep(order, expired)
         if thorough:
