@@ -20,9 +20,12 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from sparsecv_mio.errors import BadInput, SparseCVError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 try:
     import fcntl
@@ -355,6 +358,15 @@ def inert(text: str) -> str:
         float(text)
         return text
     return f"'{text}"
+
+
+def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose words, names of columns among them, no spreadsheet takes for formulas."""
+    safe = frame.copy()
+    for name in safe:
+        if safe[name].dtype.kind not in "biufM":
+            safe[name] = safe[name].map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
+    return safe.rename(columns=inert)
 
 
 class JsonLines:

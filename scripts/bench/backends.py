@@ -25,8 +25,8 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend
 from sparsecv_mio.formulation.outcome import Limits, Outcome, Stop
+from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import full_problem
 
 TAUS, GAMMAS, DATA = (3, 6, 9), (0.01, 0.1, 1.0), ("diabetes", "servo", "autompg")

@@ -15,7 +15,7 @@ from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
-from sparsecv_mio.files import check_numbers, check_readable, inert, replacing
+from sparsecv_mio.files import check_numbers, check_readable, replacing, with_inert_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -358,15 +358,6 @@ def _whole_with_gaps(values: list[Any]) -> bool:
 def _mixed(values: list[Any]) -> bool:
     kinds = {str if isinstance(value, str) else float for value in values if value is not None}
     return len(kinds) > 1
-
-
-def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose words, names of columns among them, no spreadsheet takes for formulas."""
-    safe = frame.copy()
-    for name in safe:
-        if safe[name].dtype.kind not in "biufM":
-            safe[name] = safe[name].map(lambda cell: inert(cell) if isinstance(cell, str) else cell)
-    return safe.rename(columns=inert)
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:

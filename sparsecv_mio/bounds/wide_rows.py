@@ -22,8 +22,8 @@ from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
 from sparsecv_mio.problem.elimination import ForcedColumns
+from sparsecv_mio.problem.moment_fits import picks
 from sparsecv_mio.problem.problem import lam_of
-from sparsecv_mio.problem.refit import picks
 from sparsecv_mio.problem.training_moments import constant_in, worn_means
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept

@@ -24,7 +24,7 @@ from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
 from sparsecv_mio.formulation.backends.contract import LARGEST_ALLOWANCE, Backend, allowance_of
-from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite

@@ -1,4 +1,4 @@
-"""Before a solver runs: a support within the side constraints, and the columns that every better answer contains.
+"""Before a solver runs: the columns that every answer better than its start contains are eliminated.
 
 A solver's tolerances are relative to the scale of the objective, `yy`. Where the columns F explain nearly all of the
 response, they may be larger than the whole optimum. Eliminating these columns exactly
@@ -7,122 +7,19 @@ leaves the same problem on the other columns, whose scale is f(F) (:mod:`sparsec
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg import eigvalsh
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, level_set_interval, model_task
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.elimination import ForcedColumns, eliminated
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit, forward_selection, refit_moments
 from sparsecv_mio.units import TINY
-
-
-def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit | None:
-    """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
-
-    Parameters
-    ----------
-    problem : SparseProblem
-        In standard coordinates.
-    tau : int
-        Largest support size.
-    constraints : SideConstraints
-        Side constraints.
-
-    Returns
-    -------
-    Fit or None
-
-    Raises
-    ------
-    BackendFailed
-        If the 0/1 program below could not be decided.
-
-    Notes
-    -----
-    Feasibility depends on z alone (a box binds chosen columns only). Without side constraints: forward selection,
-    O(tau q^2), then exchanges of columns. With them: a 0/1 program with unit coefficients that maximises the marginal
-    scores of the chosen columns, a check of its support, then the exchanges that stay feasible.
-    """
-    if not constraints.needs - {"sign", "box"}:
-        support = tuple(forward_selection(problem.M, problem.c, min(tau, problem.q)).tolist())
-    else:
-        allowed = _feasible(problem, tau, constraints)
-        if allowed is None:
-            return None
-        support = allowed
-    return _improve(problem, support, tau, constraints)
-
-
-def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) -> tuple[int, ...] | None:
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    q = problem.q
-    score = np.asarray(problem.c**2 / np.maximum(problem.M.diagonal(), TINY))
-    lo, hi = constraints.fixed(q)
-    if np.any(lo > hi):
-        return None
-    at_most, equal = constraints.rows
-    columns = np.arange(q)
-    rows = [constraints.counted(q), *(np.isin(columns, some) * 1.0 for _, some in at_most)]
-    rows += [(columns == i) * 1.0 - (columns == j) for i, j in equal]
-    high = [tau, *(k for k, _ in at_most), *(0 for _ in equal)]
-    low = [0.0] * len(rows)
-    for j, parents in constraints.parent_rows:
-        rows.append((columns == j) * 1.0 - np.isin(columns, parents))
-        low.append(-float(q))
-        high.append(0)
-    gain = score / max(float(score.max(initial=0.0)), TINY)
-    solved = milp(
-        -gain,
-        constraints=LinearConstraint(np.array(rows), low, high),
-        integrality=np.ones(q, dtype=np.int64),
-        bounds=Bounds(lo, hi),
-    )
-    if solved.status == 2:
-        return None
-    support = () if solved.x is None else tuple(int(j) for j in np.flatnonzero(solved.x > 0.5))
-    if solved.x is None or not constraints.allows(support, tau):
-        raise BackendFailed(f"the side constraints could not be decided: {solved.message}", str(solved.status))
-    return support
-
-
-def _improve(problem: SparseProblem, support: tuple[int, ...], tau: int, constraints: SideConstraints) -> Fit:
-    """Exchange or drop one column while that improves the fit; at most 20 rounds of O(tau) refits each."""
-    best = refit_moments(problem, support, constraints.boxes(problem.q))
-    for _ in range(20):
-        trial = _best_move(problem, best, lambda s: constraints.allows(s, tau), constraints)
-        if trial is None:
-            return best
-        best = trial
-    return best
-
-
-def _best_move(
-    problem: SparseProblem, fit: Fit, allowed: Callable[[set[int]], bool], constraints: SideConstraints
-) -> Fit | None:
-    slope = problem.c - problem.M @ fit.spread(problem.q)
-    reach = slope**2 / np.maximum(problem.M.diagonal(), TINY)
-    reach[list(fit.support)] = -1.0
-    enter = [int(j) for j in np.argsort(-reach)[:5] if reach[j] >= 0]
-    best: Fit | None = None
-    for i in fit.support:
-        base = set(fit.support) - {i}
-        for new in [base, *(base | {j} for j in enter)]:
-            if not allowed(new):
-                continue
-            trial = refit_moments(problem, tuple(sorted(new)), constraints.boxes(problem.q))
-            if trial.objective < (best or fit).objective * (1 - 1e-12):
-                best = trial
-    return best
-
 
 WIDEST_A = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
 THINNEST = 1e-5  # share of a column that F may leave unexplained; with less, M' would be mostly rounding error

@@ -18,13 +18,13 @@ import numpy as np
 from scipy.special import expit
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, ScaledProblem, scaled_problem
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant
 from sparsecv_mio.problem.glm_fit import GlmFit, expanded, fit_glm
-from sparsecv_mio.problem.refit import Fit
+from sparsecv_mio.problem.moment_fits import Fit
 
 EXPANSIONS = 8  # of F around a fit, each tried until one is no better than the fit
 EVEN = 3e-3  # loss of no column over the weight of the rows: at 3e-5 a bound of HiGHS was wrong by 1e-4 of that loss

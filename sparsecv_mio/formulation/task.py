@@ -30,8 +30,8 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shifted
-from sparsecv_mio.problem.refit import Fit, refit_moments
 from sparsecv_mio.units import TINY
 
 if TYPE_CHECKING:

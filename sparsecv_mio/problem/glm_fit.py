@@ -12,8 +12,8 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import RefitRows, accuracy, newton
+from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.units import TINY
 
 

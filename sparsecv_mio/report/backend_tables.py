@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.files import write_text
+from sparsecv_mio.files import with_inert_words, write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
 from sparsecv_mio.report.layout import cell, pair, print_table, say, say_of_counts
 from sparsecv_mio.report.record_tables import MEANING, print_model
@@ -133,7 +133,6 @@ def write_csv(rows: Sequence[CompareRow], path: Path) -> None:
     import pandas as pd
 
     from sparsecv_mio.batch.mio_comparison import CompareRow
-    from sparsecv_mio.batch.results import with_inert_words
 
     places = sorted({key for row in rows for key in row.environment})
     lines = [asdict(row) | {"support": " ".join(row.support)} | row.environment for row in rows]

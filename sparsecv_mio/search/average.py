@@ -23,9 +23,10 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
 from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
+from sparsecv_mio.problem.moment_fits import coefficients_of_sets
 from sparsecv_mio.problem.objective import distances_of_pairs, weights_of_pairs
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
-from sparsecv_mio.problem.refit import coefficients_of_sets, refit_squares
+from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import (
     fits_of_all_rows,
     fits_without_folds,

@@ -23,8 +23,9 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, about_means
 from sparsecv_mio.problem.constraints import constraints_of
+from sparsecv_mio.problem.moment_fits import NULL, forward_selection
 from sparsecv_mio.problem.problem import lam_of, penalty_of
-from sparsecv_mio.problem.refit import NULL, forward_selection, refit_rows
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, RidgeFits, fits_of_all_rows, fits_without_folds
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid

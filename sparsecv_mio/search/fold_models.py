@@ -26,8 +26,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN, QUICK_WORK
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL

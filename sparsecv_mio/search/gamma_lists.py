@@ -12,8 +12,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import alive_folds
 from sparsecv_mio.kernels.nodes import Margin
+from sparsecv_mio.problem.moment_fits import rows_left_out
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import rows_left_out
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up

@@ -15,8 +15,8 @@ from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start
 from sparsecv_mio.formulation.task import model_task
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit, refit_moments
 
 QUICK, FULL = 8, 500
 

@@ -21,12 +21,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
-from sparsecv_mio.formulation.before_solving import Reduction, feasible_start, reduce_task
+from sparsecv_mio.formulation.before_solving import Reduction, reduce_task
+from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import SOLVER_ROUNDING, ModelTask, model_task, refitted
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, refitted, unscaled_task
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.elimination import ForcedColumns, stripped
+from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import Fit
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets

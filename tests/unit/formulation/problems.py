@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsecv_mio.formulation.before_solving import feasible_start
+from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, model_task
 from sparsecv_mio.problem.constraints import FREE, SideConstraints

@@ -9,13 +9,14 @@ import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.formulation.before_solving import feasible_start, proven_in, reduce_task
+from sparsecv_mio.formulation.before_solving import proven_in, reduce_task
+from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, model_task
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
+from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_moments
 from sparsecv_mio.problem.training_moments import full_problem
 
 from .problems import problem_of as problem_of_from_problems

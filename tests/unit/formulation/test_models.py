@@ -20,7 +20,7 @@ from sparsecv_mio.formulation.models import (
 from sparsecv_mio.formulation.task import ModelTask
 from sparsecv_mio.model_space import Term
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.refit import refit_moments
+from sparsecv_mio.problem.moment_fits import refit_moments
 
 from .problems import task_of
 

@@ -11,8 +11,8 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import level_set_interval, link_bounds, model_task, require_finite, scaled_problem
 from sparsecv_mio.problem.constraints import FREE
+from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_moments
 
 from .problems import f, problem_of
 

@@ -11,7 +11,7 @@ import pytest
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.one import export_model
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.refit import refit_moments
+from sparsecv_mio.problem.moment_fits import refit_moments
 
 from .problems import problem_of
 

@@ -9,7 +9,7 @@ import pytest
 from logistic_truth import drawn, harder, least
 
 from sparsecv_mio.problem.glm_fit import expanded, fit_glm
-from sparsecv_mio.problem.refit import refit_moments
+from sparsecv_mio.problem.moment_fits import refit_moments
 
 
 @pytest.mark.parametrize("seed", range(24))

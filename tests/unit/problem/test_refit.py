@@ -10,12 +10,13 @@ from plain_ridge import ridge
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem import refit
+from sparsecv_mio.problem import moment_fits, refit
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.exact_fit import EXACT_WORK
+from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_moments, refit_rows
+from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 
 from ..formulation.problems import f, problem_of
@@ -57,9 +58,10 @@ def test_the_three_fits_agree_within_their_bounds(seed: int) -> None:
 @pytest.fixture
 def short_long_double(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on Windows, and on Macs with processors of Apple: long double is no longer than double."""
-    monkeypatch.setattr(refit, "LONG", np.float64)
+    for module in (refit, moment_fits):
+        monkeypatch.setattr(module, "LONG", np.float64)
     monkeypatch.setattr(refit, "FINE", 16.0 * EPS)
-    monkeypatch.setattr(refit, "SLACK", 16.0 * EPS)
+    monkeypatch.setattr(moment_fits, "SLACK", 16.0 * EPS)
 
 
 @pytest.mark.parametrize("seed", range(100, 140))
@@ -80,7 +82,7 @@ def test_an_objective_of_moments_is_an_upper_bound_there(seed: int, short_long_d
         b, q, Q = [Fraction(x) for x in beta], [Fraction(x) for x in c], [[Fraction(x) for x in row] for row in M]
         pairs = sum(b[i] * Q[i][j] * b[j] for i in range(k) for j in range(k))
         exact = Fraction(yy) - 2 * sum(x * y for x, y in zip(b, q, strict=True)) + pairs
-        assert Fraction(refit._long_objective(yy, M, c, beta)) >= exact
+        assert Fraction(moment_fits._long_objective(yy, M, c, beta)) >= exact
 
 
 def test_a_support_whose_columns_are_one_has_no_error_bound() -> None:
@@ -149,7 +151,7 @@ def test_forward_selection_takes_what_lowers_the_objective_most(seed: int) -> No
     def gain(columns: list[int]) -> float:
         return float(c[columns] @ np.linalg.solve(M[np.ix_(columns, columns)], c[columns]))
 
-    chosen = refit.forward_selection(M, c, 5, first).tolist()
+    chosen = moment_fits.forward_selection(M, c, 5, first).tolist()
     assert len(set(chosen)) == 5 and chosen[: len(first)] == first
     for size in range(len(first), 5):
         best = max(gain([*chosen[:size], j]) for j in range(7) if j not in chosen[:size])
@@ -159,4 +161,4 @@ def test_forward_selection_takes_what_lowers_the_objective_most(seed: int) -> No
 def test_forward_selection_ends_where_columns_have_nothing_of_their_own() -> None:
     X = np.random.default_rng(0).normal(size=(9, 2))
     X = np.column_stack((X, X))
-    assert len(refit.forward_selection(X.T @ X, X.T @ X[:, 0], 4)) == 2
+    assert len(moment_fits.forward_selection(X.T @ X, X.T @ X[:, 0], 4)) == 2
