@@ -253,6 +253,10 @@ class Workers(Hands):
         with self._lock:
             self._busy[worker] += more
 
+    def end(self) -> None:
+        """Let what is still asked for, by threads that a limit left behind, be done here."""
+        self._alone = True
+
     def _lose(self, error: Exception) -> None:
         with self._lock:
             first, self._alone = not self._alone, True
@@ -278,7 +282,11 @@ def workers_of(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[
         The cluster cannot be used.
     """
     with connected(address) as client:
-        yield Workers(client, lost)
+        workers = Workers(client, lost)
+        try:
+            yield workers
+        finally:
+            workers.end()
 
 
 def _same(array: Any) -> Any:

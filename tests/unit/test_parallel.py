@@ -25,7 +25,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BackendUnavailable, SparseCVError
 from sparsecv_mio.parallel import blas_on_one_thread, connected, run_folds, slots
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.slices import Workers
+from sparsecv_mio.slices import Workers, workers_of
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -211,6 +211,14 @@ def test_workers_that_are_killed_by_turns_lose_nothing(cluster: DaskCluster, mon
     assert there.status == here.status == "proved"
     answers = [(record.gamma, record.tau, record.support, record.cv_error) for record in (there, here)]
     assert answers[0] == answers[1] and there.table == here.table
+
+
+def test_who_comes_after_the_end_computes_here_and_tells_nobody(cluster: DaskCluster) -> None:
+    lost: list[SparseCVError] = []
+    with workers_of(cluster.address, lost.append) as workers:
+        assert workers.do(max, 1, 2) == 2 and workers.cpu_seconds > 0.0
+    spent = workers.cpu_seconds
+    assert workers.do(max, 3, 4) == 4 and workers.cpu_seconds == spent and not lost
 
 
 def test_a_cluster_that_is_lost_costs_no_answer(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch) -> None:
