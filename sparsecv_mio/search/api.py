@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # outer folds
+LATE_SHARE = 0.02  # of a limit: ten models of spambase, 4,597 x 57, are fitted in 0.6 s of 60
 
 Done = TypeVar("Done")
 
@@ -356,13 +357,20 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     if hooks.found is not None and running.reported is not None:
         hooks.found(running.reported)
     del running  # with its cells, which may take as much memory as the data
-    record = with_mae(record, data, asked.folds)
-    if not average:
-        return record
-    enough = deadline.left >= GRACE and not deadline.stop.is_set()
-    clock = deadline if enough else Deadline(GRACE, None)
-    averaged = run_within_limit(partial(_averaged, record, reported, clock), clock, partial(_without_average, record))
-    return replace(averaged, work=replace(record.work, seconds=deadline.seconds))
+    if average:
+        enough = deadline.left >= GRACE and not deadline.stop.is_set()
+        clock = deadline if enough else Deadline(GRACE, None)
+        unaveraged = partial(_without_average, record)
+        averaged = run_within_limit(partial(_averaged, record, reported, clock), clock, unaveraged)
+        record = replace(averaged, work=replace(record.work, seconds=deadline.seconds))
+    return with_mae(record, data, asked.folds, _after_search(deadline))
+
+
+def _after_search(deadline: Deadline) -> float:
+    """Return how many seconds there are for what is said of an answer beside its certificate."""
+    if deadline.stop.is_set():
+        return GRACE
+    return max(deadline.left, GRACE, 0.0 if deadline.limit is None else LATE_SHARE * deadline.limit)
 
 
 def _over_own_rows(asked: Question, grid: Grid, deadline: Deadline) -> Record:

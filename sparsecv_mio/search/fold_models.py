@@ -7,6 +7,7 @@ others 2021). Nothing here calls a kernel: `with_mae` runs in the thread that wa
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -25,7 +26,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
@@ -67,8 +68,10 @@ def held_out_predictions(record: Record, dataset: Dataset, folds: AnyFolds) -> F
     return mean_predictions(*predictions_by_fold(record, dataset, folds), dataset.n)[0]
 
 
-def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Record:
+def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds: float = math.inf) -> Record:
     """Return the record with the mean absolute error of held-out rows, where it is soon found.
+
+    Of two classes: with the quality of their probabilities.
 
     Parameters
     ----------
@@ -77,9 +80,11 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
         The data of the record, as its search had them; None where it ended before.
     plan : FoldPlan
         The folds of the record.
+    seconds : float
+        How long models of two classes may be fitted again, each by Newton's method.
     """
     if data is not None and record.classes is not None and np.isfinite(record.cv_error):
-        return _with_class_quality(record, record.classes, data, plan)
+        return _with_class_quality(record, record.classes, data, plan, seconds)
     if data is None or record.data.weights is not None or not np.isfinite(record.cv_error) or record.counts is not None:
         return record
     errors = record.chosen_folds.error
@@ -94,11 +99,14 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan) -> Recor
     return replace(record, mae=float(np.mean(np.abs(missed)))) if exact else record
 
 
-def _with_class_quality(record: Record, classes: Classes, data: StandardData, plan: FoldPlan) -> Record:
+def _with_class_quality(record: Record, classes: Classes, data: StandardData, plan: FoldPlan, seconds: float) -> Record:
     """Return the record with accuracy, AUC and Brier score of held-out rows, where that is soon found."""
     if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.n > QUICK_WORK / 10:
         return record
-    rows, predicted = _predictions(record, data, plan)
+    try:
+        rows, predicted = _predictions(record, data, plan, time.monotonic() + seconds)
+    except OutOfTime:
+        return record
     weights = data.dataset.row_weights
     quality = class_quality(data.dataset.y[rows], predicted, None if weights is None else weights[rows])
     auc = None if math.isnan(quality.auc) else quality.auc
@@ -179,12 +187,14 @@ def _fits(
         yield fold, problem, support, refit_moments(problem, support).beta
 
 
-def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tuple[IntArray, FloatArray]:
-    """Of :func:`predictions_by_fold`."""
+def _predictions(
+    record: Record, everything: StandardData, plan: FoldPlan, until: float = math.inf
+) -> tuple[IntArray, FloatArray]:
+    """Of :func:`predictions_by_fold`, up to a moment of `time.monotonic`, after which it raises `OutOfTime`."""
     data, supports = used_columns(record, everything)
     predicted = np.empty(plan.scored)
     if data.loss is not Loss.SQUARED:
-        _predict_by_rows(record, data, supports, plan, predicted)
+        _predict_by_rows(record, data, supports, plan, predicted, until)
     for fold, problem, support, beta in _fits(record, data, supports, plan) if data.loss is Loss.SQUARED else ():
         rows = plan.scored_rows(fold)
         V, root = problem.about(data, rows)[0][:, list(support)], data.root_of(rows)
@@ -197,12 +207,15 @@ def _predictions(record: Record, everything: StandardData, plan: FoldPlan) -> tu
 
 
 def _predict_by_rows(
-    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, predicted: FloatArray
-) -> None:
+    record: Record, data: StandardData, supports: list[tuple[int, ...]], plan: FoldPlan, predicted: FloatArray,
+    until: float,
+) -> None:  # fmt: skip
     """Write the probabilities, or expected counts, of the rows that each fold scores, by its model."""
     from sparsecv_mio.problem.glm_refit import refit_glm
 
     for fold in range(plan.k):
+        if time.monotonic() > until:
+            raise OutOfTime(f"{plan.k - fold} models of folds are not fitted again")
         columns = np.array(supports[record.chosen_folds.which[fold]], dtype=np.int64)
         fit = refit_glm(data, plan.train_rows(fold), columns, record.gamma)
         of_fold = slice(plan.starts[fold], plan.starts[fold + 1])

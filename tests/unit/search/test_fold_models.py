@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,12 @@ import pandas as pd
 import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search.fold_models import check_level, with_fold_models
+from sparsecv_mio.search.fold_models import check_level, with_fold_models, with_mae
+from sparsecv_mio.words import Loss
 
 
 def plain_intervals(record: Any, data: Any, labels: Any, new: Any, level: float) -> Any:
@@ -95,3 +99,17 @@ def test_what_has_no_intervals_is_refused_in_one_line() -> None:
     labels = np.arange(data.n) % 4
     by_labels = sc.solve(data, gammas=0.1, taus="1:3", folds=labels)
     assert by_labels.predict_interval(data.X[:3], data, folds=labels).shape == (3, 2)
+
+
+def test_models_are_fitted_again_for_as_long_as_there_is_time() -> None:
+    """After a limit one of each of hundreds of folds took minutes; without them the answer is the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    data = as_two_classes(sc.Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=30) > 0).astype(float)))
+    plan = sc.make_folds("loo", data)
+    record = sc.solve(data, folds="loo", gammas=[0.1], taus=[2], loss="logistic", threads=1)
+    assert record.classes is not None and record.classes.accuracy is not None
+    bare = replace(record, classes=replace(record.classes, accuracy=None, auc=None, brier=None))
+    standard = standardize(data, loss=Loss.LOGISTIC)
+    assert with_mae(bare, standard, plan) == record
+    assert with_mae(bare, standard, plan, seconds=-1.0) == bare
