@@ -384,6 +384,8 @@ def tighten(fit, response, region, choice, level, bounds):
         yy = 0.0
         for a in range(c):
             yy += linear[a] * linear[a]
+        if not 0.0 < trace + 1e-12 < np.inf:
+            break
         form = Form(G, linear, 2.0 * yy + 1e-300, trace + 1e-12)
         moved = b.copy()
         relax(form, node, Accuracy(8.0 * yy + 1e-300, 1e-4, MODEL_STEPS), moved, slopes, point, best_slopes)
@@ -493,6 +495,8 @@ def _split(nodes, top, own, fit, choice, bounds, level):
     k = own.shape[0]
     c = k - first
     inverse, V = np.zeros((k, k)), np.empty((k, k))
+    for a in range(k):
+        H[a, a] = H[a, a] if H[a, a] > 0.0 else np.nan  # where it has no factor
     invert_lower(H, inverse, k)
     gram_of_lower(inverse, V)
     cost, whole = np.empty(c - inside), True

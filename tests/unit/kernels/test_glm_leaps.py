@@ -11,6 +11,7 @@ from logistic_truth import drawn, harder
 from sparsecv_mio.kernels import glm_leaps
 from sparsecv_mio.kernels.row_losses import new_state
 from sparsecv_mio.problem.glm import GlmProblem, minorant
+from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 
@@ -112,3 +113,36 @@ def test_a_level_falls_to_what_is_found() -> None:
     assert left == 0 < count < len(truth)
     assert best[0] <= level <= best[1] * (1.0 + 1e-2)
     assert min(truth, key=lambda S: truth[S]) in {tuple(np.flatnonzero(mask).tolist()) for mask in masks[:count]}
+
+
+def counts(n: int, p: int, seed: int = 0) -> GlmFits:
+    rng = np.random.default_rng(seed)
+    y = rng.poisson(1.0, n) + (np.arange(n) == 0.0)
+    return GlmSubsets(GlmProblem(rng.standard_normal((n, p)), y, np.ones(n), np.ones(p), 0.5, loss=PoissonLoss())).fits
+
+
+def test_points_far_away_whose_model_rounding_leaves_without_curvature() -> None:
+    """There one row has all of the curvature, and what the intercept leaves of it may be below 0."""
+    for seed in range(180, 200):
+        rng = np.random.default_rng(seed)
+        X, y = rng.standard_normal((12, 4)), rng.poisson(1.0, 12) + (np.arange(12) == 0.0)
+        problem = GlmProblem(X, y, np.ones(12), np.full(4, 1e-6), 0.5, loss=PoissonLoss())
+        rows, far = GlmSubsets(problem).fits.rows, 10.0 ** rng.uniform(1.5, 3.5)
+        W, point = rows.W.copy(), rng.standard_normal(5) * far
+        W[4], point[4] = 0.0, 0.0
+        ends, size = np.array([np.full(12, -50.0), np.full(12, 50.0)]), np.abs(W).max(axis=1)
+        region = glm_leaps.FitRanges(ends, np.array([0.0, 50.0]), size)
+        penalty = np.array([0.0, *problem.ridge])
+        fit = glm_leaps.NodeFit(W, penalty, size, point, np.zeros(4), np.eye(5))
+        glm_leaps.tighten(fit, rows.response, region, glm_leaps.Choice(1, 1, 2, 2), 60.0, (-np.inf, 0.0))
+
+
+def test_a_node_without_a_hessian_is_split_all_the_same() -> None:
+    """An intercept at which every rate is 0 in floats; two of five columns are ten supports."""
+    fits = counts(30, 5)
+    region, start = region_at(fits, 60.0), fits.fit(range(5))[0]
+    assert region is not None
+    start[0] -= 900.0
+    nodes, masks = glm_leaps.one_node(np.arange(5), 0, start, 0.0), np.zeros((50, 5), dtype=np.bool_)
+    left, count, _ = glm_leaps.run(fits.rows, region, glm_leaps.SizesWanted(2, 2, 60.0, False), nodes, 1_000, masks)
+    assert (left, count) == (0, sum(low <= 60.0 for low, _ in values_of(fits, range(2, 3)).values()))
