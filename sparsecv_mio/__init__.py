@@ -58,10 +58,10 @@ def __getattr__(name: str) -> Any:
 
 def _drawer_of_records(name: str) -> Any:
     if name in ("predict_interval", "criteria"):
-        from sparsecv_mio.fits import best_subsets
+        from sparsecv_mio.fits import criteria
         from sparsecv_mio.search import fold_models
 
-        return getattr(fold_models if name == "predict_interval" else best_subsets, name)
+        return getattr(fold_models if name == "predict_interval" else criteria, name)
     if name == "read_rows":
         from sparsecv_mio.data.readers import read_rows
 

@@ -117,10 +117,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     (" (did you mean 'length'?)", '')
     >>> did_you_mean("--lambda", ["--gamma", "--tau"]), did_you_mean("alphas", ["gammas", "n_gammas"])
     (" (did you mean '--gamma'?)", " (did you mean 'gammas'?)")
+    >>> print(did_you_mean("size", ["age", "size, m2"]))
+    ; in a list a name with a comma stands in double quotes: '"size, m2"'
     """
     from difflib import get_close_matches
 
-    by_small_letters = {word_known.lower().lstrip("-"): word_known for word_known in known}
+    names = list(known)
+    if whole := next((name for name in names if "," in name and word in map(str.strip, name.split(","))), ""):
+        doubled = whole.replace('"', '""')
+        return f"; in a list a name with a comma stands in double quotes: '\"{doubled}\"'"
+    by_small_letters = {word_known.lower().lstrip("-"): word_known for word_known in names}
     letters = word[:100].lower().lstrip("-")
     ours = [_letters(name) for name, theirs in ELSEWHERE.items() if _letters(letters) in theirs]
     near = [name for name in by_small_letters if _letters(name) in ours]

@@ -22,7 +22,9 @@ from sparsecv_mio.units import GAMMA_RANGE
 
 ALL = "all"  # in place of a list of features: every one of them
 STRONG, WEAK = "strong", "weak"
+MOST_SAID = 6  # names in a row, beyond which their number is said
 COUNT = re.compile(r"-?[0-9]{1,8}")
+QUOTED = re.compile(r'"(?:[^"]|"")*"')
 SEPARATORS = re.compile(r"\s*[:*]\s*|\s+")  # between the factors of a product: a:b, a*b, a b
 
 
@@ -38,7 +40,7 @@ class AtMost:
 
     def shown(self, words: Mapping[str, str]) -> str:
         """Return the limit as a text, with other words for some features."""
-        return f"{self.count} of {', '.join(words.get(name, name) for name in self.features)}"
+        return f"{self.count} of {', '.join(quoted_name(words.get(name, name)) for name in self.features)}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,31 @@ class Parents:
 
     def shown(self, words: Mapping[str, str]) -> str:
         """Return the rule as a text, with other words for some features."""
-        parents = (" and " if self.every else " or ").join(words.get(name, name) for name in self.parents)
-        return f"{words.get(self.feature, self.feature)} only with {parents}"
+        parents = (" and " if self.every else " or ").join(quoted_name(words.get(name, name)) for name in self.parents)
+        return f"{quoted_name(words.get(self.feature, self.feature))} only with {parents}"
+
+
+def quoted_name(name: str) -> str:
+    """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
+
+    Examples
+    --------
+    >>> quoted_name("age"), quoted_name("size, m2")
+    ('age', '"size, m2"')
+    """
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
+
+
+def unquoted_name(text: str) -> str:
+    """Return the name that a text is; in quotes, as in a CSV file, or not.
+
+    Examples
+    --------
+    >>> unquoted_name('"size, m2"'), unquoted_name(" size, m2")
+    ('size, m2', 'size, m2')
+    """
+    word = text.strip()
+    return word[1:-1].replace('""', '"') if len(word) > 1 and word[0] == word[-1] == '"' else word
 
 
 def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]:
@@ -143,13 +168,15 @@ def _parents(given: Any) -> Parents:
     word = given.strip().lower() if isinstance(given, str) else ""
     if word in (STRONG, WEAK):
         return Parents(ALL, (), word == STRONG)
-    name, sign, rest = given.rpartition("=") if isinstance(given, str) else ("", "", "")
-    if not sign or not name.strip() or (("|" in rest) and ("," in rest)):
+    bare = QUOTED.sub(lambda found: "_" * len(found[0]), given) if isinstance(given, str) else ""
+    cut = bare.rfind("=")
+    name, rest, marks = (given[:cut], given[cut + 1 :], bare[cut + 1 :]) if cut > 0 else ("", "", "")
+    if not name.strip() or ("|" in marks and "," in marks):
         raise BadInput(
             f"hierarchy: {given!r} is none of strong, weak, AB=A,B (with all parents) and AB=A|B (with one at least)"
         )
-    separator = "|" if "|" in rest else ","
-    return Parents(name.strip(), features_of(rest, "hierarchy", separator), separator == ",")
+    separator = "|" if "|" in marks else ","
+    return Parents(unquoted_name(name), features_of(rest, "hierarchy", separator), separator == ",")
 
 
 def _several(given: Any, option: str) -> Iterable[Any]:
@@ -310,7 +337,6 @@ class Term:
         return replace(self, columns=columns, count=min(self.count, len(columns)))
 
 
-MOST_SAID = 6  # names in a row, beyond which their number is said
 Column = str | int
 Limits = str | Iterable[str | AtMost | tuple[int, Iterable[Column]]]
 Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
@@ -454,11 +480,15 @@ class Restrictions:
         >>> Restrictions(nonnegative="all").words()
         'no coefficient below 0'
         """
-        forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", self.force_out))
-        said = [f"{text} {_names_joined(some)}" for text, some in forced if some]
+        against = self._reference_levels()
+        without = tuple(name for name in self.force_out if name not in against)
+        forced = (("adjusted for", self.adjust), ("with", self.force_in), ("without", without))
+        said = [f"{text} {names_joined(some)}" for text, some in forced if some]
+        if against:
+            said[0] += f" (levels against {names_joined(against)})"
         if self.count:
             factors = [] if self.count == EVERY_FACTOR else [word_of_factor(columns) for columns in self.count]
-            said.append("factors whole, each counted once" + (f" ({_names_joined(factors)})" if factors else ""))
+            said.append("factors whole, each counted once" + (f" ({names_joined(factors)})" if factors else ""))
         firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
         said += [f"at most {limit.shown(firsts)}" for limit in self.at_most]
         if len(self.hierarchy) > MOST_SAID:
@@ -467,8 +497,13 @@ class Restrictions:
             said += [rule.shown(firsts) for rule in self.hierarchy]
         for text, some in (("below 0", self.nonnegative), ("above 0", self.nonpositive)):
             every = some == (ALL,) or len(some) == features
-            said += [f"no coefficient {text}" if every else f"{_names_joined(some)} not {text}"] if some else []
+            said += [f"no coefficient {text}" if every else f"{names_joined(some)} not {text}"] if some else []
         return "; ".join(said)
+
+    def _reference_levels(self) -> tuple[str, ...]:
+        """Return the levels that are out because the others of their column of words are adjusted for."""
+        adjusted = {word_of_factor((name,)) for name in self.adjust if "=" in name}
+        return tuple(name for name in self.force_out if "=" in name and word_of_factor((name,)) in adjusted)
 
     def within(self, names: Sequence[str], constant: bool = True) -> Self:
         """Return the same by the names of the data, in their order.
@@ -609,9 +644,10 @@ class Restrictions:
                 raise BadInput(f"tau {tau} is above the number of features that {which}: use at most {most}")
 
 
-def _names_joined(names: Sequence[str]) -> str:
+def names_joined(names: Sequence[str]) -> str:
+    """Return names in a row, those that hold a comma in quotes; of many the first ones and the number of the others."""
     more = len(names) - MOST_SAID
-    return ", ".join(names[:MOST_SAID]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(quoted_name, names[:MOST_SAID])) + (f" and {more} more" if more > 0 else "")
 
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
@@ -632,6 +668,10 @@ def _levels(word: str, place: dict[str, int]) -> list[int]:
     return [] if word in place else [j for name, j in place.items() if name.startswith(f"{word}=")]
 
 
+def _split(text: str) -> list[str]:
+    return next(csv.reader([text], skipinitialspace=True), [text])
+
+
 def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
     """Return the positions of features given by name, or by position where none has that name.
 
@@ -639,7 +679,7 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
     commas.
     """
     places = set()
-    for text in chain.from_iterable([name] if name in place else name.split(",") for name in given):
+    for text in chain.from_iterable([name] if name.strip() in place else _split(name) for name in given):
         word = text.strip()
         if text in place or word in place:
             places.add(place[text if text in place else word])
@@ -648,7 +688,7 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
         elif option != "hierarchy" and (levels := _levels(word, place)):
             places.update(levels)
         else:
-            where = did_you_mean(text, place) or f": there are {_names_joined(list(place))}"
+            where = did_you_mean(text, place) or f": there are {names_joined(list(place))}"
             raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")
     return places
 

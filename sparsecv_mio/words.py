@@ -31,17 +31,23 @@ class Loss(StrEnum):
 
 
 class LossWords(NamedTuple):
-    """How a loss is named: the CV error, the losses of rows and what a fit minimises, beside the penalty, as a sum."""
+    """How a loss is named: the CV error, the losses of rows and what a fit minimises, beside the penalty, as a sum.
+
+    `link` is what coefficients are in, and `ratio` what their exponentials are; empty where they are in units of the
+    target.
+    """
 
     cv_error: str
     losses: str
     total: str
+    link: str = ""
+    ratio: str = ""
 
 
 LOSS_WORDS = {
     Loss.SQUARED: LossWords("mean squared error", "squared errors", "||y - Xb||^2"),
-    Loss.LOGISTIC: LossWords("mean log loss", "log losses", "sum of log losses"),
-    Loss.POISSON: LossWords("mean half deviance", "half deviances", "sum of half deviances"),
+    Loss.LOGISTIC: LossWords("mean log loss", "log losses", "sum of log losses", "log odds", "odds ratio"),
+    Loss.POISSON: LossWords("mean half deviance", "half deviances", "sum of half deviances", "log rates", "rate ratio"),
 }
 
 

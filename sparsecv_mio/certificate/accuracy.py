@@ -86,6 +86,51 @@ def count_quality(y: ArrayLike, expected: ArrayLike, exposure: FloatArray | None
     return CountQuality(own, float(np.mean(np.abs(truth - means))), 1.0 - own / null if null > 0.0 else float("nan"))
 
 
+OVER = 1.2  # from which on standard errors by the Poisson law are a tenth too small
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """How far counts are from their expected values, beside the Poisson law, of which it is 1.
+
+    `ratio` is Pearson's `sum w (y - mu)^2 / mu` over its degrees of freedom, NaN where there are none;
+    `standard_error` that of the law: of one row it has the variance `2 + 1 / mu`.
+    """
+
+    ratio: float
+    standard_error: float
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it is well above 1: more than chance would have it, and enough to matter."""
+        return self.ratio > max(OVER, 1.0 + 3.0 * self.standard_error)
+
+
+def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: FloatArray | None = None) -> Scatter:
+    """Return Pearson's chi-square of counts over its degrees of freedom.
+
+    Parameters
+    ----------
+    y, expected : (n,) array_like
+    used : int
+        Degrees of freedom of the model: features, and the intercept.
+    weights : (n,) array, optional
+        Of the rows; a row of weight 2 is two rows.
+
+    Examples
+    --------
+    >>> scatter_of_counts([0.0, 2.0, 4.0, 2.0], [2.0, 2.0, 2.0, 2.0], 2).ratio
+    2.0
+    """
+    truth, means = np.asarray(y, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    w = np.ones(len(truth)) if weights is None else weights
+    freedom = float(w.sum()) - used
+    if not freedom > 0.0 or not means.min() > 0.0:
+        return Scatter(float("nan"), float("nan"))
+    chi_square = float(w @ ((truth - means) ** 2 / means))
+    return Scatter(chi_square / freedom, float(np.sqrt(w @ (2.0 + 1.0 / means))) / freedom)
+
+
 @dataclass(frozen=True)
 class ClassQuality:
     """How good predicted probabilities are: log loss per row, share of right classes, AUC, Brier score."""

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.fit_records import NearRecord, NearSize
-from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, Support, TooManyFits
+from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, Support, TooManyFits, too_many
 from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
 from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -118,7 +118,7 @@ class RefittedValues(SupportValues):
         try:
             leaves = list(self.classes.leaves(size.tau, self.gamma, None, lambda: level, MOST_FITS))
         except TooManyFits:
-            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+            checks.caveat = f"optimality not verified ({too_many(record)})"
             return False
         least = min((value for value, _ in leaves), default=level)
         room = self.bounded(checks, size, path, least)

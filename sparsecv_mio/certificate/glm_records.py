@@ -40,6 +40,7 @@ COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
 PREDICTORS_OFF = 2e-8  # what those of a search by Newton steps may be off by (`trees.glm_left_out.KNOWN`)
 SPREAD_RTOL = 1e-5  # of a CV error: what losses of folds may differ by, for their standard error
 MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
+UNEVEN = 2  # times its share of them, which the first fold may take: others may take fewer
 SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
 Support = tuple[int, ...]
@@ -57,6 +58,14 @@ class Truth:
 
 class TooManyFits(Exception):
     """Supports take more fits to tell apart than they are given."""
+
+
+def too_many(record: StoredWithLoss) -> str:
+    """Say that optimality takes too many fits to verify, and what takes fewer."""
+    fewer = "fewer features, sizes or gammas take fewer"
+    if record.loss is Loss.LOGISTIC and isinstance(record, Record | PathRecord | FitRecord):
+        fewer = "the same command with --proof FILE writes a proof, for sparsecv check"
+    return f"it takes more than {MOST_FITS:,} fits; {fewer}"
 
 
 class GlmDesign:
@@ -111,8 +120,14 @@ class GlmDesign:
         offset = float(level @ np.abs(model.beta))
         return F_RTOL * model.objective + OFFSET_ROUNDING * total * offset + TINY
 
+    def left(self, begun: int, fold: int, k: int) -> int:
+        """Return how many more fits a part may take that began after so many; few in its first fold, which tells."""
+        return (MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)) - (self.fits - begun)
+
     def best(self, size: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
         """Return all supports of at most so many columns with the least objective; None where that takes long."""
+        if most <= 0:
+            return None
         start = tuple(sorted(start))
         tried = [(self.fit(start, gamma, rows).objective, start)]
 
@@ -372,7 +387,7 @@ def _check_least(
     checks: Checks, proof: Refit | PathRow, path: str, design: GlmDesign, start: Support, gap: float, most: int
 ) -> bool:
     """Check the bounds of a best subset of all rows by branching; returns whether it could be done."""
-    best = design.best(proof.tau, proof.gamma, None, start, most) if most > 0 else None
+    best = design.best(proof.tau, proof.gamma, None, start, most)
     if best is None:
         return False
     optimum = design.fit(best[0], proof.gamma)
@@ -418,7 +433,7 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
         if support is not None and not _check_least(
             checks, row, f"path[{i}].", design, support, request.gap, fits_left
         ):
-            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+            checks.caveat = f"optimality not verified ({too_many(record)})"
             return True
     checks.part("lower and upper of every fit, by branching over its supports")
     return True
@@ -458,7 +473,7 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
         if _check_least(checks, replace(proof, proved=proved), "", design, support, room, MOST_FITS):
             checks.part("lower and objective, by branching over all supports")
         else:
-            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+            checks.caveat = f"optimality not verified ({too_many(record)})"
     model = design.fit(support, record.gamma)
     return design.rounding(model), design.fit((), record.gamma).objective
 
@@ -473,10 +488,10 @@ def _optimality(
     start = tuple(sorted({*design.forced, *others}, key=lambda j: (j not in design.forced, j)))
     for pair, supports in known:
         if not _check_pair(checks, record, design, plan, pair, supports):
-            checks.caveat = f"optimality not verified (it takes more than {MOST_FITS:,} fits)"
+            checks.caveat = f"optimality not verified ({too_many(record)})"
             return
     if not _check_grid(checks, record, design, plan, start):
-        checks.caveat = f"optimality over the grid not verified (it takes more than {MOST_FITS:,} fits)"
+        checks.caveat = f"optimality over the grid not verified ({too_many(record)})"
     start = tuple(sorted(start))
     if not _check_least(checks, record.refit, "refit.", design, start, record.request.gap, MOST_FITS):
         checks.caveat = checks.caveat or "optimality of the fit on all rows not verified"
@@ -501,12 +516,8 @@ def _check_pair(
     row, total = row_of(pair.known, record.table), Scored.of(design.dataset, plan).total
     for fold, support in enumerate(supports):
         checks.tell(fold, plan.k)
-        fits_left = MOST_FITS - (design.fits - begun)
-        best = (
-            design.best(pair.known.tau, pair.known.gamma, plan.train_rows(fold), support, fits_left)
-            if fits_left > 0
-            else None
-        )
+        fits_left = design.left(begun, fold, plan.k)
+        best = design.best(pair.known.tau, pair.known.gamma, plan.train_rows(fold), support, fits_left)
         if best is None:
             return False
         if pair.folds.decided[fold]:
@@ -552,15 +563,17 @@ def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPla
     """Check the interval of every pair of the table by its optimal supports; returns whether it could be done."""
     begun, scored = design.fits, Scored.of(design.dataset, plan)
     total, least = scored.total, [np.inf, np.inf]
-    for i, row in enumerate(record.table):
-        checks.tell(i, len(record.table))
-        truths = list[Truth]()
-        for fold in range(plan.k):
-            fits_left, train = MOST_FITS - (design.fits - begun), plan.train_rows(fold)
-            best = design.best(row.tau, row.gamma, train, start[: row.tau], fits_left) if fits_left > 0 else None
+    of_rows = [list[Truth]() for _ in record.table]
+    for fold in range(plan.k):
+        checks.tell(fold, plan.k)
+        train = plan.train_rows(fold)
+        for row, truths in zip(record.table, of_rows, strict=True):
+            fits_left = design.left(begun, fold, plan.k)
+            best = design.best(row.tau, row.gamma, train, start[: row.tau], fits_left)
             if best is None:
                 return False
             truths.append(_truth(design, plan, fold, best, row.gamma))
+    for i, (row, truths) in enumerate(zip(record.table, of_rows, strict=True)):
         low, high = sum(truth.low for truth in truths), sum(truth.high for truth in truths)
         _check_spread(checks, f"table[{i}].standard_error", row, truths, scored)
         _within(checks, f"table[{i}].", row.lower, row.upper, low / total, high / total)

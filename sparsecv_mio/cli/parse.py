@@ -28,6 +28,7 @@ PLACES = (  # of the name of an option in a message: "gap: 2 is ...", "tau 99 is
     re.compile(r"^([a-z][a-z_-]*)(?=:| ['\d.-]| [^ ]+:)"),
     re.compile(r"(?<= goes with )([a-z][a-z_-]*)(?= [a-z])"),
     re.compile(r"(?<=: )([a-z][a-z_-]*)(?= goes with )"),
+    re.compile(r"(?<=; )([a-z][a-z_-]*)(?=(?: [^ ]+)?: goes with )"),
 )
 GIVEN = re.compile(r"""\b([a-z][a-z_]*)=(\[(?:"(?:[^"\\]|\\.)*"(?:, )?)+\]|"(?:[^"\\]|\\.)*"|False|\d+)(?![\w(])""")
 

@@ -327,6 +327,8 @@ def predict(
     notes, warnings = [f"{several(rows.n, 'row')} predicted"], list[str]()
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
+    if has_target and rows.n == stored.data.n and _are_training_rows(stored, data, reading):
+        notes.append("these are the rows that the model was fitted on: the errors are training errors")
     if has_target:
         notes += _errors_said(stored, rows, table[there, 0])
     elif new.doubt:
@@ -342,6 +344,17 @@ def predict(
     columns = _predicted_columns(table, classes, threshold)
     lines = session.csv_of_rows(range(len(table)), {} if id is None else {id: new.ids.tolist()}, columns)
     return _give(lines, [] if quiet else notes, [] if quiet else warnings, out)
+
+
+def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
+    """Whether a file holds the very rows, target and all features alike, that the model of a record was fitted on."""
+    from sparsecv_mio.certificate.read_back import in_classes, weighted_again
+
+    try:
+        dataset = in_classes(stored, session.read_data_again(path, stored, reading))
+        return weighted_again(stored.data, dataset).fingerprint == stored.data.fingerprint
+    except SparseCVError:  # a column that no model needs may be gone
+        return False
 
 
 def _errors_said(stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray) -> list[str]:

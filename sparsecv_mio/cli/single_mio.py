@@ -88,7 +88,7 @@ def _box_given(text: str) -> tuple[str, tuple[float, float]]:
     high = model_space.finite_number(parts[2], "--box") if parts[2].strip() else math.inf
     if low > high:
         raise BadInput(f"--box: {text!r} is reversed")
-    return parts[0].strip(), (low, high)
+    return model_space.unquoted_name(parts[0]), (low, high)
 
 
 def in_own_thread(work: Callable[[], T]) -> T:
@@ -182,7 +182,7 @@ def fit(
 
     return ending.deliver(
         session.EXIT_CODE[record.status],
-        printed(lambda screen, one: print_fit(screen, one, brief=quiet), record, levels),
+        printed(lambda screen, one: print_fit(screen, one, quiet, dataset), record, levels),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,

@@ -177,7 +177,7 @@ def solve(
         from sparsecv_mio.report.reference_levels import printed, reference_levels
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
-        from sparsecv_mio.report.record_tables import print_answer, spreads  # after a limit there is no time to load it
+        from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
         from sparsecv_mio.search.observers import check_place
 
@@ -202,11 +202,9 @@ def solve(
     if save_held_out is not None:
         quality, write = _held_out_file(record, dataset, plan, save_held_out, id)
         files.append(write)
-    names = (*record.coefficients, *record.predictor.coefficients)
-    deviations = None if record.classes is None else spreads(dataset, names)
     return ending.deliver(
         session.EXIT_CODE[status],
-        printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, deviations), record, levels),
+        printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record, levels),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
 

@@ -747,6 +747,13 @@ def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
     return [f"column {name!r}: {doubt} (keep_default_na in Python)" for name, doubt in said if doubt]
 
 
+def absent_note(one: RawColumn) -> str:
+    """Say what becomes of the empty cells of a column of words, where those of numbers are filled."""
+    cells, level = int(one.empty.sum()), reading_options.indicator_of(one.name)
+    own = "is a level of its own" if cells == 1 else "are a level of their own"
+    return f"{several(cells, 'empty cell')} of {one.name!r} {own}, {level}"
+
+
 OVER_ALL_ROWS = "over all rows, held-out ones included"  # in the note of what fills empty cells
 
 
@@ -760,6 +767,8 @@ def _cell_notes(
         names = first_named([repr(column.name) for column in filled_in])
         filled = f"{several(cells, 'empty cell')} filled with the {how.na} of their column"
         notes.append(f"{filled} {OVER_ALL_ROWS}, in {names}")
+    own = [column for column in table.features if column.name in levels and column.empty.any()]
+    notes += [absent_note(column) for column in own]
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
             notes.append(f"target {name!r}: {words[0]!r} is the smaller value, {words[1]!r} the larger")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,7 @@ from sparsecv_mio.data.cure import (
     RawColumn,
     RawTable,
     Subjects,
+    absent_note,
     name_like,
     numbers_rows,
     quoted,
@@ -33,6 +35,7 @@ from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import names_joined
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Encode, Intercept, Missing, Scale
 
@@ -44,6 +47,11 @@ DEFAULT_FOLDS = 10  # the default of solve
 LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do
+RISES_WITH = 0.8  # correlation with counts from which a column may be what they were counted of
+EXPOSURE = re.compile(
+    r"(?i:(.*[_. -])?(exposures?|expo|offset|duration|days|hours|weeks|months|years|person[_. -]?years|population|pop|"
+    r"km|miles|distance|area|holders?|insured|at[_. -]?risk|trials))"
+)
 FILLED_BY_LATER = "--na mean fills empty cells by the mean of later rows too: give --na-within folds, or --na drop"
 
 
@@ -105,6 +113,10 @@ class Inspection:
         Whether the target has two values, for which logistic loss is proposed.
     refused : str
         Why `solve` would not take the file, with these options.
+    counts : bool
+        Whether the target may hold counts, for which Poisson loss is proposed.
+    exposures : tuple of str
+        Columns that may say how long, or of how many, each row was counted.
     """
 
     rows: int
@@ -120,6 +132,8 @@ class Inspection:
     about_target: str = ""
     two_classes: bool = False
     refused: str = ""
+    counts: bool = False
+    exposures: tuple[str, ...] = ()
 
 
 def inspect_file(
@@ -190,7 +204,9 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
         wanted = Wanted(found.target, features, dropped, aux, index=how.index_col, two_words=found.two_classes)
         data = read_by(path, wanted, how)
         data = as_two_classes(data) if found.two_classes else data
-        found = replace(found, n=data.n, p=data.p, about_target=about_target(data))
+        counts = not found.two_classes and _may_be_counts(data.y)
+        found = replace(found, n=data.n, p=data.p, about_target=about_target(data), counts=counts)
+        found = replace(found, exposures=_may_be_exposures(data) if counts else ())
         folds = "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
@@ -225,7 +241,7 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
     filled = na.fills and bool(gaps.any())
-    facts = _with_dealing(facts, dealt, filled)
+    facts = _with_dealing(_with_absent(facts, features, filled), dealt, filled)
     two_classes = goal is not None and _has_two_values(goal)
     options = _proposed_options(facts, features if two_classes else read_columns, how, na if gaps.any() else None)
     options += ["--loss logistic"] * two_classes + ([] if dealt is None else [dealt.option])
@@ -280,6 +296,12 @@ def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
     if how.na is not Missing.ERROR:
         return how.na
     return Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
+
+
+def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled: bool) -> list[ColumnFacts]:
+    """Return the facts, with what becomes of the empty cells of columns of words where those of numbers are filled."""
+    notes = {one.name: absent_note(one) for one in features if filled and one.is_words and one.empty.any()}
+    return [replace(fact, notes=(*fact.notes, *filter(None, [notes.get(fact.name)]))) for fact in facts]
 
 
 def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None, filled: bool) -> list[ColumnFacts]:
@@ -354,7 +376,7 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
     levels = one.levels()
     if name_like(len(levels), int(np.sum(~one.empty))):
         return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
-    shown = ", ".join(word[:20] for word in levels[:6]) + (", ..." if len(levels) > 6 else "")
+    shown = names_joined([word[:20] for word in levels[:6]]) + (", ..." if len(levels) > 6 else "")
     return f"words ({len(levels)})", [shown], False
 
 
@@ -529,16 +551,35 @@ def about_target(data: Dataset) -> str:
     return "" if len(values) < 3 or values[0] < 0.0 else _about_counts(name, y, values)
 
 
+def _skewness(y: FloatArray) -> float:
+    largest = float(y.max())
+    off = y / largest - float(np.mean(y / largest))
+    return float(np.mean(off**3)) / max(float(np.mean(off**2)) ** 1.5, TINY)
+
+
+def _may_be_counts(y: FloatArray) -> bool:
+    """Whether a target holds more than two whole numbers from 0 on, or from near 0 on with an upper tail."""
+    values = np.unique(y)
+    whole = len(values) > 2 and values[0] >= 0.0 and bool(np.all(values == np.rint(values)))
+    return whole and (values[0] == 0.0 or (values[0] <= 3.0 and _skewness(y) > 0.3))
+
+
+def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
+    """Return the features above 0 that are called as exposures are, or rise with the counts."""
+    varying = [j for j in range(data.p) if data.X[:, j].min() > 0.0 and data.X[:, j].std() > 0.0]
+    risen = {j: float(np.corrcoef(data.X[:, j], data.y)[0, 1]) for j in varying}
+    return tuple(data.names[j] for j in varying if EXPOSURE.fullmatch(data.names[j]) or risen[j] >= RISES_WITH)
+
+
 def _about_counts(name: str, y: FloatArray, values: FloatArray) -> str:
     """Say what may suit a target without a number below 0 better than least squares, where it looks like that."""
-    off = y / values[-1] - float(np.mean(y / values[-1]))
-    skewness = float(np.mean(off**3)) / max(float(np.mean(off**2)) ** 1.5, TINY)
-    counts = bool(np.all(values == np.rint(values))) and (values[0] == 0.0 or (values[0] <= 3.0 and skewness > 0.3))
-    if not counts and skewness <= LONG_TAIL:
+    counts = _may_be_counts(y)
+    if not counts and _skewness(y) <= LONG_TAIL:
         return ""
     shape = "holds whole numbers, counts perhaps" if counts else "has no value below 0 and a long upper tail"
     better = f"log({name})" if values[0] > 0.0 else f"log(1 + {name})" if np.median(y) >= 1.0 else f"the root of {name}"
     better = f"log(1 + {name})" if counts else better
     fitted = "fitted is its mean, by squared error, where large values weigh most"
-    also = ", and --loss poisson fits log rates of counts" if counts and values[0] == 0.0 else ""
+    also = ", and --loss poisson fits log rates of counts (with --exposure where rows were counted for longer than "
+    also = f"{also}others, or of more)" if counts else ""
     return f"target {name!r} {shape}: {fitted}; {better} as the target may fit better{also}"

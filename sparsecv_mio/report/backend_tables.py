@@ -18,12 +18,14 @@ from sparsecv_mio.digits import ends_of, interval_digits, shown
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import with_inert_words, write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
-from sparsecv_mio.report.layout import cell, pair, print_table, say, say_of_counts
+from sparsecv_mio.report.layout import cell, pair, print_table, say, say_of_link
+from sparsecv_mio.report.ratios import scatter_lines
 from sparsecv_mio.report.record_tables import MEANING, print_model
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.batch.mio_comparison import CompareRow
+    from sparsecv_mio.data.dataset import Dataset
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def print_backends(console: Console, rows: list[BackendRow]) -> None:
     print_table(console, words, takes, text=words)
 
 
-def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
+def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Dataset | None = None) -> None:
     """Print the record of one MIO.
 
     Parameters
@@ -97,6 +99,8 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
         What was found.
     brief : bool
         Only the answer: no work, no allowance.
+    data : Dataset, optional
+        Of the record, for odds and rate ratios per standard deviation, and the deviance.
     """
     digits = interval_digits([(record.lower, record.upper)])
     word, colour = MEANING[record.status]
@@ -110,10 +114,11 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False) -> None:
     say(console, f"{objective}   {told}: the least is in {ends}")
     if record.side is not None and (words := record.side.words()):
         say(console, f"models compared: {words}")
-    if record.classes is not None:
-        say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
-    say_of_counts(console, record)
-    print_model(console, record.coefficients, record.intercept, adjusted=adjusted_for(record).adjust)
+    say_of_link(console, record)
+    adjusted = adjusted_for(record).adjust
+    print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
+    for line in scatter_lines(record, record, data):
+        say(console, line)
     if brief:
         return
     effort = f"{record.raw_status}, {record.nodes:,} nodes, {record.cuts:,} cuts"

@@ -108,7 +108,17 @@ def _plan(found: Inspection, path: str) -> list[str]:
         hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
     else:
         hope = "expect an estimate in seconds; give --time-limit 60 and see which part of the grid is proved"
-    return [*([found.about_target] if found.about_target else []), command, size, hope]
+    lines = [*([found.about_target] if found.about_target else []), command, size, hope]
+    return lines if not found.counts else [*lines, *_as_counts(found, command)]
+
+
+def _as_counts(found: Inspection, command: str) -> list[str]:
+    """Return the command that fits a target as counts, and what may be their exposures."""
+    lines = ["if the target holds counts, of which rates are modelled:", f"{command} --loss poisson"]
+    for name in found.exposures:
+        says = f"where {name!r} says how long, or of how many, each row was counted"
+        lines.append(f"with --exposure {shlex.quote(name)} {says}; it is no feature then")
+    return lines
 
 
 BOUND_DIGITS = 6

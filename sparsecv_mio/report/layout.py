@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sparsecv_mio.digits import several, shown
+from sparsecv_mio.model_space import quoted_name
 
 ESTIMATE = "~"  # stands before a number that is an estimate
 
@@ -60,17 +61,6 @@ def taus_in_words(taus: Sequence[int]) -> str:
 
 GAPS = (3, 2)  # between two columns, the wide one where there is room
 LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to so many characters stay whole
-
-
-def quoted_name(name: str) -> str:
-    """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
-
-    Examples
-    --------
-    >>> quoted_name("age"), quoted_name("size, m2")
-    ('age', '"size, m2"')
-    """
-    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
 
 
 def listed(names: Iterable[str]) -> str:
@@ -174,8 +164,10 @@ def _print_stacked(
     console.print()
 
 
-def say_of_counts(console: Console, record: Any) -> None:
-    """Say what the coefficients of a record of counts are; nothing for another record."""
+def say_of_link(console: Console, record: Any) -> None:
+    """Say what the coefficients of a record of two classes or counts are; nothing for another record."""
+    if record.classes is not None:
+        say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
     if record.counts is not None:
         per = "" if record.data.exposure is None else f" (of the target over {record.data.exposure!r})"
         say(console, f"counts with log link: coefficients are in log rates{per}")

@@ -5,26 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import takewhile, zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.digits import aligned, interval_digits, shown
-from sparsecv_mio.fits.best_subsets import ClassCriteria, Criteria, criteria
-from sparsecv_mio.report.layout import print_table, say, say_of_counts
+from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
+from sparsecv_mio.report.layout import print_table, say, say_of_link
+from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
-from sparsecv_mio.words import Intercept
+from sparsecv_mio.words import LOSS_WORDS, Intercept
 
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
-CLASS_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `ClassCriteria`
+GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `GlmCriteria`, without the scatter of counts
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
 
@@ -48,9 +50,7 @@ def print_path(
     """
     word, colour = meaning(record)
     console.print(Text(word, f"bold {colour}"))
-    if record.classes is not None:
-        say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
-    say_of_counts(console, record)
+    say_of_link(console, record)
     print_restrictions(console, record)
     gammas = sorted({row.gamma for row in record.path})
     if record.surface is not None and not full:
@@ -67,6 +67,8 @@ def print_path(
         least = f", the least of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
         _print_models(console, rows, fits, record.path if short else (), adjusted_for(record).adjust)
+        if not short:
+            _print_ratios(console, rows, record, data)
     if short:
         say(console, "--gamma G: coefficients, objectives and bounds of one gamma; --full: of all", "dim")
     if not brief:
@@ -74,28 +76,60 @@ def print_path(
 
 
 def _print_models(
-    console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria] | Sequence[ClassCriteria],
+    console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria] | Sequence[GlmCriteria],
     path: Sequence[PathRow], adjusted: Sequence[str],
 ) -> None:  # fmt: skip
     """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
-    criteria_of: list[Criteria | ClassCriteria] = [*fits]
+    criteria_of: list[Criteria | GlmCriteria] = [*fits]
     for row, fit in zip_longest(rows, criteria_of):
         good = [] if fit is None else _shares(fit._asdict())
         lines.append((row.tau, *good, *(_over_gammas(row, path) if path else _of_model(row, digits, adjusted))))
     heads = ("up to gamma", "proved", "features") if path else ("objective", "lower", "proved", "model")
-    shares = () if not fits else CLASS_FITS if isinstance(fits[0], ClassCriteria) else FITS
+    shares = _heads(fits)
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
         say(console, f"{chosen} (each feature counts as one degree of freedom: for a small gamma)", "dim")
-    if fits and isinstance(fits[0], ClassCriteria):
+    if fits and isinstance(fits[0], GlmCriteria):
         say(console, "explained: share of the deviance of the model without features", "dim")
+        _explain_scatter(console, [fit.scatter for fit in fits if isinstance(fit, GlmCriteria)])
 
 
-def _shares(fit: Mapping[str, float]) -> list[str]:
+def _heads(fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> tuple[str, ...]:
+    """Return the heads of the columns of some criteria."""
+    if not fits or not isinstance(fits[0], GlmCriteria):
+        return FITS if fits else ()
+    return GLM_FITS if fits[0].scatter is None else (*GLM_FITS, "scatter")
+
+
+def _explain_scatter(console: Console, scatters: Sequence[Scatter | None]) -> None:
+    """Say what the scatter of counts is; where it is well above 1 in the model with the least, what that means."""
+    there = [scatter for scatter in scatters if scatter is not None and not math.isnan(scatter.ratio)]
+    if not there:
+        return
+    say(console, f"scatter: {PEARSON}", "dim")
+    least = min(there, key=lambda scatter: scatter.ratio)
+    for line in over(least):
+        say(console, line)
+
+
+def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
+    """Print what the coefficients of two classes or counts multiply, a row for each size."""
+    if not (word := LOSS_WORDS[record.loss].ratio):
+        return
+    spreads = "" if data is None else ", of one standard deviation in brackets"
+    say(console, f"{word}s of one more unit{spreads}", "bold")
+    adjusted = adjusted_for(record).adjust
+    lines = [(row.tau, model_of_ratios(record.loss, row, data, adjusted)) for row in rows if row.coefficients]
+    print_table(console, ("tau", f"{word}s"), lines, text=(f"{word}s",))
+
+
+def _shares(fit: Mapping[str, Any]) -> list[str]:
     """Return criteria as text: shares with four decimals."""
-    shares = ("r_squared", "adjusted", "mcfadden")
-    return [f"{value:.4f}" if name in shares else shown(value, 5) for name, value in fit.items()]
+    shares, scatter = ("r_squared", "adjusted", "mcfadden"), fit.get("scatter")
+    numbers = {name: value for name, value in fit.items() if name != "scatter"}
+    told = [f"{value:.4f}" if name in shares else shown(value, 5) for name, value in numbers.items()]
+    return told if scatter is None else [*told, shown(scatter.ratio, 4)]
 
 
 def _of_model(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
@@ -112,7 +146,7 @@ def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
     return shown(alike[-1].gamma, 4), f"{sum(path_row.proved for path_row in mine)}/{len(mine)}", row.support
 
 
-def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[ClassCriteria]) -> str:
+def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> str:
     """Return which size each criterion prefers; empty where none is known.
 
     Parameters

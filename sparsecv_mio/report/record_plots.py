@@ -23,7 +23,8 @@ from sparsecv_mio.report import figures
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, draw_calibration, draw_roc
 from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibration
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
-from sparsecv_mio.report.record_tables import best_by_tau, spreads
+from sparsecv_mio.report.ratios import spreads
+from sparsecv_mio.report.record_tables import best_by_tau
 from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:

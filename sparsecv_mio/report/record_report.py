@@ -19,10 +19,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import aligned, ends_of, interval_digits, several, share, shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import argument, write_text
+from sparsecv_mio.model_space import word_of_factor
 from sparsecv_mio.report import record_plots, record_tables, record_words, source_tables
 from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Reliability, draw_calibration, draw_roc
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import listed, marked
+from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.words import LOSS_WORDS, Loss, Model
 
 INCHES = 4.8  # width of a picture
@@ -156,7 +158,7 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
             Sentences(tuple(proved_sentences(record)), True), Sentences(tuple(open_sentences(record)), False),
         )),
         Section("Pictures", _pictures(record, data, held_out)),
-        Section("The model", (_model_table(record, data), *_average_section(record), *_calibration(record, held_out))),
+        Section("The model", (*_model(record, data), *_average_section(record), *_calibration(record, held_out))),
         Section("Every number of features", (
             _tau_table(record),
             _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
@@ -251,7 +253,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
         *([] if record.least is None else [("chosen by", record.rule)]),
-        (f"CV error ({LOSS_WORDS[record_tables.loss_of(record)].cv_error})", error),
+        (f"CV error ({LOSS_WORDS[record.loss].cv_error})", error),
         ("least CV error of the grid", ends),
     ]
     if record.counts is not None:
@@ -382,29 +384,33 @@ def open_sentences(record: Record) -> list[str]:
 
 
 def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:
-    every = "every tau at its best gamma"
-    pictures = [
-        Picture("cv-error", f"CV error, {every}: dots with one standard error over the folds to each side, certified "
-                "intervals as bands, estimates hollow.", (INCHES, 4.1), partial(record_plots.plot_cv_error, record)),
-    ]  # fmt: skip
+    words = "CV error, every tau at its best gamma: dots with one standard error over the folds to each side, "
+    words += "certified intervals as bands" + (", estimates hollow." if _has_estimates(record) else ".")
+    pictures = [Picture("cv-error", words, (INCHES, 4.1), partial(record_plots.plot_cv_error, record))]
     if record.continuous is not None:
         words = "CV error over the interval of gamma, with the certified bound of every piece; it jumps where the best "
         words += "subset of a fold changes."
         pictures.append(Picture("every-gamma", words, (INCHES, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
-        words = "CV error of every pair of the grid; hatched where a pair is excluded by proof."
+        states = {row.status for row in record.table}
+        excluded = "; hatched where a pair is excluded by proof" if "excluded" in states else ""
+        words = f"CV error of every pair of the grid{excluded}."
         pictures.append(Picture("grid", words, (INCHES, 4.1), partial(record_plots.plot_grid, record)))
         words = "What is proved: the certified lower bound of every pair, in % above the least CV error found. Green "
         words += "pairs are proved to be worse; of brown ones the bound is below it, so that they are not."
         pictures.append(Picture("bounds", words, (INCHES, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
-    words = "How many folds choose each feature at the reported pair, those on which folds differ first; pale where "
-    words += "the best support is not proved."
+    words = "How many folds choose each feature at the reported pair, those on which folds differ first"
+    words += "." if all(record.chosen_folds.decided) else "; pale where the best support is not proved."
     size = INCHES, _height(len(features))
     pictures.append(
         Picture("features", words + _about_signs(record), size, partial(record_plots.plot_features, record))
     )
     return (*pictures, *_curves(record, rows), _coefficients(record, data))
+
+
+def _has_estimates(record: Record) -> bool:
+    return any(row.estimate for row in record_tables.best_by_tau(record))
 
 
 def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Sentences | None:
@@ -488,17 +494,21 @@ def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
     return " A fold in which its sign holds a feature at zero is not counted for it, even where it is forced in."
 
 
+def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:
+    """Return the table of a model, and how well one of two classes or counts fits all rows."""
+    lines = tuple(scatter_lines(record, record, data))
+    return (_model_table(record, data), *([Sentences(lines)] if lines else []))
+
+
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
     adjusted = adjusted_for(record).adjust
     names = sorted(record.coefficients, key=lambda name: name in adjusted)
     rows = [[name, shown(record.coefficients[name])] for name in names]
-    of_classes = search is not None and search.classes is not None
     head = ["feature", _coefficient_head(record)]
-    if of_classes:
-        units = None if data is None else record_tables.spreads(data, list(record.coefficients))
-        heads, cells = record_tables.odds_columns(record.coefficients, units)
-        head += heads
+    heads, cells = ratio_columns(record.loss, record.coefficients, data)
+    head += heads
+    if cells:
         for row in rows:
             row += cells[row[0]]
     elif data is not None:
@@ -521,8 +531,7 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
 
 def _coefficient_head(record: Record | FitRecord | CommonRecord) -> str:
     """Say what a coefficient is in."""
-    of = {Loss.LOGISTIC: "log odds", Loss.POISSON: "log rates"}.get(record.loss, f"units of {record.data.target}")
-    return f"coefficient, in {of} per unit of the feature"
+    return f"coefficient, in {LOSS_WORDS[record.loss].link or f'units of {record.data.target}'} per unit of the feature"
 
 
 def _average_section(record: Record) -> tuple[ReportTable, ...]:
@@ -539,7 +548,8 @@ def _tau_table(record: Record) -> ReportTable:
     rows = record_tables.best_by_tau(record)
     title = record_tables.best_gamma_title(record)
     chosen = next((k for k, row in enumerate(rows) if (row.gamma, row.tau) == (record.gamma, record.tau)), None)
-    return _pairs(record, rows, f"{title[0].upper()}{title[1:]}; ~ marks an estimate.", chosen)
+    mark = "; ~ marks an estimate" if any(row.estimate for row in rows) else ""
+    return _pairs(record, rows, f"{title[0].upper()}{title[1:]}{mark}.", chosen)
 
 
 def _pairs(
@@ -613,6 +623,8 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
     if ask.restrictions is not None:
         for field in fields(ask.restrictions):
             value = getattr(ask.restrictions, field.name)
+            if field.name == "count":
+                value = tuple(map(word_of_factor, value))
             text = ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             facts += [(field.name.replace("_", " "), text)] if value else []
     return tuple(facts)
@@ -648,7 +660,7 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
         word = "The support is the best of its size on all rows, under the side constraints that were given if any."
         lines = Sentences((word,), True) if record.status == "proved" else Sentences((
             "That the support is the best of its size: the solver ended before.",), False)  # fmt: skip
-        model = Section("The model", (_model_table(record, data),))
+        model = Section("The model", _model(record, data))
         return [Section("The answer", (Facts(facts), lines)), model, picture]
     sure = sum(row.proved for row in record.path)
     within = " within the restrictions" if record.request.restrictions else ""

@@ -16,8 +16,9 @@ from sparsecv_mio.certificate import accuracy, fit_records, records
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, several, share, shown
-from sparsecv_mio.model_space import NONE, factors_of, word_of_factor, words_of_terms
+from sparsecv_mio.model_space import NONE, factors_of, quoted_name, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
+from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.source_tables import print_sources
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
@@ -42,18 +43,13 @@ MEANING = {
 }
 
 
-def loss_of(record: records.Record) -> Loss:
-    """Return the loss of a record; records from before there were several are of squares."""
-    return Loss(record.request.loss or Loss.SQUARED)
-
-
 def print_answer(
     console: Console,
     record: records.Record,
     brief: bool = False,
     held_out: FitQuality | ClassQuality | accuracy.CountQuality | None = None,
     full: bool = False,
-    units: Mapping[str, float] | None = None,
+    data: Dataset | None = None,
 ) -> None:
     """Print a cross-validation record.
 
@@ -70,8 +66,8 @@ def print_answer(
     full : bool
         Every coefficient and every tau, where they are more than a screen holds; and what each source of bounds cost
         and brought.
-    units : mapping of str to float, optional
-        Standard deviations of the features, for odds ratios of two classes.
+    data : Dataset, optional
+        Of the record, for odds and rate ratios per standard deviation, and for how far counts scatter.
     """
     word, colour = meaning(record)
     if _says_nothing(record):
@@ -86,14 +82,14 @@ def print_answer(
     if record.nested is not None:
         for line in nested_lines(record, record.nested):
             layout.say(console, line)
-    _print_coefficients(console, record, full, units)
+    _print_coefficients(console, record, full, data)
     if brief:
         return
     if record.nested is not None:
         _print_outer_folds(console, record.nested)
     layout.say(console, best_gamma_title(record), "bold")
-    _print_taus(console, record, full)
-    for line in _marks_explained(record):
+    rows = _print_taus(console, record, full)
+    for line in _marks_explained(record, rows):
         layout.say(console, line, "dim")
     if full:
         print_sources(console, record)
@@ -154,7 +150,7 @@ def _error_lines(record: records.Record) -> list[str]:
     certificate = record.certificate
     digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
     error = layout.marked(shown(record.cv_error, digits), record.estimate)
-    meaning = LOSS_WORDS[loss_of(record)].cv_error
+    meaning = LOSS_WORDS[record.loss].cv_error
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
@@ -363,9 +359,7 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     return f"{layout.ESTIMATE} an estimate{mark} {some}, {others} the best one found so far"
 
 
-def _print_coefficients(
-    console: Console, record: records.Record, full: bool, units: Mapping[str, float] | None
-) -> None:
+def _print_coefficients(console: Console, record: records.Record, full: bool, data: Dataset | None) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
     proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
@@ -375,9 +369,10 @@ def _print_coefficients(
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     subset = "the best subset" if refit.proved else "the best subset found"
     layout.say(console, f"coefficients: {subset} on all rows at {where} ({proof})")
-    odds = None if record.classes is None else odds_columns(record.coefficients, units)
-    adjusted = adjusted_for(record).adjust
-    print_model(console, record.coefficients, record.intercept, full, odds, adjusted)
+    loss, adjusted = record.loss, adjusted_for(record).adjust
+    print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
+    for line in scatter_lines(record, record, data):
+        layout.say(console, line)
     if lines := record_words.stability_lines(record):
         for line in lines:
             layout.say(console, line)
@@ -386,8 +381,7 @@ def _print_coefficients(
         layout.say(console, line)
     if record.average is not None:
         model = record.average.model
-        odds = None if record.classes is None else odds_columns(model.coefficients, units)
-        print_model(console, model.coefficients, model.intercept, full, odds, adjusted)
+        print_model(console, model.coefficients, model.intercept, loss, full, data, adjusted)
 
 
 def rule_lines(record: records.Record) -> list[str]:
@@ -414,49 +408,9 @@ def settled(record: records.Record) -> bool:
     return chosen is None or chosen.proved
 
 
-def odds_ratio(coefficient: float, step: float = 1.0) -> str:
-    """Return by what the odds of the positive class are multiplied for a step of a feature, as a text.
-
-    Examples
-    --------
-    >>> odds_ratio(0.5), odds_ratio(-0.5, 2.0), odds_ratio(900.0)
-    ('1.649', '0.3679', 'e^900')
-    """
-    exponent = coefficient * step
-    return shown(math.exp(exponent), 4) if abs(exponent) <= 600.0 else f"e^{shown(exponent, 4)}"
-
-
-def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
-    """Return the standard deviations of columns, by name.
-
-    Parameters
-    ----------
-    data : Dataset
-    names : sequence of str
-    """
-    return {name: float(data.X[:, data.names.index(name)].std()) for name in names}
-
-
-def odds_columns(
-    coefficients: Mapping[str, float], units: Mapping[str, float] | None
-) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the odds ratios of a model of two classes: heads of columns, and by feature what stands in them.
-
-    Parameters
-    ----------
-    coefficients : mapping of str to float
-    units : mapping of str to float, optional
-        Standard deviations of the features; without them ratios are per unit alone.
-    """
-    heads = ["odds ratio per unit", *(["per standard deviation"] if units is not None else [])]
-    cells = {name: [odds_ratio(value), *([odds_ratio(value, units[name])] if units is not None else [])]
-             for name, value in coefficients.items()}  # fmt: skip
-    return heads, cells
-
-
 def print_model(
-    console: Console, coefficients: Mapping[str, float], intercept: float, full: bool = True,
-    odds: tuple[list[str], dict[str, list[str]]] | None = None, adjusted: Sequence[str] = (),
+    console: Console, coefficients: Mapping[str, float], intercept: float, loss: Loss = Loss.SQUARED,
+    full: bool = True, data: Dataset | None = None, adjusted: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Print the coefficients of a model, those of columns that it adjusts for in a block of their own.
 
@@ -468,14 +422,16 @@ def print_model(
         By the names of the features, in units of the file.
     intercept : float
         In units of the target.
+    loss : Loss
+        Of two classes and counts odds and rate ratios stand beside.
     full : bool
         Every coefficient, where they are more than a screen holds; else the first ones.
-    odds : tuple, optional
-        Of two classes: columns that stand beside, from `odds_columns`.
+    data : Dataset, optional
+        For ratios per standard deviation.
     adjusted : sequence of str
         Columns that the model adjusts for.
     """
-    heads, beside = odds or ([], {})
+    heads, beside = ratio_columns(loss, coefficients, data)
     rows: list[tuple[object, ...]] = [
         (name, value, *beside.get(name, ())) for name, value in coefficients.items() if name not in adjusted
     ]
@@ -499,15 +455,15 @@ def _say_left_out(console: Console, count: int, what: str) -> None:
         layout.say(console, f"{several(count, 'more ' + what)} by --full, or --json", "dim")
 
 
-def _marks_explained(record: records.Record) -> list[str]:
-    """Return lines that explain the marks of the table and say how much work was done."""
+def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
+    """Return lines that explain the marks of the rows that were printed, and say how much work was done."""
     cells = sum(row.folds for row in record.table)
     lines = []
-    if any(row.estimate for row in record.table):
+    if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
         why = "some folds use the best subset found so far, which is not proved to be the best"
         said = "" if record.estimate else f": {why}"  # above, of the reported pair
         lines.append(f"{layout.ESTIMATE} an estimate{said}; lower and upper are certified all the same")
-    if any(not math.isfinite(end) for row in best_by_tau(record) for end in (row.cv_error, row.upper)):
+    if any(not math.isfinite(end) for row in rows for end in (row.cv_error, row.upper)):
         lines.append("? not known yet")
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
     lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
@@ -561,7 +517,8 @@ def _folded(rows: Sequence[records.TableRow], chosen: tuple[float, int]) -> list
     return folded
 
 
-def _print_taus(console: Console, record: records.Record, full: bool) -> None:
+def _print_taus(console: Console, record: records.Record, full: bool) -> list[records.TableRow]:
+    """Print the best row of every tau, of many the best ones; returns those that were printed."""
     every = best_by_tau(record)
     rows = [(str(row.tau), row) for row in every]
     if not full and len(rows) > SCREEN_ROWS:
@@ -579,6 +536,7 @@ def _print_taus(console: Console, record: records.Record, full: bool) -> None:
             console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim"
         )
     _say_left_out(console, len(every) - len(rows), "row")
+    return [row for _, row in rows]
 
 
 def work_line(work: Work, threads: int | None) -> str:
@@ -723,8 +681,8 @@ def _print_size(
     if size.replacements:
         some = size.replacements[:FEW_REPLACEMENTS]
         pairs = [
-            f"{layout.quoted_name(firsts.get(swap.feature, swap.feature))} or "
-            f"{layout.quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
+            f"{quoted_name(firsts.get(swap.feature, swap.feature))} or "
+            f"{quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
             for swap in some
         ]
         layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
@@ -762,7 +720,7 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
 
 
 def _features_named(names: tuple[str, ...]) -> str:
-    return first_named([layout.quoted_name(name) for name in names]) or "no feature"
+    return first_named([quoted_name(name) for name in names]) or "no feature"
 
 
 def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.CommonRow]:
@@ -797,7 +755,8 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     layout.say(
         console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}"
     )
-    print_model(console, record.coefficients, record.intercept, full, adjusted=adjusted_for(record).adjust)
+    adjusted = adjusted_for(record).adjust
+    print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
     if brief:
         return
     layout.say(console, "best gamma of every tau", "bold")

@@ -11,8 +11,8 @@ import numpy as np
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import first_named
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.model_space import Restrictions, word_of_factor
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.model_space import Restrictions, names_joined, quoted_name, word_of_factor
 from sparsecv_mio.report.layout import say
 
 if TYPE_CHECKING:
@@ -44,9 +44,10 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     for name in names:
         columns = next((some for some in factors if name in some), None)
         if columns is None:
-            levels_there = first_named([column for some in factors for column in some])
-            give = f"its levels are {levels_there}" if factors else "it goes with --count factors"
-            raise BadInput(f"reference: {name!r} is no level of a factor that is whole: {give}")
+            levels_there = [column for some in factors for column in some]
+            give = f"its levels are {first_named(list(map(quoted_name, levels_there)))}"
+            give = did_you_mean(name, levels_there) or f": {give if factors else 'it goes with --count factors'}"
+            raise BadInput(f"reference: {name!r} is no level of a factor that is whole{give}")
         if columns in levels_of_factors.values():
             raise BadInput(f"reference: {name!r} is the second level of {word_of_factor(columns)!r}: give one a factor")
         levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
@@ -99,7 +100,7 @@ def printed(
     def show(console: Console) -> None:
         printer(console, against(record, references))
         if references:
-            levels = ", ".join(references)
+            levels = names_joined(list(references))
             say(console, f"coefficients against {levels}, whose effect the intercept has; the record has deviations")
 
     return show

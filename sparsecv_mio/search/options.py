@@ -334,21 +334,22 @@ class SearchOptions:
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
         object.__setattr__(self, "stability", stability_of(self.stability))
         object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
-        for rule in RULES:
-            self._check(rule)
+        if faults := list(filter(None, map(self._fault, RULES))):
+            raise BadInput("; ".join(faults))
         if self.solver_option:
             get_backend(self.backend).check_options(self.solver_option)
         object.__setattr__(self, "formulation", check_formulation(self.backend, self.formulation))
 
-    def _check(self, rule: Rule) -> None:
+    def _fault(self, rule: Rule) -> str:
+        """Say what an option demands of another that is not so; nothing where it is."""
         holder = self.restrictions if rule.option in RESTRICTIONS else self
         value, setting = getattr(holder, rule.option), getattr(self, rule.other)
         unasked, vendors = value in (DEFAULTS[rule.option], ()), rule.words is VENDORS and setting != NATIVE
         if unasked or setting in rule.words or vendors:
-            return
+            return ""
         text = value if not isinstance(value, tuple) or holder is not self else ",".join(map(str, value))
         named = "" if value is True or holder is not self else f" {text}"
-        raise BadInput(f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(setting)} ({rule.why})")
+        return f"{shown(rule.option)}{named}: {rule.goes_with()}, not {worded(setting)} ({rule.why})"
 
     @property
     def workers(self) -> int:

@@ -8,6 +8,7 @@ class Solver(PathSolver):
 
     name = "lasso"
     requirements = ["scikit-learn>=1.8"]
+    test_config = {"objective": {"loss": "logistic"}}
 
     @staticmethod
     def supports_of(X, y, most):

@@ -10,6 +10,7 @@ class Solver(BaseSolver):
     name = "sparsecv"
     parameters = {"gap": [0.0, 0.01], "method": ["auto"]}
     requirements = ["pip::sparsecv-mio"]
+    test_config = {"objective": {"loss": "logistic"}}
 
     def set_objective(self, X, y, folds, gammas, taus, loss):
         self.data = Dataset.from_arrays(X, y)

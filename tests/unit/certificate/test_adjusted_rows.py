@@ -10,7 +10,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.best_subsets import criteria
+from sparsecv_mio.fits.criteria import criteria
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import export_one, fit_one
 from sparsecv_mio.near.common_subset import best_common_subset

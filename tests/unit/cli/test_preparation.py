@@ -74,7 +74,7 @@ def test_every_command_that_is_proposed_runs(
     assert run(["inspect", str(data), "-t", "y"]) == 0
     lines = capfd.readouterr().out.splitlines()
     commands = [line for line in lines if line.startswith("sparsecv ")]
-    assert len(commands) == 1 or any(line.startswith(("solve would not take", "what is left")) for line in lines)
+    assert commands or any(line.startswith(("solve would not take", "what is left")) for line in lines)
     for command in commands:
         assert run([*shlex.split(command)[1:], "--gamma", "0.1", "--time-limit", "60", "-q"]) in (0, 3), command
     capfd.readouterr()

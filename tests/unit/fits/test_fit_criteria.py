@@ -14,7 +14,7 @@ from repository import INSTANCES
 import sparsecv_mio as sc
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.fits.best_subsets import criteria
+from sparsecv_mio.fits.criteria import criteria
 
 
 def residual_sum(X: Any, y: Any, S: tuple[int, ...], free: int, weights: Any) -> float:

@@ -20,7 +20,6 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report.class_pictures import PredictedClasses, Reliability, plot_calibration, plot_roc
 from sparsecv_mio.report.record_plots import figure_of, panel_of
 from sparsecv_mio.report.record_report import report_text
-from sparsecv_mio.report.record_tables import odds_columns
 from sparsecv_mio.search.api import cross_validate, solve
 
 
@@ -76,13 +75,6 @@ def test_what_has_no_curves() -> None:
         PredictedClasses.of(solve(as_two_classes(DATA), **HOW | {"folds": labels}), DATA)  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="not the data of the record"):
         PredictedClasses.of(RECORD, replace(DATA, X=DATA.X + 1.0))
-
-
-def test_odds_ratios() -> None:
-    heads, cells = odds_columns({"a": 0.5, "b": -0.25}, {"a": 2.0, "b": 4.0})
-    assert heads == ["odds ratio per unit", "per standard deviation"]
-    assert cells == {"a": ["1.649", "2.718"], "b": ["0.7788", "0.3679"]}
-    assert odds_columns({"a": 0.5}, None)[1] == {"a": ["1.649"]}
 
 
 @pytest.mark.parametrize("spec", ["file", "3"])

@@ -167,4 +167,4 @@ def test_how_levels_are_counted_is_said() -> None:
     }
     assert said[""] == "each level of city counts as a feature"
     assert said["count"] == "factors whole, each counted once (city)"
-    assert said["adjust"] == "adjusted for city=b, city=c; without city=a"
+    assert said["adjust"] == "adjusted for city=b, city=c (levels against city=a)"

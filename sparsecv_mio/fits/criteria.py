@@ -1,0 +1,161 @@
+"""How well models fit all rows: R^2, adjusted R^2, Cp and BIC, of two classes and counts the deviance and its like.
+
+R^2 and its like are as R's leaps defines them. Their degrees of freedom are those of least squares, one for each
+feature: they are meant for a small gamma. A ridge weight takes some of these away, and choosing the best of many
+subsets adds others, which none of them knows of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.accuracy import Scatter, scatter_of_counts
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.read_back import in_classes
+from sparsecv_mio.certificate.records import PathRow, Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.model_space import NONE
+from sparsecv_mio.problem.responses import of_dataset, row_loss
+from sparsecv_mio.words import Loss
+
+Fitted = PathRow | FitRecord | Record
+CP_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
+
+
+class Criteria(NamedTuple):
+    """How well a subset fits; NaN where the rows are too few, or the fit is perfect.
+
+    With RSS the residual sum of squares, TSS that about the mean, d features and n rows: `r_squared = 1 - RSS / TSS`,
+    `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual variance
+    of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept there is no 1 and no mean.
+    """
+
+    r_squared: float
+    adjusted: float
+    cp: float
+    bic: float
+
+
+class GlmCriteria(NamedTuple):
+    """How well a subset fits two classes or counts, d features and the intercept being its degrees of freedom.
+
+    With `deviance = 2 sum of losses` and D0 that of the class frequencies, or the mean rate, alone: `mcfadden = 1 -
+    deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`. `scatter` is that of counts.
+    """
+
+    deviance: float
+    mcfadden: float
+    aic: float
+    bic: float
+    scatter: Scatter | None = None
+
+
+def glm_criteria(
+    models: Sequence[Fitted], data: Dataset, intercept: bool, record: Record | FitRecord | PathRecord
+) -> list[GlmCriteria]:
+    """Compute the criteria of some models of two classes, or of counts; O(n p) each.
+
+    Parameters
+    ----------
+    models : sequence of PathRow, FitRecord or Record
+    data : Dataset
+        The data of their record.
+    intercept : bool
+        Whether the models have one.
+    record : Record, FitRecord or PathRecord
+    """
+    data, loss = in_classes(record, data), row_loss(record.loss)
+    y, v = of_dataset(loss, data, slice(0, data.n))
+    place, signs = {name: j for j, name in enumerate(data.names)}, loss.signs(y)
+    accuracy = record.classes or record.counts
+    null, made = 2.0 * (0.0 if accuracy is None else accuracy.null_error) * data.weight_of(slice(0, data.n)), []
+    for model in models:
+        columns = [place[name] for name in model.coefficients]
+        predictors = data.X[:, columns] @ np.array(list(model.coefficients.values())) + model.intercept
+        deviance = 2.0 * float(v @ loss.losses(signs * predictors, y))
+        used = len(model.coefficients) + int(intercept)
+        share = 1.0 - deviance / null if null > 0.0 else math.nan
+        around = None if record.counts is None else _scatter(data, predictors, used)
+        made.append(GlmCriteria(deviance, share, deviance + 2.0 * used, deviance + used * math.log(data.n), around))
+    return made
+
+
+def _scatter(data: Dataset, log_rates: FloatArray, used: int) -> Scatter:
+    exposure = 1.0 if data.row_exposure is None else data.row_exposure
+    return scatter_of_counts(data.y, exposure * np.exp(np.minimum(log_rates, 700.0)), used, data.row_weights)
+
+
+def criteria(
+    rows: Sequence[PathRow], data: Dataset, intercept: bool, record: PathRecord | None = None
+) -> list[Criteria] | list[GlmCriteria]:
+    """Compute the criteria of some models; O(n p) each, and O(n p^2) once.
+
+    Parameters
+    ----------
+    rows : sequence of PathRow
+    data : Dataset
+        The data of their record.
+    intercept : bool
+        Whether the models have one.
+    record : PathRecord, optional
+        Theirs, where its loss is another one than squares.
+
+    Examples
+    --------
+    >>> import sparsecv_mio as sc
+    >>> data = sc.read_dataset("instances/prostate.csv", target="lpsa")
+    >>> [round(one.r_squared, 3) for one in criteria(sc.best_subsets(data, gammas=0).path, data, True)][:3]
+    [0.539, 0.586, 0.626]
+    """
+    if record is not None and record.loss is not Loss.SQUARED:
+        return glm_criteria(rows, data, intercept, record)
+    weights = np.ones(data.n) if data.row_weights is None else data.row_weights
+    free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
+    X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))
+    total, variance = float(weights @ y**2), _residual_variance(X, y, weights, intercept)
+    made = []
+    for row in rows:
+        beta = np.zeros(data.p)
+        for name, value in row.coefficients.items():
+            beta[place[name]] = value
+        rss = float(weights @ (y - X @ beta) ** 2)  # about the means: an intercept of 1e12 has four decimals left
+        share, used = rss / total, len(row.coefficients) + free - _spare_levels(row, X, record)
+        freedom = data.n - used
+        adjusted = 1.0 - share * (data.n - free) / freedom if freedom > 0 else math.nan
+        bic = data.n * math.log(share) + used * math.log(data.n) if share > 1e-20 else math.nan
+        made.append(Criteria(1.0 - share, adjusted, rss / variance - data.n + 2 * used if variance else math.nan, bic))
+    return made
+
+
+def _spare_levels(row: PathRow, X: FloatArray, record: PathRecord | None) -> int:
+    """Return by how many columns the factors of a model exceed what they span beside the intercept: a level each."""
+    factors = () if record is None else (record.request.restrictions or NONE).count
+    names, spare = () if record is None else record.data.names, 0
+    for columns in factors:
+        here = [names.index(name) for name in columns if name in row.coefficients]
+        spare += len(here) - int(np.linalg.matrix_rank(X[:, here])) if here else 0
+    return spare
+
+
+def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return values less their mean, with all digits of their differences."""
+    near = values - np.sort(values, axis=0)[len(values) // 2]
+    return np.asarray(near - np.average(near, axis=0, weights=weights))
+
+
+def _residual_variance(X: FloatArray, y: FloatArray, weights: FloatArray, intercept: bool) -> float:
+    """Return the residual variance of least squares on all columns; 0 where there is none, or it takes long."""
+    n, p = X.shape
+    if n <= p + intercept or n * p**2 > CP_WORK:
+        return 0.0
+    root = np.sqrt(weights)
+    X, y = X * root[:, None], y * root
+    length = np.linalg.norm(X, axis=0)
+    beta, _, rank, _ = np.linalg.lstsq(X[:, length > 0.0] / length[length > 0.0], y, rcond=None)
+    residual = y - X[:, length > 0.0] / length[length > 0.0] @ beta
+    return float(residual @ residual) / (n - int(rank) - intercept)

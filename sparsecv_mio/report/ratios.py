@@ -1,0 +1,115 @@
+"""What coefficients of two classes and counts mean: odds and rate ratios, and how far counts scatter about them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sparsecv_mio.certificate import records
+from sparsecv_mio.certificate.accuracy import Scatter
+from sparsecv_mio.digits import shown
+from sparsecv_mio.model_space import quoted_name
+from sparsecv_mio.words import LOSS_WORDS, Intercept, Loss
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+    from sparsecv_mio.data.dataset import Dataset
+
+PEARSON = "Pearson chi-square / (n - features - 1)"
+
+
+def ratio(coefficient: float, step: float = 1.0) -> str:
+    """Return by what odds or rates are multiplied for a step of a feature, as a text.
+
+    Examples
+    --------
+    >>> ratio(0.5), ratio(-0.5, 2.0), ratio(900.0)
+    ('1.649', '0.3679', 'e^900')
+    """
+    exponent = coefficient * step
+    return shown(math.exp(exponent), 4) if abs(exponent) <= 600.0 else f"e^{shown(exponent, 4)}"
+
+
+def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
+    """Return the standard deviations of columns, by name.
+
+    Parameters
+    ----------
+    data : Dataset
+    names : sequence of str
+    """
+    return {name: float(data.X[:, data.names.index(name)].std()) for name in names}
+
+
+def ratio_columns(
+    loss: Loss, coefficients: Mapping[str, float], data: Dataset | None
+) -> tuple[list[str], dict[str, list[str]]]:
+    """Return the odds or rate ratios of a model: heads of columns, and by feature what stands in them.
+
+    Parameters
+    ----------
+    loss : Loss
+        There are none of squares.
+    coefficients : mapping of str to float
+    data : Dataset, optional
+        Without it ratios are per unit alone.
+    """
+    if not (word := LOSS_WORDS[loss].ratio):
+        return [], {}
+    units = None if data is None else spreads(data, list(coefficients))
+    heads = [f"{word} per unit", *(["per standard deviation"] if units is not None else [])]
+    cells = {name: [ratio(value), *([ratio(value, units[name])] if units is not None else [])]
+             for name, value in coefficients.items()}  # fmt: skip
+    return heads, cells
+
+
+def model_of_ratios(loss: Loss, row: records.PathRow, data: Dataset | None, adjusted: Sequence[str]) -> str:
+    """Return the ratios of a model in a line, those per standard deviation in brackets; first of what was chosen."""
+    _, cells = ratio_columns(loss, row.coefficients, data)
+    names = sorted(cells, key=lambda name: name in adjusted)
+    told = ((quoted_name(name), *cells[name]) for name in names)
+    return "  ".join(f"{unit} {name}" + "".join(f" ({spread})" for spread in more) for name, unit, *more in told)
+
+
+def scatter_lines(
+    record: records.Record | FitRecord | PathRecord, model: records.Record | FitRecord | records.PathRow,
+    data: Dataset | None,
+) -> list[str]:  # fmt: skip
+    """Return lines on how well a model of two classes or counts fits all rows, and what a large scatter means.
+
+    Parameters
+    ----------
+    record : Record, FitRecord or PathRecord
+        Of the model.
+    model : Record, FitRecord or PathRow
+    data : Dataset, optional
+        Of the record; without it, and of squares, there are none.
+    """
+    if data is None or record.loss is Loss.SQUARED:
+        return []
+    from sparsecv_mio.fits.criteria import glm_criteria  # squares have no use for it
+
+    (fit,) = glm_criteria([model], data, record.data.intercept != Intercept.NONE, record)
+    said = f"on all rows: deviance {shown(fit.deviance)}"
+    said += "" if math.isnan(fit.mcfadden) else f", {fit.mcfadden:.4f} of that without features explained"
+    if fit.scatter is None or math.isnan(fit.scatter.ratio):
+        return [said]
+    return [f"{said}, {PEARSON} {shown(fit.scatter.ratio, 4)}", *over(fit.scatter)]
+
+
+def over(scatter: Scatter) -> list[str]:
+    """Say what a scatter of counts well above that of the Poisson law means; nothing where it is not.
+
+    Examples
+    --------
+    >>> over(Scatter(1.04, 0.1)), over(Scatter(2.25, 0.1))[0][:78]
+    ([], 'counts scatter more than the Poisson law has it (1): what is certified, the le')
+    """
+    if not scatter.is_wide:
+        return []
+    return [
+        "counts scatter more than the Poisson law has it (1): what is certified, the least half deviance, holds all "
+        f"the same; standard errors by that law would be {scatter.ratio**0.5:.2f} times too small, and AIC and BIC "
+        "take too many features"
+    ]

@@ -1,0 +1,138 @@
+"""What a newcomer is told: of counts, empty words, names with commas, training rows and options that do not go."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sparsecv_mio as sc
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.table_facts import inspect_file
+
+N = 40
+RNG = np.random.default_rng(7)
+SIZE = RNG.normal(size=N).round(2)
+SEX = [("f", "m", None)[k % 3] for k in range(N)]
+
+
+@pytest.fixture(autouse=True)
+def wide_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A table with words, empty cells, and names and words that hold commas."""
+    place = tmp_path_factory.mktemp("said") / "table.csv"
+    site = [("North", "South, old", "West")[k % 3] for k in range(N)]
+    columns = {"size, mm": SIZE, "age": RNG.normal(size=N).round(2), "sex": SEX, "site": site}
+    pd.DataFrame(columns | {"y": (SIZE + RNG.normal(size=N)).round(2)}).to_csv(place, index=False)
+    return str(place)
+
+
+HINT = "; in a list a name with a comma stands in double quotes: '\"size, mm\"'"
+LISTS = {
+    "force-in": ("size, mm", '"size, mm"', 'models compared: with "size, mm"'),
+    "at-most": ("1:age,size, mm", '1:age,"size, mm"', 'at most 1 of "size, mm", age'),
+    "hierarchy": ("age=size, mm", 'age="size, mm"', 'age only with "size, mm"'),
+    "nonnegative": ("size, mm", '"size, mm"', '"size, mm" not below 0'),
+    "adjust": ("age,size, mm", 'age,"size, mm"', 'adjusted for "size, mm", age'),
+    "drop": ("size, mm", '"size, mm"', "proved"),
+}
+
+
+@pytest.mark.parametrize("option", LISTS)
+def test_a_name_with_a_comma_stands_in_quotes_in_every_list(
+    table: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bare, right, said = LISTS[option]
+    ask = ["path", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
+    assert run([*ask, f"--{option}", bare]) == 2
+    assert HINT in capsys.readouterr().err
+    assert run([*ask, f"--{option}", right]) == 0
+    assert said in capsys.readouterr().out
+
+
+def test_a_child_and_a_level_with_a_comma(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["path", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
+    assert run([*ask, "--hierarchy", '"size, mm"=age|"site=West"']) == 0
+    assert '"size, mm" only with age or site=West' in capsys.readouterr().out
+    whole = [*ask, "--count", "factors", "--reference"]
+    assert run([*whole, "site=South, old"]) == 2
+    assert "in double quotes: '\"site=South, old\"'" in capsys.readouterr().err
+    assert run([*whole, '"site=South, old"']) == 0
+    assert 'coefficients against "site=South, old"' in capsys.readouterr().out
+
+
+def test_a_text_of_python_and_plans_is_read_alike(table: str) -> None:
+    data = sc.read_dataset(table, "y", na="mean", encode="onehot")
+    texts = [sc.best_subsets(data, gammas=[1.0], taus=[2], force_in=given) for given in ('"size, mm",age', "age")]
+    assert [len(record.request.restrictions.force_in) for record in texts if record.request.restrictions] == [2, 1]
+
+
+def test_empty_words_are_a_level_that_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    note = "13 empty cells of 'sex' are a level of their own, sex=(missing)"
+    ask = ["fit", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
+    assert run([*ask, "--adjust", "sex"]) == 0
+    told = capsys.readouterr()
+    assert f"warning: {note}" in told.err
+    assert "models compared: adjusted for sex=m, sex=(missing) (levels against sex=f)" in told.out
+    assert run(["inspect", table, "-t", "y"]) == 0
+    assert f"f, m; {note}" in capsys.readouterr().out
+    assert run(["inspect", table, "-t", "y", "--na", "drop"]) == 0
+    assert "(missing)" not in capsys.readouterr().out
+
+
+COUNTS = {  # by name of the second column: its cells, and whether it may be an exposure
+    "days": (RNG.integers(1, 30, N), True),
+    "person_years": (RNG.uniform(0.5, 3.0, N), True),
+    "year": (RNG.integers(2000, 2020, N), False),
+    "rises": (np.arange(N) % 9 + 1.1, True),
+    "depth": (RNG.uniform(1.0, 2.0, N), False),
+    "weeks": (RNG.integers(0, 3, N), False),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_inspect_proposes_the_loss_of_counts(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cells, may_be = COUNTS[name]
+    place = tmp_path / "counts.csv"
+    pd.DataFrame({"u": SIZE, name: cells, "claims": np.arange(N) % 9}).to_csv(place, index=False)
+    found = inspect_file(place, "claims", Reading.of(), None)
+    assert found.counts and found.exposures == ((name,) if may_be else ())
+    assert run(["inspect", str(place), "-t", "claims"]) == 0
+    shown = capsys.readouterr().out
+    assert (f"with --exposure {name} where {name!r} says how long, or of how many" in shown) is may_be
+    command = next(line for line in shown.splitlines() if line.endswith("--loss poisson"))
+    assert run([*shlex.split(command)[1:], "--gamma", "1", "--tau", "1", "-q"]) == 0
+
+
+def test_rows_that_a_model_was_fitted_on_are_said_to_be(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record, others = tmp_path / "record.json", tmp_path / "others.csv"
+    ask = ["--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1", "-q", "--json", str(record)]
+    assert run(["fit", table, "-t", "y", *ask]) == 0
+    pd.read_csv(table).assign(y=lambda frame: frame["y"] + 0.01).to_csv(others, index=False)
+    capsys.readouterr()
+    for place, said in ((table, True), (str(others), False)):
+        assert run(["predict", str(record), place, "--out", str(tmp_path / "out.csv")]) == 0
+        words = "these are the rows that the model was fitted on: the errors are training errors"
+        assert (words in capsys.readouterr().out) is said
+
+
+def test_all_options_that_do_not_go_together_are_named_at_once(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["solve", table, "-t", "y", "--na", "mean", "--na-within", "folds", "--stability", "1", "--model", "average"]
+    assert run(ask) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1 and error.count(" goes with ") == 3
+    for words in (
+        "; --na-within folds: goes with --model pair, not average (", "--stability 1.0: goes with --model pair, not",
+        "; --stability 1.0: goes with --na-within all, not folds (",
+    ):  # fmt: skip
+        assert words in error
