@@ -143,8 +143,8 @@ def report(ask: argparse.Namespace) -> None:
         means = np.array([np.mean(table[name][kind], axis=0) for name in names])
         of_all = means.mean(axis=0)
         worst = int(means[:, 0].argmax())
-        print(f"{kind:34s} {of_all[3]:4.0f} gammas  mean {of_all[0]:.4f}  median {np.median(means[:, 0]):.4f}  "
-              f"least {of_all[1]:.2f}  largest {of_all[2]:.2f}  worst {means[worst, 0]:.2f} {names[worst]}")  # fmt: skip
+        print(f"{kind:34s} {of_all[3]:4.0f} gammas mean {of_all[0]:.4f}  median {np.median(means[:, 0]):.4f}  "
+              f"least {of_all[1]:.2f}  largest {of_all[2]:.2f} worst {means[worst, 0]:.2f} {names[worst]}")  # fmt: skip
     if ask.sets:
         for name in names:
             print(name, {kind: np.round(np.mean(table[name][kind], axis=0)[:3], 3).tolist() for kind in kinds})
