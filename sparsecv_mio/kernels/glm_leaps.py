@@ -28,10 +28,11 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
-from sparsecv_mio.kernels.row_losses import EPS, curvatures, new_state, roundings
+from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, new_state, roundings
 
 STEPS = 40  # of Newton at a node, after which it is split whatever it is worth
 NEAR = 0.05  # squared decrement at which the fit of a node that stays open is good enough to split it by
+CLOSE = 0.2  # share of what is missing to the level, to which the relaxation of a model is solved
 SLOW = 0.1  # share of a squared decrement, from which on a step by an older Hessian is not worth another
 MODEL_STEPS = np.int64(20)  # of the relaxation of a quadratic model; a plain 20 is a type of its own
 ROUNDS = 5  # points of the relaxation of a node
@@ -65,8 +66,8 @@ class Nodes(NamedTuple):
     ----------
     columns : (capacity, p) int array
         Those that are in, then the free ones.
-    width, inside : (capacity,) int arrays
-        Columns, and how many of them are in.
+    width, inside, depth : (capacity,) int arrays
+        Columns, how many of them are in, and nodes above.
     point : (capacity, first + p) array
         Where fits begin.
     bound : (capacity,) array
@@ -76,6 +77,7 @@ class Nodes(NamedTuple):
     columns: np.ndarray
     width: np.ndarray
     inside: np.ndarray
+    depth: np.ndarray
     point: np.ndarray
     bound: np.ndarray
 
@@ -93,8 +95,8 @@ class NodeFit(NamedTuple):
         The point, written.
     costs : (k - first,) array
         What each column can take off the best bound, written.
-    H : (k, k) array
-        The factor of a Hessian nearby, written.
+    curved, H : (k, k) arrays
+        A Hessian nearby, and its factor, written.
     """
 
     Z: np.ndarray
@@ -102,6 +104,7 @@ class NodeFit(NamedTuple):
     size: np.ndarray
     theta: np.ndarray
     costs: np.ndarray
+    curved: np.ndarray
     H: np.ndarray
 
 
@@ -138,7 +141,7 @@ def one_node(columns, inside, point, bound):
     capacity = c * (c + 3) // 2 + 4
     nodes = Nodes(
         np.zeros((capacity, c), dtype=np.int64), np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64),
-        np.zeros((capacity, len(point))), np.zeros(capacity),
+        np.zeros(capacity, dtype=np.int64), np.zeros((capacity, len(point))), np.zeros(capacity),
     )  # fmt: skip
     nodes.columns[0], nodes.point[0], nodes.width[0], nodes.inside[0], nodes.bound[0] = columns, point, c, inside, bound
     return nodes
@@ -169,10 +172,13 @@ def _balance(Z, response, theta, state):
             slope += s
             size += abs(s)
             bent += state.work[i] * Z[0, i] * Z[0, i]
-        if not bent > 0.0 or abs(slope) <= 1e-12 * size:
+        if not bent > 0.0 or abs(slope) <= 1e-8 * size:
             break
-        theta[0] += min(max(slope / bent, -1.0), 1.0)
-        evaluate(Z, response, np.zeros(Z.shape[0]), theta, state)
+        move = min(max(slope / bent, -1.0), 1.0)
+        theta[0] += move
+        for i in range(n):
+            state.margins[i] += move * Z[0, i]
+        fill(response, state.margins, state)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -234,18 +240,26 @@ def bound_of(base, costs, inside, most, buffer, heap):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _hessian(Z, response, penalty, state, H):
-    """Fill H with the factor of the Hessian where the state is; False where there is none."""
-    k = Z.shape[0]
+def _hessian(fit, response, state):
+    """Fill the Hessian of a node where the state is."""
     curvatures(response, state, state.work)
-    H[:, :] = np.dot(Z * state.work, Z.T)
-    for a in range(k):
-        H[a, a] += 2.0 * penalty[a]
-    return cholesky_in_place(H, k)
+    fit.curved[:, :] = np.dot(fit.Z * state.work, fit.Z.T)
+    for a in range(fit.penalty.shape[0]):
+        fit.curved[a, a] += 2.0 * fit.penalty[a]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(fit, response, region, choice, level):
+def _factor(fit):
+    """Factor the Hessian of a node; False where it has no factor."""
+    k = fit.penalty.shape[0]
+    for a in range(k):
+        for e in range(a + 1):
+            fit.H[a, e] = fit.curved[a, e]
+    return cholesky_in_place(fit.H, k)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def settle(fit, response, region, choice, level, known):
     """Fit a node until its bound is above a level, or its fit is not; returns `(bound, F at the point, base)`.
 
     Parameters
@@ -255,14 +269,16 @@ def settle(fit, response, region, choice, level):
     region : FitRanges
     choice : Choice
     level : float
+    known : bool
+        Whether the Hessian is one, of the node above.
     """
-    Z, penalty, size, theta, costs, H = fit
+    Z, penalty, size, theta, costs, _, H = fit
     first, inside, most = choice.first, choice.inside, choice.most
     k, n = Z.shape
     state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
     bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
-    made, fresh = False, False
+    made, fresh = known and _factor(fit), False
     for step in range(STEPS):
         f = evaluate(Z, response, penalty, theta, state)
         if made and not f <= value + 1e-9 * abs(value):
@@ -299,7 +315,8 @@ def settle(fit, response, region, choice, level):
             g[a] = 2.0 * penalty[a] * theta[a] - g[a]
         for again in range(2):
             if not made:
-                if not _hessian(Z, response, penalty, state, H):
+                _hessian(fit, response, state)
+                if not _factor(fit):
                     return bound, f, best_base
                 made, fresh = True, True
             else:
@@ -344,7 +361,7 @@ def tighten(fit, response, region, choice, level, bounds):
     bounds : (float, float)
         So far.
     """
-    Z, penalty, size, theta, costs, _ = fit
+    Z, penalty, size, theta, costs, H, _ = fit
     first, inside, most = choice.first, choice.inside, choice.most
     bound, base = bounds
     k, n = Z.shape
@@ -358,49 +375,57 @@ def tighten(fit, response, region, choice, level, bounds):
     G, linear, root = np.empty((c, c)), np.empty(c), np.empty(c)
     node = Node(np.arange(inside), inside, np.arange(inside, c), c - inside, room)
     for a in range(c):
-        root[a] = np.sqrt(penalty[first + a])
-        b[a] = at[first + a] * root[a]
+        root[a] = 1.0 / np.sqrt(penalty[first + a])
     evaluate(Z, response, penalty, at, state)
-    here = bound
-    for _ in range(ROUNDS):
-        _slopes(Z, response, state, g)
-        curvatures(response, state, state.work)
-        H = np.dot(Z * state.work, Z.T)
+    _slopes(Z, response, state, g)
+    here, no_ridge = bound, np.zeros(k)
+    for attempt in range(ROUNDS):
+        if attempt > 0:
+            _hessian(fit, response, state)
+        losses, trace, yy = 0.0, 0.0, 0.0
+        for i in range(n):
+            losses += response.v[i] * state.losses[i]
+        if first:
+            losses -= 0.5 * g[0] * g[0] / H[0, 0]
         for a in range(c):
-            for e in range(c):
-                h = H[first + a, first + e]
+            h = 0.5 * root[a]
+            u = H[0, first + a] / H[0, 0] if first else 0.0
+            for e in range(a + 1):
+                x = H[first + a, first + e]
                 if first:
-                    h -= H[0, first + a] * H[0, first + e] / H[0, 0]
-                G[a, e] = 0.5 * h / (root[a] * root[e])
-        trace = 0.0
-        for a in range(c):
+                    x -= u * H[0, first + e]
+                if e == a:
+                    x -= 2.0 * penalty[first + a]
+                G[a, e] = x * h * root[e]
+                G[e, a] = G[a, e]
+            linear[a] = h * (g[first + a] - (u * g[0] if first else 0.0))
+            b[a] = at[first + a] / root[a]
             trace += G[a, a]
-            s = g[first + a]
-            if first:
-                s -= H[0, first + a] * g[0] / H[0, 0]
-            linear[a] = 0.5 * s / root[a]
-            for e in range(c):
-                linear[a] += G[a, e] * b[e]
-        yy = 0.0
         for a in range(c):
+            losses += 2.0 * linear[a] * b[a]
+        for a in range(c):
+            x = dot(G[a], b, c)
+            losses += x * b[a]
+            linear[a] += x
             yy += linear[a] * linear[a]
         if not 0.0 < trace + 1e-12 < np.inf:
             break
         form = Form(G, linear, 2.0 * yy + 1e-300, trace + 1e-12)
-        moved = b.copy()
-        relax(form, node, Accuracy(8.0 * yy + 1e-300, 1e-4, MODEL_STEPS), moved, slopes, point, best_slopes)
+        bar = form.yy + level - losses
+        _, upper, _ = relax(form, node, Accuracy(bar, CLOSE, MODEL_STEPS), b, slopes, point, best_slopes)
+        below = upper < bar
         shift, length = 0.0, 1.0
         if first:
             shift = g[0] / H[0, 0]
             for a in range(c):
-                shift -= H[0, first + a] / H[0, 0] * (point[a] / root[a] - at[first + a])
+                shift -= H[0, first + a] / H[0, 0] * (point[a] * root[a] - at[first + a])
         gained = False
         for _ in range(3):
             if first:
                 ahead[0] = at[0] + length * shift
             for a in range(c):
-                ahead[first + a] = at[first + a] + length * (point[a] / root[a] - at[first + a])
-            evaluate(Z, response, penalty, ahead, state)
+                ahead[first + a] = at[first + a] + length * (point[a] * root[a] - at[first + a])
+            evaluate(Z, response, no_ridge, ahead, state)
             if first:
                 _balance(Z, response, ahead, state)
             total = _slopes(Z, response, state, g)
@@ -417,13 +442,11 @@ def tighten(fit, response, region, choice, level, bounds):
         here = there
         for a in range(k):
             at[a] = ahead[a]
-        for a in range(c):
-            b[a] = at[first + a] * root[a]
         if here > bound:
             bound, base = here, part
             for a in range(c):
                 costs[a] = now[a]
-        if bound > level or small:
+        if bound > level or small or below:
             break
     return bound, base
 
@@ -449,21 +472,29 @@ def run(rows, region, wanted, nodes, most_fits, found):
     """
     least, most, level, top = wanted.least, wanted.most, wanted.level, 1
     first, n, count, fits, asked, closed = rows.first, rows.W.shape[1], 0, 0, 0, 0
+    all_in = first + nodes.width[0]
+    above, place = np.empty((nodes.width[0] + 1, all_in, all_in)), np.arange(rows.W.shape[0])
+    for a in range(nodes.width[0]):
+        place[first + nodes.columns[0, a]] = first + a
     while top > 0 and fits < most_fits and count < found.shape[0]:
         top -= 1
-        c, inside = nodes.width[top], nodes.inside[top]
+        c, inside, depth = nodes.width[top], nodes.inside[top], nodes.depth[top]
         if nodes.bound[top] > level:
             continue
         k = first + c
         own, Z, theta = np.empty(k, dtype=np.int64), np.empty((k, n)), np.empty(k)
-        ridge, size, costs, H = np.empty(k), np.empty(k), np.empty(c), np.empty((k, k))
+        ridge, size, costs = np.empty(k), np.empty(k), np.empty(c)
+        curved, H = np.empty((k, k)), np.empty((k, k))
         for a in range(k):
             own[a] = a if a < first else first + nodes.columns[top, a - first]
             Z[a] = rows.W[own[a]]
             theta[a], ridge[a], size[a] = nodes.point[top, own[a]], rows.penalty[own[a]], region.size[own[a]]
+        for a in range(k if depth > 0 else 0):
+            for e in range(k):
+                curved[a, e] = above[depth - 1, place[own[a]], place[own[e]]]
         fits += 1
-        fit, choice = NodeFit(Z, ridge, size, theta, costs, H), Choice(first, inside, least, most)
-        bound, f, base = settle(fit, rows.response, region, choice, level)
+        fit, choice = NodeFit(Z, ridge, size, theta, costs, curved, H), Choice(first, inside, least, most)
+        bound, f, base = settle(fit, rows.response, region, choice, level, depth > 0)
         bound = max(bound, nodes.bound[top])
         if bound > level:
             continue
@@ -482,6 +513,9 @@ def run(rows, region, wanted, nodes, most_fits, found):
             if wanted.falls and f < np.inf:
                 level = min(level, f * (1.0 + 1e-9))
         if c > least:
+            for a in range(k):
+                for e in range(k):
+                    above[depth, place[own[a]], place[own[e]]] = curved[a, e]
             top = _split(nodes, top, own, fit, choice, (base, bound), level)
     return top, count, level
 
@@ -493,7 +527,7 @@ def _split(nodes, top, own, fit, choice, bounds, level):
     theta, H, costs = fit.theta, fit.H, fit.costs
     base, bound = bounds
     k = own.shape[0]
-    c = k - first
+    c, depth = k - first, nodes.depth[top]
     inverse, V = np.zeros((k, k)), np.empty((k, k))
     for a in range(k):
         H[a, a] = H[a, a] if H[a, a] > 0.0 else np.nan  # where it has no factor
@@ -538,5 +572,6 @@ def _split(nodes, top, own, fit, choice, bounds, level):
                 nodes.point[top, own[a]] -= V[a, at] * theta[at] / V[at, at]
         nodes.point[top, own[at]] = 0.0
         nodes.width[top], nodes.inside[top], nodes.bound[top] = number, chosen, below
+        nodes.depth[top] = depth + 1
         top += 1
     return top

@@ -100,6 +100,11 @@ class GlmFits:
         return np.searchsorted(np.flatnonzero(self.copies), in_all).astype(np.int64)
 
     @cached_property
+    def exchanged(self) -> dict[tuple[frozenset[int], int], tuple[frozenset[int], FloatArray, float]]:
+        """Where local search has ended, by support and size that it went on from."""
+        return {}
+
+    @cached_property
     def has_copies(self) -> bool:
         """Whether there are any."""
         return bool(np.any(self.copies > 1))

@@ -47,16 +47,22 @@ def exchanged(
     expired : callable
         True ends it; the support may then be smaller.
     """
-    point, _, upper = fits.fit(begin)
-    best = _Fitted(begin, point, upper)
-    for _ in range(ROUNDS):
+    ends, way = fits.exchanged, [begin]
+    if (begin, size) not in ends:
+        point, _, upper = fits.fit(begin)
+        best = _Fitted(begin, point, upper)
+    while (way[-1], size) not in ends:
         if expired():
-            break
-        better = _improved(fits, best, size)
+            return best
+        better = _improved(fits, best, size) if len(way) <= ROUNDS else None
         if better is None:
-            break
-        best = better
-    return best
+            ends[way[-1], size] = best
+        else:
+            best = better
+            way.append(best.support)
+    end = ends[way[-1], size]
+    ends.update({(support, size): end for support in way})
+    return end
 
 
 def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
@@ -77,19 +83,14 @@ def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
     local_search.exchange(scratch, moments, local_search.MOST_EXCHANGES)
     inside = best.support - set(columns.tolist())
     proposed = inside | set(columns[scratch.members[:room]].tolist())
-    if proposed == best.support:
-        return _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
-    level = np.inf if len(best.support) < len(proposed) else best.upper * (1.0 - BETTER)
-    point, _, upper = fits.fit(proposed, best.point)
-    if upper < level:
-        return _Fitted(frozenset(proposed), point, upper)
-    return _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
+    better = _best_of(fits, best, [proposed]) if proposed != best.support else None
+    return better or _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
 
 
 def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _Fitted | None:
     if not supports:
         return None
-    level = best.upper * (1.0 - BETTER)
+    level = best.upper * (1.0 - BETTER) if len(supports[0]) == len(best.support) else np.inf
     fitted = fits.refit(np.array([fits.mask(support) for support in supports]), best.point, level)
     at = int(np.argmin(fitted.upper))
     upper = float(fitted.upper[at])

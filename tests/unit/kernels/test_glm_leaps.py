@@ -49,7 +49,7 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
         return
     W, response, penalty = fits.rows.W, fits.rows.response, fits.whole.penalty
     everything, state, g, costs = fits.fit(range(p))[0], new_state(W.shape[1]), np.empty(first + p), np.empty(p)
-    buffer, heap, H = np.empty(first + p), np.empty(first + p + 1), np.empty((first + p, first + p))
+    buffer, heap, H, factor = np.empty(first + p), np.empty(first + p + 1), *np.empty((2, first + p, first + p))
     for inside, most in ((0, 1), (0, p - 1), (1, 2), (2, p)):
         of_node = [
             low for S, (low, high) in truth.items() if len(S) <= most and set(range(inside)) <= set(S) and high <= level
@@ -62,9 +62,9 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
         base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region, first)
         costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
         assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM
-        fit = glm_leaps.NodeFit(W, penalty, region.size, theta, costs, H)
+        fit = glm_leaps.NodeFit(W, penalty, region.size, theta, costs, H, factor)
         choice = glm_leaps.Choice(first, inside, inside, most)
-        bound, _, base = glm_leaps.settle(fit, response, region, choice, level)
+        bound, _, base = glm_leaps.settle(fit, response, region, choice, level, inside > 0)
         assert bound <= least * ROOM or (bound > level and least > level)
         raised, _ = glm_leaps.tighten(fit, response, region, choice, level, (bound, base))
         assert bound <= raised and (raised <= least * ROOM or raised > level < least)
