@@ -281,18 +281,18 @@ class Problem:
         size = [(M[i][i].bit_length() + 1) // 2 for i in range(len(support))]
         reach = max([entry.bit_length() - size[i] for i, entry in enumerate(c)], default=0)
         near = np.array([[quotient(M[i][j], size[i] + size[j]) for j in range(len(c))] for i in range(len(c))])
-        digits = 120
+        digits = 120 + max((M[i][i].bit_length() - self.pi[j].bit_length() for i, j in enumerate(support)), default=0)
         power = max(max(size, default=0) + digits - reach, 64)
         shift = [power - size[i] + reach for i in range(len(c))]
         b = [0] * len(c)
         best: Solution | None = None
-        for _ in range(8):
+        for _ in range(8 + digits // 30):  # a residual counts over gamma, which may be next to nothing
             R = [(c[i] << power) - sum(map(int.__mul__, M[i], b)) for i in range(len(c))]
             value = -sum(((c[i] << power) + R[i]) * b[i] for i in range(len(c)))
             excess = sum(-(-R[i] * R[i] // self.pi[j]) for i, j in enumerate(support))
             if best is None or excess < best.excess:
                 best = Solution(support, list(b), power, value, excess)
-            if excess << 140 <= abs(value):
+            if excess << digits + 20 <= abs(value):
                 break
             residual = np.array([quotient(R[i], size[i] + reach + power) for i in range(len(c))])
             try:

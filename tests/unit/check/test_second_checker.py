@@ -30,6 +30,7 @@ MADE = {
     "no intercept": ("solve", DIABETES, "-t y --features bmi,s5,bp --folds 4 --gamma 1 --tau 1:2 --intercept none"),
     "path": ("path", PROSTATE, "-t lpsa --gamma 0.1,1 --tau 0:4"),
     "adjusted": ("solve", PROSTATE, "-t lpsa --adjust age,svi --folds 5 --gamma 0.1 --tau 0:3"),
+    "without a ridge": ("solve", PROSTATE, "-t lpsa --features lcavol,lweight,svi,age --folds 3 --gamma 0,1 --tau 1:3"),
     "fit": ("fit", DIABETES, "-t y --features bmi,s5,bp,s3 --gamma 0.01 --tau 2 --scale variance --intercept global"),
 }
 
