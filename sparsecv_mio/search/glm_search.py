@@ -26,8 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.more_weight import MoreWeight
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import ALL_ROWS, Archive, Where, shared_rows, table_filled, within
+from sparsecv_mio.search.glm_bounds import held_out_with_more_weight
 from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
@@ -94,6 +96,7 @@ class GlmSearch(GridMethod):
         self.idle, self.stuck = False, False
         self.jobs = Jobs(run)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
+        self._heavier: dict[int, MoreWeight] = {}  # held-out rows of a fold
 
     # -- first answers ------------------------------------------------------------------------------------------------
 
@@ -112,7 +115,9 @@ class GlmSearch(GridMethod):
         if self.by_lists:
             self._bound_all_columns()
         if self.run.all_rows.best:
-            raise_lower_ends(self.run, self.values, self._slip())
+            self._raise_lower_ends()
+        if self.context.deadline.limit is not None:
+            self._weigh_held_out()
         self.begun = not self.context.deadline.expired()
         self.run.signals.progressed()
 
@@ -210,7 +215,7 @@ class GlmSearch(GridMethod):
         def looked() -> None:
             if not self.context.deadline.expired():
                 self.run.counts.add(0, problems=len(cells))
-                raise_lower_ends(self.run, self.values, self._slip())
+                self._raise_lower_ends()
                 self.searched[pair] = True
 
         pieces = [partial(self._look, where, self._starts(where)) for where in cells]
@@ -328,6 +333,7 @@ class GlmSearch(GridMethod):
 
     def _next_round(self) -> None:
         self.idle = True
+        self._weigh_held_out()
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
         self.listed[self.listed == SOME_LISTED] = NOT_LISTED
@@ -359,7 +365,7 @@ class GlmSearch(GridMethod):
 
         def proved() -> None:
             self.solved[g, t] = not self.context.deadline.expired()
-            raise_lower_ends(self.run, self.values, self._slip())
+            self._raise_lower_ends()
 
         return Job(BoundSource.ALL_ROWS, np.s_[g, : t + 1], [prove], proved)
 
@@ -418,10 +424,37 @@ class GlmSearch(GridMethod):
         if deciding and complete:
             least, most = tree.most_alone(least, most)
         self._take_folds(aim.pair, tree.result(least, most))
-        raise_lower_ends(self.run, self.values, self._slip())
+        self._raise_lower_ends()
         if not self.context.deadline.expired():
             self.solved[g, t] |= complete
             self.listed[g, t] = (DECIDED if deciding else LISTED) if complete else SOME_LISTED
+
+    # -- rows left out, with more weight ------------------------------------------------------------------------------
+
+    def _weigh_held_out(self) -> None:
+        """Bound every fold by fits of all columns, its held-out rows among the others with some weight."""
+        if self._heavier or self.context.folds.k > FEW_FOLDS:
+            return
+        self.run.signals.doing("rows left out with more weight")
+        grid, data, folds = self.context.grid, self.context.data, self.context.folds
+        rising = np.sort(grid.gammas)
+
+        def weigh(fold: int) -> Write:
+            bounds = MoreWeight(rising, grid.taus)
+            held_out_with_more_weight(data, folds, fold, bounds, self.jobs.expired)
+            return partial(self._heavier.__setitem__, fold, bounds)
+
+        pieces = [partial(weigh, fold) for fold in range(folds.k)]
+        self.run.counts.add(0, problems=len(pieces))
+        self.jobs.do(Job(BoundSource.LEFT_OUT_RELAXED, np.s_[:, :], pieces, self._raise_lower_ends))
+
+    def _raise_lower_ends(self) -> None:
+        """Raise lower ends to what is known of all rows, and of held-out rows with more weight."""
+        raise_lower_ends(self.run, self.values, self._slip())
+        rising = np.argsort(self.context.grid.gammas)
+        for fold, bounds in self._heavier.items():
+            losses = bounds.held_out_errors(self.values[rising, :, fold] + self._slip())
+            self.run.cells.narrow(np.s_[rising, :, fold], losses, np.inf)
 
     def _narrow_folds(self, pair: Pair, found: FoldsOfPair) -> NDArray[np.int32]:
         """Narrow the intervals of the folds of a pair; returns the numbers of the supports that were tried."""

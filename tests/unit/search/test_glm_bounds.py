@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sparsecv_mio.bounds.more_weight import MoreWeight
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.glm_bounds import glm_bounds
+from sparsecv_mio.search.glm_bounds import glm_bounds, held_out_with_more_weight
+from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
 from sparsecv_mio.words import Loss
 
 
@@ -32,6 +35,28 @@ def test_intervals_hold_what_a_search_decides() -> None:
         ends = table.cv_interval([0.1, 1.0].index(row.gamma), [1, 3].index(row.tau))
         assert 0.0 < ends.lower <= row.cv_error <= ends.upper < np.inf
         assert ends.lower > 0.5 * row.cv_error
+
+
+@pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
+def test_held_out_rows_with_more_weight(loss: Loss) -> None:
+    data = two_classes()
+    if loss == Loss.POISSON:
+        data = Dataset.from_arrays(data.X, np.random.default_rng(4).poisson(np.exp(data.X[:, 0])).astype(float))
+    plan, gammas, taus = make_folds("4", data), np.array([0.1, 1.0, 9.0]), np.arange(1, 6)
+    standard = standardize(data, loss=loss)
+    for fold in range(4):
+        bounds = MoreWeight(gammas, taus)
+        held_out_with_more_weight(standard, plan, fold, bounds)
+        rows, training = rows_in_units(standard, plan.scored_rows(fold)), subsets_of(standard, plan.train_rows(fold))
+        for g, gamma in enumerate(gammas.tolist()):
+            at, every = training.with_gamma(gamma), [np.array(s) for s in combinations(range(5), 2)]
+            fits, low, high = at.scored(every, *rows)
+            best = int(np.argmin(fits.upper))
+            values = np.full((3, 5), np.inf)
+            values[g, 1] = fits.upper[best]
+            said = bounds.held_out_errors(values)
+            assert np.count_nonzero(said) == 1 and 0.3 * low[best] < said[g, 1] <= high[best]
+        assert np.all(np.diff(bounds.lower, axis=1) > 0.0) and np.all(bounds.lower[:, :, 0] == bounds.lower[:, :, 4])
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
