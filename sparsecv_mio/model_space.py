@@ -168,15 +168,15 @@ def _parents(given: Any) -> Parents:
     word = given.strip().lower() if isinstance(given, str) else ""
     if word in (STRONG, WEAK):
         return Parents(ALL, (), word == STRONG)
-    bare = QUOTED.sub(lambda found: "_" * len(found[0]), given) if isinstance(given, str) else ""
+    bare = QUOTED.sub(lambda match: "_" * len(match[0]), given) if isinstance(given, str) else ""
     cut = bare.rfind("=")
-    name, rest, marks = (given[:cut], given[cut + 1 :], bare[cut + 1 :]) if cut > 0 else ("", "", "")
+    name, parents, marks = (given[:cut], given[cut + 1 :], bare[cut + 1 :]) if cut > 0 else ("", "", "")
     if not name.strip() or ("|" in marks and "," in marks):
         raise BadInput(
             f"hierarchy: {given!r} is none of strong, weak, AB=A,B (with all parents) and AB=A|B (with one at least)"
         )
     separator = "|" if "|" in marks else ","
-    return Parents(unquoted_name(name), features_of(rest, "hierarchy", separator), separator == ",")
+    return Parents(unquoted_name(name), features_of(parents, "hierarchy", separator), separator == ",")
 
 
 def _several(given: Any, option: str) -> Iterable[Any]:
@@ -528,16 +528,17 @@ class Restrictions:
         coded = [some[0] for some in levels if len(some) > 1]
         references = set(coded if constant else coded[1:])  # which the intercept has
         for option, some in (("force-in", inside), ("force-out", outside)):
-            for j in sorted(some & adjusting):
-                raise BadInput(f"adjust, {option}: column {names[j]!r} is in both: what is adjusted for is not chosen")
+            if twice := some & adjusting:
+                name = names[min(twice)]
+                raise BadInput(f"adjust, {option}: column {name!r} is in both: what is adjusted for is not chosen")
         outside, adjusting = outside | references, adjusting - references
         factors = self._factors_within(names, outside | adjusting)
         for columns in factors:
             places = {place[name] for name in columns}
             inside |= places if inside & places else set()
-        both = sorted(inside & outside)
-        if both:
-            raise BadInput(f"force-in, force-out: feature {names[both[0]]!r} is in both: take it off one of them")
+        if contradicted := inside & outside:
+            name = names[min(contradicted)]
+            raise BadInput(f"force-in, force-out: feature {name!r} is in both: take it off one of them")
         inner, outer, always = (tuple(names[j] for j in sorted(some)) for some in (inside, outside, adjusting))
         shaped = replace(self, count=factors)._shape_within(names)
         shaped = replace(shaped, force_in=inner, force_out=outer, adjust=always)
@@ -582,37 +583,13 @@ class Restrictions:
         """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
         place = {name: j for j, name in enumerate(names)}
         adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # a first level with them
-        of_factors = {name for columns in self.count for name in columns}
-        firsts = {name: columns[0] for columns in self.count for name in columns}
-        terms = [word_of_factor((name,)) if name in of_factors else name for name in names]
-        first_of = {word: firsts.get(name, name) for word, name in zip(reversed(terms), reversed(names), strict=True)}
-
-        def named(some: Sequence[str], option: str) -> tuple[str, ...]:
-            if tuple(some) == (ALL,) and ALL not in place:
-                return tuple(name for name in names if name not in adjusted | of_factors)
-            columns = [names[j] for j in sorted(_found([first_of.get(word, word) for word in some], place, option))]
-            return tuple(dict.fromkeys(firsts.get(name, name) for name in columns))
-
-        parents: list[Parents] = []
-        for rule in self.hierarchy:
-            if (rule.feature, rule.parents) == (ALL, ()):
-                all_products = products(list(dict.fromkeys(terms)), rule.every)
-                if not all_products:
-                    raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
-                parents += [
-                    Parents(first_of[product.feature], tuple(first_of[word] for word in product.parents), product.every)
-                    for product in all_products
-                ]
-            else:
-                child, above = named([rule.feature], "hierarchy")[0], named(rule.parents, "hierarchy")
-                if child in above:
-                    raise BadInput(f"hierarchy: feature {child!r} is its own parent")
-                parents.append(Parents(child, above, rule.every))
-        groups = tuple(AtMost(limit.count, named(limit.features, "at_most")) for limit in self.at_most)
-        signs = [named(getattr(self, name), name) for name in SIGNS]
-        both = sorted(set(signs[0]) & set(signs[1]))
-        if both:
-            raise BadInput(f"nonnegative, nonpositive: feature {both[0]!r} is in both, force it out instead")
+        by_name = _ByName(tuple(names), self.count, adjusted)
+        parents = [parent for rule in self.hierarchy for parent in by_name.parents(rule)]
+        groups = tuple(AtMost(limit.count, by_name.columns(limit.features, "at_most")) for limit in self.at_most)
+        signs = [by_name.columns(getattr(self, name), name) for name in SIGNS]
+        contradicted = sorted(set(signs[0]) & set(signs[1]))
+        if contradicted:
+            raise BadInput(f"nonnegative, nonpositive: feature {contradicted[0]!r} is in both, force it out instead")
         return replace(
             self, at_most=groups, hierarchy=tuple(dict.fromkeys(parents)), nonnegative=signs[0], nonpositive=signs[1]
         )
@@ -644,6 +621,39 @@ class Restrictions:
                 raise BadInput(f"tau {tau} is above the number of features that {which}: use at most {most}")
 
 
+class _ByName:
+    """What restrictions name, by the names of the data: a factor by its first column."""
+
+    def __init__(self, names: tuple[str, ...], factors: Iterable[tuple[str, ...]], adjusted: Container[str]) -> None:
+        self.names, self.place = names, {name: j for j, name in enumerate(names)}
+        self.firsts = {name: columns[0] for columns in factors for name in columns}
+        self.all = tuple(name for name in names if name not in adjusted and name not in self.firsts)
+        words = [word_of_factor((name,)) if name in self.firsts else name for name in names]
+        self.first_of = {word: self.firsts.get(name, name) for word, name in zip(words[::-1], names[::-1], strict=True)}
+        self.words = list(dict.fromkeys(words))
+
+    def columns(self, given: Sequence[str], option: str) -> tuple[str, ...]:
+        """Return the columns that an option names, in the order of the data."""
+        if tuple(given) == (ALL,) and ALL not in self.place:
+            return self.all
+        places = sorted(_found([self.first_of.get(word, word) for word in given], self.place, option))
+        return tuple(dict.fromkeys(self.firsts.get(self.names[j], self.names[j]) for j in places))
+
+    def parents(self, rule: Parents) -> list[Parents]:
+        """Return a rule, or those that `strong` and `weak` stand for."""
+        if (rule.feature, rule.parents) != (ALL, ()):
+            child, above = self.columns([rule.feature], "hierarchy")[0], self.columns(rule.parents, "hierarchy")
+            if child in above:
+                raise BadInput(f"hierarchy: feature {child!r} is its own parent")
+            return [Parents(child, above, rule.every)]
+        made, first_of = products(self.words, rule.every), self.first_of
+        if not made:
+            raise BadInput("hierarchy: no feature has the name of a product (a:b, a*b, a b, a^2): name them")
+        return [
+            Parents(first_of[own.feature], tuple(first_of[word] for word in own.parents), own.every) for own in made
+        ]
+
+
 def names_joined(names: Sequence[str]) -> str:
     """Return names in a row, those that hold a comma in quotes; of many the first ones and the number of the others."""
     more = len(names) - MOST_SAID
@@ -652,11 +662,9 @@ def names_joined(names: Sequence[str]) -> str:
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
     """Return features as given, as texts, each once."""
-    if isinstance(given, str | Integral):
-        given = (given,)
-    if not isinstance(given, Iterable):
+    if not isinstance(given, str | Integral | Iterable):
         raise BadInput(f"{option.replace('_', '-')}: {given!r} is not a feature nor a list of features")
-    columns = list(given)
+    columns = [given] if isinstance(given, str | Integral) else list(given)
     for column in columns:
         if not isinstance(column, str | Integral):
             raise BadInput(f"{option.replace('_', '-')}: {column!r} is neither the name nor the position of a feature")

@@ -123,12 +123,12 @@ def training_loss_bound(
 CELL_NUMBERS = 1 << 20  # of cells, whose bounds are had together
 
 
-def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
+def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
     """Return the least v for which the sum over folds of the better one of two lower bounds reaches a bar.
 
     Parameters
     ----------
-    known : (..., K) array
+    lower : (..., K) array
         Lower bounds of the held-out errors, whatever proved them.
     fold : (..., K) array
         u of `training_loss_bound`; inf where it is not known.
@@ -138,26 +138,26 @@ def enough_on_all_rows(known: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     Returns
     -------
     (...) array
-        0 where `known` is enough, inf where no v is.
+        0 where `lower` is enough, inf where no v is.
 
     Examples
     --------
     >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
     [6.0]
     """
-    if known.ndim > 1 and known.size > CELL_NUMBERS:  # a pair at a time: the columns below are as large as `known`
-        return np.array([enough_on_all_rows(*of_one) for of_one in zip(known, fold, bar, strict=True)])
-    if np.all(np.sum(known, axis=-1) >= bar):
-        return np.zeros(known.shape[:-1])
-    start = known + fold  # from here on v - u is the better one
+    if lower.ndim > 1 and lower.size > CELL_NUMBERS:  # a pair at a time: the columns below are as large as `lower`
+        return np.array([enough_on_all_rows(*of_one) for of_one in zip(lower, fold, bar, strict=True)])
+    if np.all(np.sum(lower, axis=-1) >= bar):
+        return np.zeros(lower.shape[:-1])
+    start = lower + fold  # from here on v - u is the better one
     order = np.argsort(start, axis=-1, kind="stable")
-    start, known, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, known, fold))
-    rest, usable = np.sum(known, axis=-1), np.isfinite(fold)
-    rests = np.subtract.accumulate(np.concatenate([rest[..., None], known], axis=-1), axis=-1)[..., 1:]
+    start, lower, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, lower, fold))
+    lower_sum, usable = np.sum(lower, axis=-1), np.isfinite(fold)
+    rests = np.subtract.accumulate(np.concatenate([lower_sum[..., None], lower], axis=-1), axis=-1)[..., 1:]
     totals = np.cumsum(np.where(usable, fold, 0.0), axis=-1)
-    v = (np.asarray(bar)[..., None] - rests + totals) / np.arange(1, known.shape[-1] + 1)
+    v = (np.asarray(bar)[..., None] - rests + totals) / np.arange(1, lower.shape[-1] + 1)
     enough = np.min(np.where(usable & (v >= start), v, np.inf), axis=-1, initial=np.inf)
-    return np.where(rest >= bar, 0.0, enough)
+    return np.where(lower_sum >= bar, 0.0, enough)
 
 
 CHORD_ROUNDING = 1e-13  # relative rounding of the few operations of a chord

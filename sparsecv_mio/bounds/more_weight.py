@@ -32,7 +32,10 @@ from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
 FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
 LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is left to the level, and steps
-APART, NEXT = 1.3, 1.05  # ratios of sizes at which a weight is looked for, and of those that are relaxed
+PROBED_RATIO, RELAXED_RATIO = (
+    1.3,
+    1.05,
+)  # ratios of sizes at which a weight is looked for, and of those that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
 TREE_KEEPS = 64  # supports that a tree may keep: those better than what it is to prove
 
@@ -144,11 +147,11 @@ class MoreWeight:
             row = _Row(self, rows, g, known, expired)
             probe = last = -1
             for at in which[::-1].tolist():
-                if turn % 2 == 0 and (probe < 0 or self.taus[at] * APART <= self.taus[probe]):
+                if turn % 2 == 0 and (probe < 0 or self.taus[at] * PROBED_RATIO <= self.taus[probe]):
                     probe, at_size[at] = at, row.climb(at, int(at_size[at]))
                 if probe >= 0:
                     at_size[at] = at_size[probe]
-                if last < 0 or self.taus[at] * NEXT <= self.taus[last]:
+                if last < 0 or self.taus[at] * RELAXED_RATIO <= self.taus[last]:
                     last = at
                     row.value(at, int(at_size[at]))
             self.best[g] = at_size

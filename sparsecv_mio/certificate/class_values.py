@@ -13,8 +13,8 @@ from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.fit_records import NearRecord, NearSize
 from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, Support, TooManyFits, too_many
 from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
-from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.units import CROSSING_RTOL
 
 FITS_OF_FOLDS = 5_000  # of the verification of a common subset, each of some 5 ms
 LEAST_RIDGE = 1e-3  # of gamma, in fits that bound the losses of supports by all columns they may be of
@@ -56,7 +56,7 @@ class RefittedValues(SupportValues):
 
     def slack(self, value: float, tau: int) -> float:
         """Bound what rounding may do to a value of the search."""
-        return H_RTOL * value
+        return CROSSING_RTOL * value
 
     def every(self, supports: IntArray) -> FloatArray:
         """Values of all supports of one size."""
@@ -113,7 +113,7 @@ class RefittedValues(SupportValues):
         """Check by branching that none is missing in the list of a size; returns whether it could be done."""
         if self.plan is not None:
             return super().none_missing(checks, record, size, path, listed)
-        level = max(size.complete_to, size.best if math.isfinite(size.best) else 0.0) * (1.0 + H_RTOL)
+        level = max(size.complete_to, size.best if math.isfinite(size.best) else 0.0) * (1.0 + CROSSING_RTOL)
         place = {column: i for i, column in enumerate(self.design.columns.tolist())}
         try:
             leaves = list(self.classes.leaves(size.tau, self.gamma, None, lambda: level, MOST_FITS))

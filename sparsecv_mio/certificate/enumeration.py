@@ -21,12 +21,13 @@ Gram matrix without their rows instead. Both only choose candidates: whatever is
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -115,27 +116,20 @@ class AllowedSupports:
         """
         stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NO_EFFECT)
         others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
-        return any(
-            self.allows((*active, *more))
-            for size in range(min(tau - self.count(active), len(others)) + 1)
-            for more in combinations(others, size)
-        )
+        return any(self.allows((*active, *more)) for more in _subsets(others, tau - self.count(active)))
 
     def up_to(self, tau: int) -> dict[int, IntArray]:
         """Return what `holds` of up to tau features, as the rows of a table for each number of columns."""
-        signed = set(np.flatnonzero(self.sign).tolist())
-        chosen = (some for size in range(min(tau, len(self.terms)) + 1) for some in combinations(self.terms, size))
-        within = (some for some in chosen if sum(term.count for term in some) <= tau)
-        sets = [tuple(sorted(j for term in some for j in term.columns)) for some in within]
-        supports: set[tuple[int, ...]] = set()
-        for some in sets:
-            if self.allows(some):
-                loose = [j for j in some if j in signed]
-                for size in range(len(loose) + 1):
-                    supports |= {tuple(j for j in some if j not in gone) for gone in combinations(loose, size)}
-        most = self.columns(tau)
-        by_size = {size: sorted(support for support in supports if len(support) == size) for size in range(most + 1)}
-        return {size: np.array(rows, dtype=np.int64).reshape(len(rows), size) for size, rows in by_size.items() if rows}
+        signed, by_size = set(np.flatnonzero(self.sign).tolist()), defaultdict[int, set[tuple[int, ...]]](set)
+        for terms in _subsets(self.terms, tau):
+            columns = {j for term in terms for j in term.columns}
+            if sum(term.count for term in terms) <= tau and self.allows(columns):
+                for at_zero in _subsets(sorted(columns & signed), len(columns)):
+                    by_size[len(columns) - len(at_zero)].add(tuple(sorted(columns.difference(at_zero))))
+        return {
+            size: np.array(sorted(by_size[size]), dtype=np.int64).reshape(len(by_size[size]), size)
+            for size in sorted(by_size)
+        }
 
     def exactly(self, tau: int) -> list[IntArray]:
         """Return what is allowed of exactly tau features, as the rows of a table for each number of columns."""
@@ -152,6 +146,11 @@ class AllowedSupports:
             Coefficients times the lengths of their columns, over the length of the target.
         """
         return bool(np.all(self.sign[list(support)] * effect >= -NO_EFFECT))
+
+
+def _subsets(things: Sequence[Any], most: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the subsets of at most so many of some things, smaller ones first."""
+    return chain.from_iterable(combinations(things, size) for size in range(min(most, len(things)) + 1))
 
 
 IDENTITY_ROWS = 12

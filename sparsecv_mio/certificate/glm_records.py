@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
@@ -30,7 +30,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import ridge_weights, standard_error, varying_columns
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import CROSSING_RTOL, TINY
 from sparsecv_mio.words import Loss
 
 F_RTOL = 1e-10  # of an objective: closer ones are tied
@@ -97,21 +97,26 @@ class GlmDesign:
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
         self.free = frozenset(j for j in self.columns if dataset.names[j] in adjusted)
-        self.fits = 0
+        self.fits, self._models = 0, dict[tuple[Support, float, bytes], GlmModel]()
 
     def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> GlmModel:
-        """Fit a support, of columns of the data, on some rows of a fold, or on all rows."""
-        self.fits += 1
-        dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
-        return glm_objective.fit_of_data(
-            dataset, self.loss, support, ridge_weights(support, self.free, gamma), scale=scale,
-            intercept=self.intercept, rows=rows,
-        )  # fmt: skip
+        """Fit a support, of columns of the data, on some rows of a fold, or on all rows; `fits` counts each once."""
+        key = support, gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
+        if key not in self._models:
+            self.fits += 1
+            if len(self._models) == MOST_FITS:  # some kilobytes each
+                self._models.clear()
+            dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
+            self._models[key] = glm_objective.fit_of_data(
+                dataset, self.loss, support, ridge_weights(support, self.free, gamma), scale=scale,
+                intercept=self.intercept, rows=rows,
+            )  # fmt: skip
+        return self._models[key]
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""
         loss, doubt = model.held_out(self.dataset, rows, PREDICTORS_OFF)
-        return loss, H_RTOL * loss + doubt + TINY
+        return loss, CROSSING_RTOL * loss + doubt + TINY
 
     def rounding(self, model: GlmModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
@@ -157,15 +162,15 @@ class GlmDesign:
             if self.fits > enough:
                 raise TooManyFits
             inside, outside = waiting.pop()
-            rest = tuple(j for j in every if j not in outside)
-            whole = self.fit(tuple(sorted(inside)) if len(inside) >= size else rest, gamma, rows)
+            available = tuple(j for j in every if j not in outside)
+            whole = self.fit(tuple(sorted(inside)) if len(inside) >= size else available, gamma, rows)
             if whole.objective > level():
                 continue
-            if len(inside) >= size or len(rest) <= size:
+            if len(inside) >= size or len(available) <= size:
                 yield whole.objective, whole.support
                 continue
-            free = [i for i, j in enumerate(rest) if j not in inside]
-            j = rest[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
+            free = [i for i, j in enumerate(available) if j not in inside]
+            j = available[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
             waiting += [(inside | {j}, outside), (inside, outside | {j})]
 
 
@@ -224,8 +229,8 @@ def check_classes(
 def _say_read(checks: Checks, record: Record) -> None:
     """Say what of a record is read beside what bounds it, as nothing that could be computed would tell it."""
     if any(row.folds_decided < row.folds for row in record.table):
-        what = "of pairs that are not decided it is read"
-        checks.leaves(what, *(f"table[].{name}" for name in ("cv_error", "standard_error", "folds_decided")))
+        reason = "of pairs that are not decided it is read"
+        checks.leaves(reason, *(f"table[].{name}" for name in ("cv_error", "standard_error", "folds_decided")))
     for name in ("request.gap", "allowance", "tie_width", "least.allowance", "least.tie_width", "region."):
         checks.leaves("within that it is read", name)
 
@@ -280,7 +285,7 @@ def _errors(
     mean, own = sum(losses) / total, row_of(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         mean = min(max(mean, own.lower), own.upper)
-    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, 2.0 * H_RTOL * mean + TINY)
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, 2.0 * CROSSING_RTOL * mean + TINY)
     checks.part(f"{pair.path}cv_error")
     if pair.path or record.classes is None or record.classes.accuracy is None:
         return
@@ -537,8 +542,8 @@ def _check_pair(
 
 def _within(checks: Checks, place: str, lower: float, upper: float, low: float, high: float) -> None:
     """Check an interval against the ends of the truth."""
-    checks.that(lower <= high * (1.0 + H_RTOL) + TINY, f"{place}lower", f"{lower!r} exceeds the true {high!r}")
-    checks.that(upper >= low * (1.0 - H_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
+    checks.that(lower <= high * (1.0 + CROSSING_RTOL) + TINY, f"{place}lower", f"{lower!r} exceeds the true {high!r}")
+    checks.that(upper >= low * (1.0 - CROSSING_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
 
 
 def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth], scored: Scored) -> None:
@@ -555,7 +560,7 @@ def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth]
     spread = standard_error(ends.mean(axis=1), sizes, scored.times)
     open_sum = float((ends[:, 1] - ends[:, 0]).sum()) + (row.upper - row.lower) * scored.total
     moved = open_sum / np.sqrt(float(sizes.sum()) * float(sizes.min()) * (len(sizes) / scored.times - 1.0))
-    room = min(moved + H_RTOL * row.cv_error, SPREAD_RTOL * row.cv_error) + TINY
+    room = min(moved + CROSSING_RTOL * row.cv_error, SPREAD_RTOL * row.cv_error) + TINY
     checks.that(abs(said - spread) <= room, place, f"is {said!r}, the folds give {spread!r}")
 
 

@@ -14,7 +14,6 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import enumeration
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, NearSize
-from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import Side
 from sparsecv_mio.certificate.refits import check_allowed, checked_support, positions
 from sparsecv_mio.data.dataset import Dataset
@@ -23,8 +22,7 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.coordinates import objective_slack, size_of_target
 from sparsecv_mio.problem.objective import varying_columns
-
-BOX_RTOL = 1e-9  # closer to the end of a box a coefficient may lie on either side
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
 
 
 def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> bool:
@@ -56,7 +54,11 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
             reach = float(np.abs(column).max() if record.data.intercept == "none" else np.ptp(column))
             low, high = ends[name]
             slack = enumeration.NO_EFFECT * y / reach if reach > 0.0 else 0.0
-            inside = low - slack - BOX_RTOL * _size_of_end(low) <= value <= high + slack + BOX_RTOL * _size_of_end(high)
+            inside = (
+                low - slack - ACCURATE_RTOL * _size_of_end(low)
+                <= value
+                <= high + slack + ACCURATE_RTOL * _size_of_end(high)
+            )
             checks.that(inside, f"coefficients.{name}", f"is {value!r}, not in [{low:g}, {high:g}] of the constraints")
     checks.bounded("side.")
     return checks.part("side constraints: features of the data, kept to by the model")
@@ -107,7 +109,7 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
         return
     for support in design.supports(record.tau):
         model = design.refit(support, record.gamma, None)
-        if np.all(np.abs(model.beta) <= end * (1.0 - BOX_RTOL)):
+        if np.all(np.abs(model.beta) <= end * (1.0 - ACCURATE_RTOL)):
             slack = objective_slack(model.objective, dataset, record.data.intercept)
             words = f"{model.objective!r}, reached within the box by {design.named(support)}"
             if not checks.at_most("lower", record.lower, model.objective, words, slack):
@@ -131,7 +133,7 @@ def _least_in_boxes(design: enumeration.UnitColumns, record: FitRecord, side: Si
 
 
 def _well_inside(beta: FloatArray, low: FloatArray, high: FloatArray) -> bool:
-    room = BOX_RTOL * np.abs(beta)
+    room = ACCURATE_RTOL * np.abs(beta)
     return bool(np.all((beta - room >= low) & (beta + room <= high)))
 
 
@@ -162,7 +164,6 @@ def _features(side: Side) -> Iterator[tuple[str, str]]:
     yield from (("box", bounds.feature) for bounds in side.box or ())
 
 
-EDGE = 1e-7  # relative: a value so near a bound may lie on either side of it
 LISTED_REFITS = 200  # listed models of a size that are fitted anew, the best and the last ones
 Listed = dict[tuple[int, ...], float]
 
@@ -213,7 +214,7 @@ class SupportValues:
         design = self.design
         if self.plan is None:
             return objective_slack(value, design.dataset, design.intercept)
-        return design.slack(value, self.gamma, tau, H_RTOL)
+        return design.slack(value, self.gamma, tau, CROSSING_RTOL)
 
     def too_many(self, taus: Sequence[int], gammas: int) -> str:
         """Say why not all supports of some sizes are tried; empty where they are."""
@@ -238,7 +239,7 @@ class SupportValues:
 
     def bounded(self, checks: Checks, size: NearSize, path: str, least: float) -> float:
         """Check the least value of a size against the true one; returns the room that rounding has."""
-        room = EDGE * least + 2.0 * self.slack(least, size.tau)
+        room = CROSSING_RTOL * least + 2.0 * self.slack(least, size.tau)
         checks.at_most(f"{path}lower", size.lower, least, f"the true minimum {least!r}", room)
         checks.at_least(f"{path}best", size.best, least, f"the true minimum {least!r}", room)
         return room
@@ -381,7 +382,7 @@ def _check_size(
         checks.that(nothing, f"{path}best", "has no model")
         return
     least, most = min(listed.values()), max(listed.values())
-    room = EDGE * least + 2.0 * values.slack(least, size.tau)
+    room = CROSSING_RTOL * least + 2.0 * values.slack(least, size.tau)
     checks.close(f"{path}best", size.best, least, room)
     checks.that(size.lower <= size.best + room, f"{path}lower", "exceeds best")
     checks.close(f"{path}threshold", size.threshold, (1.0 + record.within) * least, 2.0 * (1.0 + record.within) * room)
@@ -434,10 +435,10 @@ def _fit_anew(
     The first support that contradicts it still ends this.
     """
     is_listed = np.array([support in listed for support in supports], dtype=bool)
-    best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - EDGE)
+    best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - CROSSING_RTOL)
     first = np.array([support == best for support in supports], dtype=bool)
     for i in np.flatnonzero((truth < least) | first | (~is_listed & (truth < size.complete_to))).tolist():
-        claimed = least if is_listed[i] else max(least, size.complete_to * (1.0 - EDGE))
+        claimed = least if is_listed[i] else max(least, size.complete_to * (1.0 - CROSSING_RTOL))
         truth[i] = values.exact(supports[i])
         if truth[i] < claimed - 2.0 * values.slack(claimed, size.tau):
             return
@@ -469,7 +470,7 @@ def check_common(checks: Checks, record: CommonRecord, values_at: Callable[[floa
         if least is None:
             checks.caveat, every = "optimality not verified (it takes many fits of every fold)", False
             break
-        room = EDGE * least + values.slack(least, row.tau)
+        room = CROSSING_RTOL * least + values.slack(least, row.tau)
         checks.that(row.lower <= least + room, f"table[{i}].lower", f"exceeds the true minimum {least!r}")
         checks.that(record.lower <= least + room, "lower", f"{record.lower!r} exceeds {least!r}")
     if every:
@@ -484,7 +485,7 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     lower = min((row.lower for row in record.table), default=0.0) if grid == wanted_grid else 0.0
     checks.that(record.lower <= lower * (1.0 + 1e-12), "lower", f"{record.lower!r} exceeds the least of the table")
     checks.that(record.lower <= record.cv_error <= record.upper, "cv_error", "is not between lower and upper")
-    width = max(record.request.gap, EDGE) * record.upper
+    width = max(record.request.gap, CROSSING_RTOL) * record.upper
     if math.isfinite(record.upper):
         width += 2.0 * values.slack(record.upper, record.tau)
     closed = record.upper - record.lower <= width
@@ -515,4 +516,4 @@ def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: Supp
     if best:
         checks.that(set(row.support) == set(record.support), "support", "is not that of the table")
         checks.close("cv_error", record.cv_error, row.cv_error, slack)
-        checks.close("upper", record.upper, truth, EDGE * truth + 2.0 * slack)
+        checks.close("upper", record.upper, truth, CROSSING_RTOL * truth + 2.0 * slack)

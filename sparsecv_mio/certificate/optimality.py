@@ -21,9 +21,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.units import TIE_RTOL, TINY
+from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL, TINY
 
-H_RTOL = 1e-7
 ALLOWANCE_RTOL = 1e-6
 
 Supports = list[tuple[int, ...]]
@@ -153,12 +152,12 @@ class Optimality:
         if row.standard_error is not None and row.folds_decided == row.folds and self.scored.has_standard_error:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         name = "lower" if self.record.least is None else "least.lower"
-        right = self.record.certificate.lower <= truth.low + H_RTOL * truth.high + TINY
+        right = self.record.certificate.lower <= truth.low + CROSSING_RTOL * truth.high + TINY
         self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
     def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
-        slack = H_RTOL * truth.high + TINY
+        slack = CROSSING_RTOL * truth.high + TINY
         self.checks.at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
         self.checks.at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
         if not decided:
@@ -206,7 +205,7 @@ class Optimality:
         if said is not None:
             worst = float(own.max())
             words = f"is {said!r}, the model of some fold exceeds the least training objective by {worst!r}"
-            self.checks.that(worst <= said * (1.0 + H_RTOL) + H_RTOL, "training_gap", words)
+            self.checks.that(worst <= said * (1.0 + CROSSING_RTOL) + CROSSING_RTOL, "training_gap", words)
         self.checks.part("optimality of the support of every decided fold, by enumeration")
 
     def _moves(self) -> None:
@@ -215,7 +214,7 @@ class Optimality:
         estimated = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
-            least = truth.high * (1.0 - H_RTOL) - TINY
+            least = truth.high * (1.0 - CROSSING_RTOL) - TINY
             checks.at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, ALLOWANCE_RTOL)
@@ -309,7 +308,6 @@ def check_refined(checks: Checks, record: records.Record) -> None:
 
 
 ENUMERATED_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
-UNKNOWN = 1e-9  # of the least objective: near this two supports are tied, and either will do
 
 Numbered = tuple[int, records.GammaPiece]
 
@@ -337,7 +335,7 @@ def check_partition(checks: Checks, record: records.Record) -> None:
     checks.that(
         right and len(curve) == len(continuous.curve_errors), "continuous.curve_gammas", "are no ascending gammas"
     )
-    above = all(error >= record.lower * (1.0 - H_RTOL) for error in continuous.curve_errors)
+    above = all(error >= record.lower * (1.0 - CROSSING_RTOL) for error in continuous.curve_errors)
     checks.that(above, "continuous.curve_errors", "fall below lower")
     checks.part(f"{len(continuous.pieces)} pieces cover every gamma from {continuous.low:g} to {continuous.high:g}")
 
@@ -440,10 +438,12 @@ def check_by_enumeration(
         place, middle = f"continuous.pieces[{i}].", math.sqrt(piece.low) * math.sqrt(piece.high)
         for gamma, upper in ((piece.low, piece.at_low), (middle, math.inf), (piece.high, piece.at_high)):
             low, high = truth(gamma, piece.tau)[:2]
-            checks.at_most(f"{place}lower", piece.lower, low * (1.0 + H_RTOL), f"the true {low!r} at gamma {gamma!r}")
+            checks.at_most(
+                f"{place}lower", piece.lower, low * (1.0 + CROSSING_RTOL), f"the true {low!r} at gamma {gamma!r}"
+            )
             words = f"{upper!r} is below the true {high!r} at gamma {gamma!r}"
             name = "at_high" if gamma == piece.high else "at_low"
-            checks.that(low <= upper * (1.0 + H_RTOL), place + name, words)
+            checks.that(low <= upper * (1.0 + CROSSING_RTOL), place + name, words)
         if piece.supports is not None:
             listed = [continuous.supports[number] for number in piece.supports]
             for fold in _not_listed(design, plan, (middle, piece.tau), listed):
@@ -458,7 +458,7 @@ def check_by_enumeration(
         checks.recomputed("continuous.curve_errors")
     for at, (gamma, error) in enumerate(curve):
         low, high = truth(gamma, record.tau)[:2]
-        room = design.slack(high, gamma, record.tau, H_RTOL)
+        room = design.slack(high, gamma, record.tau, CROSSING_RTOL)
         right = low - room <= error <= high + room
         checks.that(right, f"continuous.curve_errors[{at}]", f"is {error!r}, the true one {low!r}")
     share = "all" if len(tried) == len(continuous.pieces) else f"{len(tried)}"
@@ -496,7 +496,7 @@ def _not_listed(
     for fold, objective, *_ in enumeration.all_objectives(design, plan, gamma, supports):
         objective = np.maximum(objective, 0.0)
         best = float(objective[rows_listed].min(initial=np.inf))
-        room = 2.0 * TIE_RTOL * float(objective.min()) + UNKNOWN * float(design.t @ design.t)
+        room = 2.0 * TIE_RTOL * float(objective.min()) + TIE_RTOL * float(design.t @ design.t)
         if best <= float(objective.min()) + room:
             continue
         # moments have lost digits of a fit that is nearly perfect: the rows decide

@@ -13,7 +13,6 @@ from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Check
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, AllowedSupports, UnitColumns, close_fits
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
-from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
@@ -25,7 +24,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective, objective
 from sparsecv_mio.problem.coordinates import size_of_target
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
 from sparsecv_mio.words import Loss
 
 
@@ -184,7 +183,7 @@ def check_outer_model(
     if by_rows:
         loss, doubt = _fit_by_rows(record, dataset, support, one.gamma, train).held_out(dataset, test)
         total = dataset.weight_of(test)
-        checks.close(f"{path}error", one.error, loss / total, (H_RTOL * loss + doubt) / total)
+        checks.close(f"{path}error", one.error, loss / total, (CROSSING_RTOL * loss + doubt) / total)
         return
     ridge = _ridge(record, dataset, support, one.gamma)
     model = objective.fit(
@@ -193,7 +192,7 @@ def check_outer_model(
     )  # fmt: skip
     error = objective.held_out_error(model, dataset.X, dataset.y, test, weights) / dataset.weight_of(test)
     noise = 1e-12 * float(np.ptp(dataset.y)) + 1e-15 * float(np.abs(dataset.y).max())
-    slack = H_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
+    slack = CROSSING_RTOL * error + noise * (2.0 * math.sqrt(error) + noise)
     checks.close(f"{path}error", one.error, error, slack)
 
 
@@ -209,7 +208,7 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     error = float(glm_objective.losses_at(test, record.loss, predictors).sum()) / test.weight_of(slice(0, test.n))
     sizes = np.array([abs(model.coefficients[test.names[j]]) for j in columns])
     level = float((np.abs(test.X[:, list(columns)]) @ sizes).max(initial=0.0) + np.abs(test.y).max())
-    checks.close(f"{path}error", one.error, error, H_RTOL * error + 1e-12 * level * math.sqrt(error))
+    checks.close(f"{path}error", one.error, error, CROSSING_RTOL * error + 1e-12 * level * math.sqrt(error))
     checks.bounded(f"{path}average.coefficients", f"{path}average.intercept", f"{path}average.support")
     checks.leaves("that the rule gives it is read", f"{path}average.coefficients")
 

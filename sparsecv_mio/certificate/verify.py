@@ -57,9 +57,9 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, ridge_weights, varying_columns
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
 from sparsecv_mio.words import Loss
 
-SAME_END = 1e-9  # of an error: closer to the end of an interval it is not moved there
 MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
@@ -308,7 +308,7 @@ def _check_fold_errors(
     mean, square = float(errors.sum()) / rows, float(errors.sum()) / plan.scored
     noise = design.residual_noise(square, gamma, tau)
     # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
-    reach = optimality.H_RTOL * np.sqrt(errors) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
+    reach = CROSSING_RTOL * np.sqrt(errors) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(errors)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
         checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(errors[fold]), 0.0)
@@ -320,7 +320,7 @@ def _check_fold_errors(
             _moved(checks, pair, own, mean)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
-    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, optimality.H_RTOL))
+    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, design.slack(mean, gamma, tau, CROSSING_RTOL))
     mae = None if pair.path else record.mae
     if mae is not None and absolute is not None:
         found_mae = float(absolute.sum()) / float(plan.sizes.sum())
@@ -330,7 +330,7 @@ def _check_fold_errors(
 
 def _moved(checks: Checks, pair: optimality.ReportedPair, own: TableRow, mean: float) -> None:
     """Say of an estimate outside of the interval of its pair, into which it is moved, that the interval is read."""
-    if own.lower - SAME_END * mean <= mean <= own.upper + SAME_END * mean:
+    if own.lower - ACCURATE_RTOL * mean <= mean <= own.upper + ACCURATE_RTOL * mean:
         return
     words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
     for name in (f"{pair.path}cv_error",) if pair.path else ("cv_error", "r_squared"):

@@ -27,7 +27,7 @@ class AdjustedDesign(Design):
         beside, rows = self.whole.of(Z), self.whole.of(np.column_stack([X, y]))
         rows = rows * self.whole.of(np.ldexp(1.0, -self.powers))
         if intercept == "global":
-            beside, rows = (part - part.sum(0) / self.n for part in (beside, rows))
+            beside, rows = (table - table.sum(0) / self.n for table in (beside, rows))
         elif intercept == "fold":
             beside = np.concatenate([self.whole.of(np.ones((self.n, 1))), beside], axis=1)
         self.rows, self.beside = rows, beside
@@ -62,8 +62,8 @@ class AdjustedDesign(Design):
     def shares(self) -> Array:
         """(n,) what is eliminated adds to the leverages of the fit on all rows."""
         k = self.beside.shape[1]
-        both = np.concatenate([self.products[:k, :k], self.whole.of(np.eye(k))], axis=1)
-        inverse, _ = _eliminated(np.concatenate([both, both[:0]]), k)
+        stacked = np.concatenate([self.products[:k, :k], self.whole.of(np.eye(k))], axis=1)
+        inverse, _ = _eliminated(np.concatenate([stacked, stacked[:0]]), k)
         return self._rounded(self.whole.inner(self.whole.product(self.beside, inverse), self.beside))
 
     def _rounded(self, values: Array) -> Array:
@@ -84,7 +84,7 @@ class RowsOfFolds(AdjustedDesign):
     def __init__(
         self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic, Z: Array, within: dict[str, Any]
     ) -> None:
-        near = [np.where(np.isnan(part), np.nanmean(part, axis=0), part) for part in (X, Z)]
+        near = [np.where(np.isnan(table), np.nanmean(table, axis=0), table) for table in (X, Z)]
         super().__init__(near[0], y, scale, intercept, kind, near[1])
         cells = np.column_stack([Z, X, y])
         self.within, self.how = within, scale

@@ -190,8 +190,8 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     norm, own = kind.root_above(_by_inverse(norm, V, large.sum(1) + off, u)), kind.root_above(own)
     for _ in range(3):  # each from the bounds before
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
-        rest = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
-        norm = np.minimum(norm, (own + rest) * (1 + 4 * u))
+        correction = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
+        norm = np.minimum(norm, (own + correction) * (1 + 4 * u))
     bounded = BoundedFits(yy, yy, beta, yy, norm, V, M, weight, (k, j))
     value, room, excess = (each[:, 0] for each in worth(bounded, c[:, None], beta[:, None], kind))
     lower, upper = -kind.above(value + room + excess**2 * (1 + 8 * u) - yy), kind.above(yy - value + room)
@@ -227,8 +227,8 @@ def residual_bounds(
     """
     (X, y, off), u, a = rows, kind.u, beta.shape[-1]
     error = (off + (a + 8) * u) * (1 + abs(beta).sum(-1)) + reach * excess * (1 + (a + 16) * u)
-    rest = abs(y[:, None] - kind.inner(X, beta))
-    return np.maximum(-kind.above(error - rest), 0 * rest), kind.above(error + rest)
+    residuals = abs(y[:, None] - kind.inner(X, beta))
+    return np.maximum(-kind.above(error - residuals), 0 * residuals), kind.above(error + residuals)
 
 
 def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array, Array]:
@@ -329,12 +329,12 @@ def proved_block_part(
         lowest = 0.5 * float(np.linalg.eigvalsh(near)[0])
         need(lowest > 0.0, "a block is not positive")
         least[some] = kind.of(lowest / unit**2)
-        rest = own - np.diag(least[some])
-        need_semidefinite(rest, 4 * u * abs(own), kind, "a block is not positive")
+        remainder = own - np.diag(least[some])
+        need_semidefinite(remainder, 4 * u * abs(own), kind, "a block is not positive")
         inside = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
-        both = inside[:, :, None] * inside[:, None, :]
-        inverse_of = np.linalg.inv(near * both + np.eye(size) * (1 - inside)[:, None, :])
-        inverse.append(inverse_of * both * unit[:, None] * unit)
+        pairs = inside[:, :, None] * inside[:, None, :]
+        inverse_of = np.linalg.inv(near * pairs + np.eye(size) * (1 - inside)[:, None, :])
+        inverse.append(inverse_of * pairs * unit[:, None] * unit)
     return ProvedBlocks(G, off, blocks, W, inverse, least * (1 - 4 * u))
 
 

@@ -97,18 +97,8 @@ class Check:
         columns = list(support(head["columns"], X.shape[1]))
         adjust = list(support(head.get("adjust", []), X.shape[1])) if extended else []
         self.within = head.get("within") if extended else None
-        if self.within is None:
-            need(np.isfinite(X).all(), "the data have empty cells")
-        else:
-            na, own = self.within["na"], self.within["scale"]
-            need(
-                na in (None, "mean", "median") and type(own) is bool and (na or own),
-                "what is of training rows is unknown",
-            )
-            need(
-                head["intercept"] != "global" and "left" in head, "rows of their own go with folds, and no fixed means"
-            )
-            need(na is not None or np.isfinite(X).all(), "the data have empty cells")
+        fills = self.within is not None and self._fills(self.within["na"], self.within["scale"])
+        need(fills or np.isfinite(X).all(), "the data have empty cells")
         varying = np.flatnonzero(np.fmax.reduce(X, axis=0) > np.fmin.reduce(X, axis=0)).tolist()
         need(
             columns == varying or extended and {*columns, *adjust} <= {*varying}, "the columns are not those that vary"
@@ -118,9 +108,16 @@ class Check:
         terms = [[j] for j in range(len(columns))]
         if extended and "terms" in head:
             terms = [integers(term, 0, len(columns), "a term") for term in head["terms"]]
-            every = sorted(j for term in terms for j in term)
-            need(all(terms) and every == list(range(len(columns))), "a column is in no term, or in two")
+            need(all(terms) and sorted(sum(terms, [])) == [*range(len(columns))], "a column is in no term, or in two")
         return columns, adjust, terms
+
+    def _fills(self, na: Any, own: Any) -> bool:
+        """Whether the training rows of a fold fill empty cells: by the rule `na`; `own`, whether they scale columns."""
+        sound = na in (None, "mean", "median") and type(own) is bool and (na or own)
+        need(sound, "what is of training rows is unknown")
+        with_folds = self.head["intercept"] != "global" and "left" in self.head
+        need(with_folds, "rows of their own go with folds, and no fixed means")
+        return na is not None
 
     def take(self, line: dict[str, Any]) -> None:
         """Check one line."""
@@ -261,13 +258,13 @@ def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mo
 
 def run(arguments: Sequence[str]) -> int:
     """Check from a command line, `PROOF DATA [--mode fast|exact]`; 0 proved, 1 not proved, 2 bad input."""
-    given, mode = [*arguments], "fast"
-    if given[-2:-1] == ["--mode"]:
-        given, mode = given[:-2], given[-1]
+    words, mode = [*arguments], "fast"
+    if words[-2:-1] == ["--mode"]:
+        words, mode = words[:-2], words[-1]
     try:
-        if len(given) != 2 or mode not in MODES:
+        if len(words) != 2 or mode not in MODES:
             raise Unreadable("usage: python -m sparsecv_mio.check PROOF DATA [--mode fast|exact]")
-        claim = check_file(given[0], given[1], mode)
+        claim = check_file(words[0], words[1], mode)
     except (Unreadable, Refused) as error:
         print(f"{'NOT PROVED' if isinstance(error, Refused) else 'cannot check'}: {error}", file=sys.stderr)
         return 1 if isinstance(error, Refused) else 2

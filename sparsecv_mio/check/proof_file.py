@@ -63,10 +63,10 @@ class Floats:
         """
         bits = (52 - max(len(W) - 1, 1).bit_length()) // 2
         count = -(-80 // bits)
-        rest, slices = W, list[Array]()
+        remainder, slices = W, list[Array]()
         for k in range(1, count + 1):
-            slice_ = np.ldexp(np.rint(np.ldexp(rest, k * bits)), -k * bits)
-            rest, slices = rest - slice_, [*slices, slice_]
+            slice_ = np.ldexp(np.rint(np.ldexp(remainder, k * bits)), -k * bits)
+            remainder, slices = remainder - slice_, [*slices, slice_]
         total = np.zeros((W.shape[1], W.shape[1]))
         for i, j in sorted(np.ndindex(count, count), key=sum, reverse=True):  # the smallest first
             total += slices[i].T @ slices[j] if i + j < count else 0.0
@@ -84,9 +84,9 @@ class Fractions:
 
     def product(self, a: Array, b: Array) -> Array:
         """Return `a @ b`: as integers over one denominator for each factor, which spares most of the work."""
-        (top, under), (other, beneath) = _integers(a), _integers(b)
+        (top, under), (factor, beneath) = _integers(a), _integers(b)
         whole = under * beneath
-        return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ other, dtype=object))
+        return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ factor, dtype=object))
 
     def inner(self, a: Array, b: Array) -> Array:
         """Return the sums of products over the last axis."""

@@ -70,8 +70,8 @@ def _columns_of_bits(bits: tuple[int, ...], q: int) -> Array:
 class ReadTree(NamedTuple):
     """A tree as it stands: thresholds and listed supports by size, and its leaves (L).
 
-    `inside`, `every` (L, q): the included columns and all columns left; `codes` (L,) their numbers in the tree; `asked`
-    (L, sizes): where a bound has to reach the threshold, as no listed support closes the size.
+    `inside`, `every` (L, q): the included columns and all columns left; `codes` (L,) their numbers in the tree;
+    `to_bound` (L, sizes): where a bound has to reach the threshold, as no listed support closes the size.
     """
 
     first: int
@@ -81,7 +81,7 @@ class ReadTree(NamedTuple):
     inside: Array
     every: Array
     codes: Array
-    asked: Array
+    to_bound: Array
 
 
 def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit: Any) -> ReadTree:
@@ -112,10 +112,10 @@ def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit:
     least, most, named = zip(*read_leaves(nodes, q), strict=True)
     inside, every, codes = _columns_of_bits(least, q), _columns_of_bits(most, q), np.array(named)
     low, high = inside.sum(1)[:, None], every.sum(1)[:, None]
-    asked = (sizes >= low) & (sizes <= high)
+    to_bound = (sizes >= low) & (sizes <= high)
     for bits, size in ((least, low), (most, high)):
-        asked &= ~((sizes == size) & np.array([number in listed_bits for number in bits])[:, None])
-    return ReadTree(first, sizes, above, listed, inside, every, codes, asked)
+        to_bound &= ~((sizes == size) & np.array([number in listed_bits for number in bits])[:, None])
+    return ReadTree(first, sizes, above, listed, inside, every, codes, to_bound)
 
 
 Terms = list[list[int]]
@@ -149,11 +149,18 @@ def check_tree(
     if not single:
         slopes = np.stack([slopes[:, term].sum(1) for term in terms], axis=1) * (1 + (q + 2) * kind.u)
     tree = read_tree(line, len(terms), len(points), kind, units[0])
-    sizes, above, inside, every, codes, asked = tree.sizes, tree.above, tree.inside, tree.every, tree.codes, tree.asked
+    sizes, above, inside, every, codes, to_bound = (
+        tree.sizes,
+        tree.above,
+        tree.inside,
+        tree.every,
+        tree.codes,
+        tree.to_bound,
+    )
     alike = np.where(codes == RIDGE, every @ np.array(list(map(len, terms))), -1)  # leaves that are worked on together
-    for a in np.unique(alike[asked.any(1)]).tolist():
+    for a in np.unique(alike[to_bound.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
-        for group in in_parts(np.flatnonzero((alike == a) & asked.any(1)), memory):
+        for group in in_parts(np.flatnonzero((alike == a) & to_bound.any(1)), memory):
             leaves, at = (inside[group], every[group]), -2 - codes[group]
             if a >= 0:
                 bound = (_own_fits if single else partial(_own_terms, terms))(m, penalty, leaves, sizes, kind)
@@ -161,7 +168,7 @@ def check_tree(
                 bound = _dual(base[at], slopes[at], leaves, sizes, kind)
             else:
                 bound = _block_dual(m, part_of, (b, at), leaves, sizes, kind)
-            for i, t in np.argwhere(asked[group] & ~(bound >= above).astype(bool)).tolist():
+            for i, t in np.argwhere(to_bound[group] & ~(bound >= above).astype(bool)).tolist():
                 need(False, f"leaf {group[i] + 1} is not bounded by the threshold of size {sizes[t]}, nor listed")
     return ProvedTree(tree.first, above, tree.listed, len(codes))
 
@@ -281,10 +288,10 @@ def _with_block(sums: Array, value: Array, inside: Array, every: Array) -> Array
     masks, bits = np.arange(len(value)), 1 << np.arange(len(inside))
     needed, barred = int(bits[inside].sum()), int(bits[~every].sum())
     fitting = (masks & needed == needed) & (masks & barred == 0)
-    held = ((masks[:, None] & bits) > 0).sum(1)
+    counts = ((masks[:, None] & bits) > 0).sum(1)
     longer = np.full(len(sums) + len(inside), -np.inf, dtype=sums.dtype)
     for count in range(len(inside) + 1):
-        those = value[fitting & (held == count)]
+        those = value[fitting & (counts == count)]
         if len(those):
             at = slice(count, count + len(sums))
             longer[at] = np.maximum(longer[at], sums + those.max())
@@ -310,7 +317,9 @@ class Folds:
         self.design, self.left, self.scored, self.terms = design, left, scored, terms
         self.trees, self.by, self.count = list[ProvedTree](), Counter[str](), sum(map(len, scored))
         need(self.count > 0, "no fold scores a row")
-        self.same = np.array([set(rows) == set(other) for rows, other in zip(left, scored, strict=True)], dtype=bool)
+        self.same = np.array(
+            [set(rows) == set(scored_rows) for rows, scored_rows in zip(left, scored, strict=True)], dtype=bool
+        )
         self.alone = self.same & np.array([len(rows) == 1 for rows in left], dtype=bool) & (design.within is None)
         self.moments = lru_cache(maxsize=len(left) + 1)(lambda fold: design.of_rows([] if fold < 0 else left[fold]))
         self.penalty = lru_cache(maxsize=64)(lambda gamma, fold=-1: design.penalty(gamma, self.moments(fold)))
@@ -371,10 +380,10 @@ class Folds:
         """Score supports in folds, each by its own fit there."""
         kind, shape, fits_of = self.design.kind, (len(mine), len(sets)), self.fits(gamma, mine, sets)
         place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
-        held = self._rows([(fold, self.scored[fold]) for fold in mine], sets)
+        held_out = self._rows([(fold, self.scored[fold]) for fold in mine], sets)
         beta, excess, norm = (field.reshape(*shape, *field.shape[1:])[place] for field in fits_of[2:5])
-        reach = kind.inner(abs(held[0]), norm) + held[2] * norm.sum(-1)
-        least, most = residual_bounds(beta, excess, reach, held, kind)
+        reach = kind.inner(abs(held_out[0]), norm) + held_out[2] * norm.sum(-1)
+        least, most = residual_bounds(beta, excess, reach, held_out, kind)
         sums, size = kind.of(np.arange(len(mine))[:, None] == place), (len(place) + 8) * kind.u
         low, high = kind.product(sums, least**2) * (1 - size), kind.product(sums, most**2) * (1 + size)
         return BoundedScores(fits_of.lower.reshape(shape), fits_of.upper.reshape(shape), low, high)
@@ -410,8 +419,8 @@ class Folds:
         kind, every, which = self.design.kind, np.arange(self.design.q)[None, :], list(range(self.design.n))
         fits_of = self.fits(gamma, [-1], every)
         _, most, _, high = self._by_rows(fits_of, which, self._rows([(-1, which)], every))
-        both = np.concatenate([high, most**2], axis=1)
-        sums = np.array([both[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
+        upper_ends = np.concatenate([high, most**2], axis=1)
+        sums = np.array([upper_ends[rows].sum(0) * (1 + (len(rows) + 4) * kind.u) for rows in self.left])
         return fits_of.lower[0], sums[:, 0], sums[:, 1]
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:

@@ -61,9 +61,9 @@ def exp_minus(t: Array) -> Array:
     log2, _, each = _tables()
     whole = np.minimum(t, 200 << WIDTH)
     halvings = whole // log2
-    rest = whole - halvings * log2
-    place = rest >> (WIDTH - TABLE_BITS)
-    small = _series(rest - (place << (WIDTH - TABLE_BITS)))
+    remainder = whole - halvings * log2
+    place = remainder >> (WIDTH - TABLE_BITS)
+    small = _series(remainder - (place << (WIDTH - TABLE_BITS)))
     return np.asarray((each[place.astype(int)] * small >> WIDTH) >> halvings)
 
 
@@ -165,9 +165,9 @@ class TwoClasses:
 
     def of_rows(self, left: list[int]) -> Training:
         """Return all rows but those left out."""
-        kept = np.setdiff1d(np.arange(self.n), left)
-        rows = self._at(kept)
-        need(len(kept) > 0, "a fold trains on no row")
+        training = np.setdiff1d(np.arange(self.n), left)
+        rows = self._at(training)
+        need(len(training) > 0, "a fold trains on no row")
         need(not rows.free or len(set(rows.sign.tolist())) == 2, "a fold trains on rows of one class")
         return rows
 
@@ -177,8 +177,8 @@ class TwoClasses:
 
     def losses(self, rows: list[int], columns: Support, fit: EnclosedFit) -> tuple[int, int | None]:
         """Bound the losses of some rows at the fit of a support."""
-        held = self._at(rows)
-        loss, _ = _losses(held, _margins(held, columns, fit.a, fit.b))
+        held_out = self._at(rows)
+        loss, _ = _losses(held_out, _margins(held_out, columns, fit.a, fit.b))
         if fit.off is None:
             return 0, None
         off = fit.off + LOST_UNITS
@@ -367,7 +367,7 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
     need("part" not in line, "a tree with logistic loss has no part")
     tree = read_tree(line, q, len(points), kind, units[0])
     bounds: dict[int, tuple[int, list[int]]] = {}
-    for i, t in np.argwhere(tree.asked).tolist():
+    for i, t in np.argwhere(tree.to_bound).tolist():
         code, size = -2 - int(tree.codes[i]), int(tree.sizes[t])
         need(code >= 0, f"leaf {i + 1} has no point, and does not list its support of size {size}")
         if code not in bounds:
@@ -429,9 +429,7 @@ class LogisticFolds(Folds):
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
         """Return bounds of the objective of supports on all rows."""
         fits = [self._fit(-1, gamma, columns) for columns in supports]
-        lower, upper = (
-            [Fraction(end, ONE) for end in ends] for ends in zip(*(found[:2] for found in fits), strict=True)
-        )
+        lower, upper = ([Fraction(end, ONE) for end in ends] for ends in zip(*(fit[:2] for fit in fits), strict=True))
         return np.array(lower, dtype=object), np.array(upper, dtype=object)
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:

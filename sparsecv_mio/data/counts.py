@@ -88,14 +88,16 @@ def for_loss(
 def exposures_of(dataset: Dataset, name: str) -> FloatArray:
     """Return the exposures that a column in `aux` holds, checked."""
     try:
-        given = np.asarray(weights_of(dataset, name), dtype=np.float64)
+        exposures = np.asarray(weights_of(dataset, name), dtype=np.float64)
     except (TypeError, ValueError):
         raise BadInput(f"exposure: column {name!r} must hold numbers above 0 only") from None
-    wrong = np.flatnonzero(~((given >= LEAST_EXPOSURE) & (given <= MOST_EXPOSURE)))
+    wrong = np.flatnonzero(~((exposures >= LEAST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
     if wrong.size:
         row = wrong[0]
-        raise BadInput(f"exposure: column {name!r} is {given[row]:g} in row {row + 1}: give numbers above 0 (to 1e12)")
-    return given
+        raise BadInput(
+            f"exposure: column {name!r} is {exposures[row]:g} in row {row + 1}: give numbers above 0 (to 1e12)"
+        )
+    return exposures
 
 
 def _check_counts(dataset: Dataset, whole: bool) -> None:
@@ -138,5 +140,5 @@ def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercep
         raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
     for fold in range(folds.k if intercept is not Intercept.NONE else 0):
         if not dataset.y[folds.train_rows(fold)].any():
-            what = f"without fold {fold + 1} of {folds.k} all rows are 0, and no intercept fits them best"
-            raise BadInput(f"folds: {what}: fewer folds, or others (--seed), leave counts above 0 in each")
+            reason = f"without fold {fold + 1} of {folds.k} all rows are 0, and no intercept fits them best"
+            raise BadInput(f"folds: {reason}: fewer folds, or others (--seed), leave counts above 0 in each")

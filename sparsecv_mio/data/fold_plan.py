@@ -444,15 +444,14 @@ def plan_of_rows(
     BadInput
         A training set has less than two rows, or all folds together list more than `MOST_ROWS`.
     """
-    if left is not None and np.array_equal(left.starts, scored.starts):
-        left = None
-    listed = len(scored.rows) + (0 if left is None else len(left.rows))
+    left_out = None if left is not None and np.array_equal(left.starts, scored.starts) else left
+    listed = len(scored.rows) + (0 if left_out is None else len(left_out.rows))
     if listed > MOST_ROWS:
         raise BadInput(f"folds {spec!r} list {listed:.1e} rows in all, more than {MOST_ROWS:.0e}: ask for fewer folds")
     never = np.ones(n, dtype=bool)
     never[scored.rows] = False
     order = np.concatenate([scored.rows, np.flatnonzero(never)]).astype(np.int64, copy=False)
-    return _checked(FoldPlan(spec, seed, n, len(scored.starts) - 1, order, scored.starts, left, repeats))
+    return _checked(FoldPlan(spec, seed, n, len(scored.starts) - 1, order, scored.starts, left_out, repeats))
 
 
 def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:

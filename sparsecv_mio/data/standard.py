@@ -229,8 +229,8 @@ def _link(
 
 
 def _same_columns(v: FloatArray, w: FloatArray, atol: float) -> bool:
-    other = w if v @ w >= 0 else -w
-    return float(np.linalg.norm(v - other)) <= atol
+    signed = w if v @ w >= 0 else -w
+    return float(np.linalg.norm(v - signed)) <= atol
 
 
 def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> FloatArray:
@@ -655,11 +655,11 @@ def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
     said: list[str] = []
     for still, verb, several in ((True, "is", "are"), (False, "changes", "change")):
         names = [repr(dataset.names[j]) for j in places[moves != still].tolist()]
-        what = "constant" if still else "by no more than rounding"
+        extent = "constant" if still else "by no more than rounding"
         if len(names) == 1:
-            said.append(f"column {names[0]} {verb} {what}: its coefficient is zero")
+            said.append(f"column {names[0]} {verb} {extent}: its coefficient is zero")
         elif names:
-            said.append(f"columns {', '.join(names)} {several} {what}: their coefficients are zero")
+            said.append(f"columns {', '.join(names)} {several} {extent}: their coefficients are zero")
     return tuple(said)
 
 

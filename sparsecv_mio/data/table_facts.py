@@ -185,9 +185,9 @@ def _of_features(found: Inspection) -> Inspection:
     return replace(found, options=(*([f"--features {quoted(features)}"] if features else []), *others))
 
 
-def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool) -> Inspection:
+def _tried(inspection: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool) -> Inspection:
     """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
-    options = dict(option.partition(" ")[::2] for option in found.options)
+    options = dict(option.partition(" ")[::2] for option in inspection.options)
     proposed = {name: shlex.split(words)[0] for name, words in options.items() if words}
     said = {name: next(csv.reader([proposed[name]])) for name in ("--drop", "--features") if name in proposed}
     features, gone = said.get("--features", []) if chosen else None, [*drop, *said.get("--drop", ())]
@@ -196,24 +196,26 @@ def _tried(found: Inspection, path: str | Path, how: Reading, drop: Sequence[str
     na, encode = Missing(proposed.get("--na", how.na)), Encode(proposed.get("--encode", how.encode))
     how = replace(how, na=na, encode=encode, na_values=nothing)
     if drop:  # the user's own first
-        others = [option for option in found.options if not option.startswith("--drop ")]
-        found = replace(found, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
+        others = [option for option in inspection.options if not option.startswith("--drop ")]
+        inspection = replace(inspection, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
     try:
         aux = fold_columns(folds)
         dropped = gone if features is None else None
-        wanted = Wanted(found.target, features, dropped, aux, index=how.index_col, two_words=found.two_classes)
+        wanted = Wanted(
+            inspection.target, features, dropped, aux, index=how.index_col, two_words=inspection.two_classes
+        )
         data = read_by(path, wanted, how)
-        data = as_two_classes(data) if found.two_classes else data
-        counts = not found.two_classes and _may_be_counts(data.y)
-        found = replace(found, n=data.n, p=data.p, about_target=about_target(data), counts=counts)
-        found = replace(found, exposures=_may_be_exposures(data) if counts else ())
+        data = as_two_classes(data) if inspection.two_classes else data
+        counts = not inspection.two_classes and _may_be_counts(data.y)
+        inspection = replace(inspection, n=data.n, p=data.p, about_target=about_target(data), counts=counts)
+        inspection = replace(inspection, exposures=_may_be_exposures(data) if counts else ())
         folds = "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
-        return replace(found, folds=plan.k)
+        return replace(inspection, folds=plan.k)
     except BadInput as error:
-        return replace(found, refused=str(error))
+        return replace(inspection, refused=str(error))
 
 
 def _with_none(table: RawTable) -> list[str]:

@@ -99,30 +99,8 @@ def fit_one(
     backend = get_backend(options.backend)
     if backend.name != NATIVE:
         _check_adjusting(model.data, f"backend native, not {backend.name}")
-    start = None if options.start is None else _start(model.data, options.start)
-    squared = model.data.loss is Loss.SQUARED
-    wide = squared and backend.name == NATIVE and model.constraints.needs <= {"force"} and _wide(model.data)
-    if wide and box is not None:
-        raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
-    if wide:
-        inside, outside = set(model.constraints.forced_in), set(model.constraints.forced_out)
-        if inside & outside or len(inside) > model.tau:
-            raise BadInput(f"no support of at most {tau} features meets the side constraints")
-        outcome = _solve_by_rows(model, start, limits)
-    elif box is not None:
-        outcome = _solve_in_box(model, start, limits, box)
-    else:
-        problem = model.problem
-        seconds = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
-        outcome = backend.solve(
-            problem,
-            model.tau,
-            limits=replace(limits, seconds=max(seconds, 0.0), options=options.solver_option),
-            constraints=model.constraints,
-            formulation=options.formulation,
-            start=start,
-        )
-    if outcome.incumbent is None:
+    outcome = _solved(model, backend, options, limits, begin)
+    if outcome is None or outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
     record = uncounted(_record(model, outcome, backend, (tau + len(model.data.adjusting), gamma), limits))
     record = replace(record, solver_option=options.solver_option or None)
@@ -137,6 +115,25 @@ def fit_one(
     again = fit_one(dataset, tau=tau, gamma=gamma, options=plain)
     word = f"assume_box {box:g} is set aside: the best support found has a coefficient of {beyond:.3g}"
     return replace(again, warnings=(*again.warnings, word))
+
+
+def _solved(model: _Model, backend: Backend, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
+    """Solve a model: from its rows where columns are many, in an assumed box, or as it is; None where none can be."""
+    start, forced = None if options.start is None else _start(model.data, options.start), model.constraints
+    squared = model.data.loss is Loss.SQUARED
+    if squared and backend.name == NATIVE and forced.needs <= {"force"} and _wide(model.data):
+        if options.assume_box is not None:
+            raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
+        possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and len({*forced.forced_in}) <= model.tau
+        return _solve_by_rows(model, start, limits) if possible else None
+    if options.assume_box is not None:
+        return _solve_in_box(model, start, limits, options.assume_box)
+    problem = model.problem
+    seconds = limits.seconds - (time.monotonic() - begin if backend.name == NATIVE else 0.0)
+    limits = replace(limits, seconds=max(seconds, 0.0), options=options.solver_option)
+    return backend.solve(
+        problem, model.tau, limits=limits, constraints=forced, formulation=options.formulation, start=start
+    )
 
 
 def export_one(

@@ -583,10 +583,10 @@ class Collection:
             source = TermsBelow(form, self.terms.first[columns], bars, self.expired)
         else:
             source = SupportsBelow(form, bars, self.expired)
-        budget = SPLIT_NODES if self.criterion.splits and form.m > LEAST_SPLIT else None
+        budget = SPLIT_NODES if self.criterion.splits and form.m > LEAST_SPLIT else np.inf
         valued = 0
         while not source.finished:
-            if self.expired() or (budget is not None and source.effort + NODES_A_SUPPORT * valued >= budget):
+            if self.expired() or source.effort + NODES_A_SUPPORT * valued >= budget:
                 self.nodes += source.nodes
                 bounds = source.open_bounds()
                 here = {tau: self._value(float(bounds[tau - fixed]), reduced) for tau in taus}
@@ -595,7 +595,7 @@ class Collection:
                     return False
                 self._split(now, columns, form)
                 return True
-            supports = source.advance(STEP_NODES if budget is not None else PATH_SLICE)
+            supports = source.advance(STEP_NODES if budget < np.inf else PATH_SLICE)
             valued += len(supports.masks)
             if len(supports.masks):
                 self._offer(self._supports(supports, columns, now.branch.inside))

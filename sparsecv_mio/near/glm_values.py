@@ -204,10 +204,10 @@ class GlmCommonError(GlmObjective):
             _, least, most = self.folds.at(fold, self.gamma).scored(list(supports), *rows_in_units(self.data, rows))
             least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
             for a in np.flatnonzero(~((most < np.inf) & (most - least <= NEGLIGIBLE * most))).tolist():
-                held, off = refit_glm(self.data, plan.train_rows(fold), supports[a], self.gamma).held_out(
+                loss, off = refit_glm(self.data, plan.train_rows(fold), supports[a], self.gamma).held_out(
                     self.data, rows
                 )
-                least[a], most[a] = max(least[a], held - off), min(most[a], held + off)
+                least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
             low, high = low + least, high + most
         low, high = low / self.folds.total, high / self.folds.total
         return np.where(high < np.inf, 0.5 * (low + high), low), 0.5 * (high - low) + 1e-14 * high

@@ -87,10 +87,10 @@ def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
     slope = turned * loss.falls(margins, y, v)[:, None]
     sure = np.zeros(folds.k, dtype=np.bool_)
     for fold in range(folds.k):
-        left = folds.left_out(fold)
-        rest = 1.0 - float(leverage[left].sum())
-        delta = 0.5 * whole.radius + float(np.linalg.norm(slope[left].sum(axis=0)))
-        sure[fold] = rest > 0.0 and delta * float(length.max()) <= SURE * rest
+        left_out = folds.left_out(fold)
+        remaining = 1.0 - float(leverage[left_out].sum())
+        delta = 0.5 * whole.radius + float(np.linalg.norm(slope[left_out].sum(axis=0)))
+        sure[fold] = remaining > 0.0 and delta * float(length.max()) <= SURE * remaining
     return sure
 
 
@@ -105,11 +105,11 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
         fewer = columns[columns != j]
         columns = fewer if len(fewer) and _recedes(signed[:, fewer], y, loss) else columns
     names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
-    what = f"{plural(len(names), 'column')} {first_named(names)}"
-    why = f"nothing can be proved of the fit of {what}, near one without an end"
+    columns_named = f"{plural(len(names), 'column')} {first_named(names)}"
+    why = f"nothing can be proved of the fit of {columns_named}, near one without an end"
     if told_apart:
         tell = "tells" if len(names) == 1 else "tell"
-        why = f"{what} {tell} {APART[data.loss]}, so coefficients without a penalty grow without end"
+        why = f"{columns_named} {tell} {APART[data.loss]}, so coefficients without a penalty grow without end"
     raise BadInput(f"adjust: on {where}, {why}: leave one out, or force it in, which has a penalty")
 
 
@@ -122,8 +122,8 @@ def _recedes(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
     A = Z / np.where(unit > 0.0, unit, 1.0)
     one_way = (low < 0.0).astype(float) - (high > 0.0)  # -1 where margins may rise, 1 where they may fall
     still = (low == 0.0) & (high == 0.0)
-    found = linprog(
+    program = linprog(
         one_way @ A, A_ub=A[~still] * one_way[~still, None], b_ub=np.zeros(int((~still).sum())), A_eq=A[still],
         b_eq=np.zeros(int(still.sum())), bounds=[(-1.0, 1.0)] * A.shape[1],
     )  # fmt: skip
-    return bool(found.status == 0 and float(found.fun or 0.0) < -MOVES * len(A))
+    return bool(program.status == 0 and float(program.fun or 0.0) < -MOVES * len(A))

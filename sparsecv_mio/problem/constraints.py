@@ -13,7 +13,7 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions, Term
 
-SIGNS = [0.0, math.inf], [-math.inf, 0.0]  # boxes that only hold a sign
+SIGNS = (0.0, math.inf), (-math.inf, 0.0)  # boxes that only hold a sign
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SideConstraints:
             "at_most": self.at_most,
             "parents": self.parents,
             "sign": self.box,
-            "box": [bounds for _, *bounds in self.box if bounds not in SIGNS],
+            "box": [bounds for _, *bounds in self.box if tuple(bounds) not in SIGNS],
         }
         return frozenset(name for name, used in kinds.items() if used)
 
@@ -157,7 +157,7 @@ FREE = SideConstraints()
 
 def constraints_of(
     data: StandardData,
-    asked: Restrictions | None = None,
+    restrictions: Restrictions | None = None,
     together: Sequence[Sequence[str]] = (),
     box: Mapping[str, tuple[float, float]] | None = None,
 ) -> SideConstraints:
@@ -169,7 +169,7 @@ def constraints_of(
     ----------
     data : StandardData
         Its `divisor` and `y_unit` turn a coefficient b of the file into `b * divisor_j / y_unit`.
-    asked : Restrictions, optional
+    restrictions : Restrictions, optional
         By the names of the data; those of the data by default, beside what these adjust for.
     together : sequence of sequences of str
         Groups that are chosen all or none.
@@ -181,26 +181,24 @@ def constraints_of(
     BadInput
         For an unknown name, or a constant column that must be chosen with others.
     """
-    asked = data.restrictions if asked is None else asked
+    restrictions = data.restrictions if restrictions is None else restrictions
     position = {name: j for j, name in enumerate(data.names)}
     for group in together:
         _check_places(group, position, data, "together")
-    boxes = [*_boxes(data, position, box or {})]
-    boxes += [(position[name], 0.0, math.inf) for name in asked.nonnegative if name in position]
-    boxes += [(position[name], -math.inf, 0.0) for name in asked.nonpositive if name in position]
-    terms = [term.at(position) for term in asked.terms(data.dataset.names, together)]
-    for group in asked.count:  # its first name stands for it, varying or not
+    terms = [term.at(position) for term in restrictions.terms(data.dataset.names, together)]
+    boxes = tuple(_boxes(data, position, box or {}, restrictions))
+    for group in restrictions.count:  # its first name stands for it, varying or not
         varying = [position[name] for name in group if name in position]
         position |= {name: varying[0] for name in group[:1] if varying}
-    parents, never = _parents(asked, position)
+    parents, never = _parents(restrictions, position)
     never |= set(range(data.q)).difference(*(term.columns for term in terms))
     return SideConstraints(
         forced_in=tuple(sorted(j for term in terms if term.always for j in term.columns)),
         forced_out=tuple(sorted(never)),
         terms=tuple(term for term in terms if len(term.columns) > 1),
         at_most=tuple((limit.count, tuple(position[name] for name in limit.features if name in position))
-                      for limit in asked.at_most),
-        box=tuple(boxes),
+                      for limit in restrictions.at_most),
+        box=boxes,
         parents=parents,
     )  # fmt: skip
 
@@ -208,10 +206,10 @@ def constraints_of(
 Rules = tuple[tuple[int, tuple[int, ...], bool], ...]
 
 
-def _parents(asked: Restrictions, position: Mapping[str, int]) -> tuple[Rules, set[int]]:
+def _parents(restrictions: Restrictions, position: Mapping[str, int]) -> tuple[Rules, set[int]]:
     """Return the parents of columns, and columns that lack theirs."""
     parents, never = [], set()
-    for rule in asked.hierarchy:
+    for rule in restrictions.hierarchy:
         if rule.feature not in position:
             continue
         above = tuple(position[name] for name in rule.parents if name in position)
@@ -224,7 +222,7 @@ def _parents(asked: Restrictions, position: Mapping[str, int]) -> tuple[Rules, s
 
 
 def _boxes(
-    data: StandardData, position: Mapping[str, int], box: Mapping[str, tuple[float, float]]
+    data: StandardData, position: Mapping[str, int], box: Mapping[str, tuple[float, float]], restrictions: Restrictions
 ) -> Iterator[tuple[int, float, float]]:
     for name, (lo, hi) in box.items():
         if lo > hi:
@@ -232,6 +230,8 @@ def _boxes(
         _check_places([name], position, data, "box")
         factor = float(data.divisor[position[name]]) / data.y_unit
         yield position[name], lo * factor, hi * factor
+    for names, ends in zip((restrictions.nonnegative, restrictions.nonpositive), SIGNS, strict=True):
+        yield from ((position[name], *ends) for name in names if name in position)
 
 
 def _check_places(names: Sequence[str], position: Mapping[str, int], data: StandardData, option: str) -> None:
@@ -239,5 +239,7 @@ def _check_places(names: Sequence[str], position: Mapping[str, int], data: Stand
     for name in names:
         if name not in position:
             constant = name in data.dataset.names
-            what = f"feature {name!r} is constant and cannot take part" if constant else f"there is no feature {name!r}"
-            raise BadInput(f"{option}: {what}")
+            reason = (
+                f"feature {name!r} is constant and cannot take part" if constant else f"there is no feature {name!r}"
+            )
+            raise BadInput(f"{option}: {reason}")

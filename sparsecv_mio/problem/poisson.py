@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.row_losses import EPS, RowLoss
 
-FARTHEST = 30.0  # beyond the margin to the right, where the ratio of curvature is still far above what is needed
+FARTHEST_RIGHT = 30.0  # beyond the margin to the right, where the ratio of curvature is still far above what is needed
 
 
 class PoissonLoss(RowLoss):
@@ -91,7 +91,7 @@ class PoissonLoss(RowLoss):
 
     def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
         # `exp(m) phi(D)` at m + D, `phi(D) = 2 (exp(D) - 1 - D) / D^2`, rises in D; `phi(D) >= 1 + D / 3`.
-        D = np.minimum(low - m, FARTHEST)
+        D = np.minimum(low - m, FARTHEST_RIGHT)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             ratio = np.where(np.abs(D) > 1e-3, 2.0 * (np.expm1(D) - D) / D**2, 1.0 + D / 3.0)
             bent = np.exp(m) * ratio * (1.0 - 1e-11)

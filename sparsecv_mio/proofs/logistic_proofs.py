@@ -26,9 +26,8 @@ from sparsecv_mio.proofs.search_proofs import CLAIM_OUTWARD
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
 from sparsecv_mio.search.glm_folds import subsets_of
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.units import KEEP_RTOL
+from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
 
-TIED = 1e-9  # of an objective: supports that may be optimal in a fold by what floats tell
 BEYOND_GOAL = 1e-9  # of the sum that is wanted, by which statements go beyond it
 THRESHOLDS_TRIED = 4  # of a tree on all rows, until folds have their own
 FEW_STATED, STATED_NODES = 200, 4_000  # of a tree on all rows whose threshold is above the least objective
@@ -63,15 +62,15 @@ class _AtGamma:
         if (fold, support) not in self._scores:
             rows = self.rows(fold)
             b, here = rows.fit(np.array(support, dtype=np.int64))
-            held = self.plan.scored_rows(fold)
-            m = self.scaled.sign[held] * (here.a + (self.scaled.Z[held] / rows.root) @ b)
+            scored = self.plan.scored_rows(fold)
+            m = self.scaled.sign[scored] * (here.a + (self.scaled.Z[scored] / rows.root) @ b)
             self._scores[fold, support] = here.loss + float(b @ b), float(np.logaddexp(0.0, -m).sum())
         return self._scores[fold, support]
 
     def all_scores(self, support: Support) -> tuple[FloatArray, FloatArray]:
         """Return the scores of a support in every fold."""
-        both = np.array([self.score(fold, support) for fold in range(self.plan.k)])
-        return both[:, 0], both[:, 1]
+        scores = np.array([self.score(fold, support) for fold in range(self.plan.k)])
+        return scores[:, 0], scores[:, 1]
 
 
 class LogisticSearchProof:
@@ -139,7 +138,7 @@ class LogisticSearchProof:
     def _on_all_rows(self, pair: _Pair, at: _AtGamma) -> Generator[dict[str, Any], None, list[int]]:
         """Yield the tree on all rows that says most of a pair; return the folds in the order in which they want one."""
         first = self._best(-1, at.gamma, pair.size)
-        own, held = at.all_scores(first)
+        own, held_out = at.all_scores(first)
         best = self._raised(pair, at, first, own)
         if best is not None:
             tree, low = best
@@ -148,7 +147,7 @@ class LogisticSearchProof:
             folds = {} if self.same.all() else {"folds": np.flatnonzero(self.same).tolist()}
             pair.parts.append({"by": "loss", **folds, "tree": number, "supports": [list(first)]})
             pair.low[self.same] = np.maximum(low[self.same], 0.0)
-        order: list[int] = np.argsort(pair.low - held, kind="stable").tolist()
+        order: list[int] = np.argsort(pair.low - held_out, kind="stable").tolist()
         return order
 
     def _raised(
@@ -171,7 +170,7 @@ class LogisticSearchProof:
             total = float(low[self.same].sum())
             if total > most:
                 most, best = total, (tree, low)
-            if most >= goal or (low[self.same] < (threshold - own)[self.same] - TIED * value).all():
+            if most >= goal or (low[self.same] < (threshold - own)[self.same] - TIE_RTOL * value).all():
                 break
             threshold += 1.5 * (goal - most) / count
         return best
@@ -181,7 +180,7 @@ class LogisticSearchProof:
         low = threshold - own
         for support in (support for of_size in tree.listed.values() for support in of_size):
             value, lost = at.all_scores(support)
-            low = np.where(value <= own * (1.0 + TIED), np.minimum(low, lost), low)
+            low = np.where(value <= own * (1.0 + TIE_RTOL), np.minimum(low, lost), low)
         return np.asarray(low)
 
     def _own_tree(self, pair: _Pair, fold: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
@@ -193,6 +192,6 @@ class LogisticSearchProof:
         yield line
         scores = [at.score(fold, support) for support in tree.listed[pair.size]]
         least = min(own for own, _ in scores)
-        possible = [lost for own, lost in scores if own <= least * (1.0 + TIED)]
+        possible = [lost for own, lost in scores if own <= least * (1.0 + TIE_RTOL)]
         pair.low[fold], pair.high[fold] = max(pair.low[fold], min(possible)), max(possible)
         pair.parts.append({"by": "own", "folds": [fold], "trees": [number]})

@@ -25,7 +25,7 @@ from sparsecv_mio.proofs.threshold_trees import NONE_KEPT, TOO_LARGE, ProofTree,
 POINT_BITS = (8, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
 ENTROPY_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
-FIT_STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
+PROOF_FIT_STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
 SETTLED = 1e-9  # of an objective, what is left between the ends of a relaxation that will not close its node
 # of one tree: each leaf has a point, which the checker evaluates in integers
 MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
@@ -155,7 +155,7 @@ class LogisticRows:
         """Return the fit of some columns, and what it is worth."""
         b = np.zeros(self.q)
         here = self.worth(b)
-        for _ in range(FIT_STEPS):
+        for _ in range(PROOF_FIT_STEPS):
             G, c = self.model(b, here.u)
             target = np.zeros(self.q)
             target[columns] = np.linalg.solve(G[np.ix_(columns, columns)] + np.eye(len(columns)), c[columns])
@@ -232,11 +232,11 @@ class LogisticTree:
                     continue
                 j = _branch(b, here, free)
                 self.nodes.append(j)
-                rest, more = free.copy(), inside.copy()
-                rest[j], more[j] = False, True
+                still_free, more = free.copy(), inside.copy()
+                still_free[j], more[j] = False, True
                 without, point = b.copy(), self._rounded(b, BIT_OF_CHILDREN)
                 without[j] = 0.0
-                waiting += [(inside, rest, without, point), (more, rest, b, point)]
+                waiting += [(inside, still_free, without, point), (more, still_free, b, point)]
 
     def _single(self, columns: BoolArray) -> None:
         """Close a node of one support: by its fit, or by listing it."""
@@ -256,7 +256,7 @@ class LogisticTree:
         b = np.where(inside | free, start, 0.0)
         here = best = rows.worth(b)
         point, value = b, _primal(here, b, inside, members, room)
-        for _ in range(FIT_STEPS):
+        for _ in range(PROOF_FIT_STEPS):
             least = best.bound(inside, free, room)
             if least >= self.bar or value - least <= SETTLED * value or value < self.bar - 0.5 * (value - least):
                 break

@@ -59,22 +59,12 @@ def proof_head(
         What is computed of the training rows of each fold.
     """
     source = data.dataset
-    written: dict[str, Any] = {"format": FORMAT}
-    if data.loss is not Loss.SQUARED:
-        written = {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}
-    elif data.restrictions or within:
-        written = {"format": FORMAT_OF_TERMS, "adjust": [source.names.index(name) for name in data.restrictions.adjust]}
-        written |= {"terms": [list(term) for term in chosen.terms]} if chosen and not chosen.single else {}
-    digest = source.fingerprint
-    if within:
-        rule = source.reading.how.na if within.na is Within.FOLDS and source.reading else None
-        written["within"] = {"na": None if rule is None else str(rule), "scale": within.scale is Within.FOLDS}
-        digest = replace(source, X=stated_cells(source, within)).fingerprint
+    stated = replace(source, X=stated_cells(source, within)) if within else source
     head: dict[str, Any] = {
-        **written,
+        **_format(data, chosen, within),
         "data": {
             "n": source.n, "p": source.p, "names": list(source.names), "target": source.target,
-            "digest": digest,
+            "digest": stated.fingerprint,
         },
         "columns": data.columns.tolist(), "units": units.tolist(),
         "scale": str(data.scale), "intercept": str(data.intercept),
@@ -82,10 +72,28 @@ def proof_head(
     }  # fmt: skip
     if plan is not None:
         head["left"] = [plan.left_out(j).tolist() for j in range(plan.k)]
-        same = plan.left is None
-        head["scored"] = None if same else [plan.scored_rows(j).tolist() for j in range(plan.k)]
+        head["scored"] = None if plan.left is None else [plan.scored_rows(j).tolist() for j in range(plan.k)]
         head["folds"] = {"spec": plan.spec, "seed": plan.seed, "digest": plan.digest}
     return head
+
+
+def _format(data: StandardData, chosen: ChosenTerms | None, within: OfTrainingRows | None) -> dict[str, Any]:
+    """Return the format of a proof, and what only that one says."""
+    if data.loss is not Loss.SQUARED:
+        return {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}
+    if not data.restrictions and not within:
+        return {"format": FORMAT}
+    source = data.dataset
+    own: dict[str, Any] = {
+        "format": FORMAT_OF_TERMS,
+        "adjust": [source.names.index(name) for name in data.restrictions.adjust],
+    }
+    if chosen and not chosen.single:
+        own["terms"] = [list(term) for term in chosen.terms]
+    if within:
+        rule = str(source.reading.how.na) if within.na is Within.FOLDS and source.reading else None
+        own["within"] = {"na": rule, "scale": within.scale is Within.FOLDS}
+    return own
 
 
 def stated_cells(dataset: Dataset, within: OfTrainingRows) -> FloatArray:

@@ -81,31 +81,39 @@ def refuse_options(
     """
     beside = "beside --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
     restricted = f"restrictions {beside}" if uncovered(restrictions, loss) else None
-    what = other or ("--weights" if weights is not None else restricted)
-    if what is not None:
-        raise BadInput(f"--proof: proofs do not cover {what}: leave out one or the other")
+    obstacle = other or ("--weights" if weights is not None else restricted)
+    if obstacle is not None:
+        raise BadInput(f"--proof: proofs do not cover {obstacle}: leave out one or the other")
+
+
+def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
+    """Yield what a record asked for, beside restrictions, that proofs do not cover."""
+    if record.loss is Loss.POISSON:
+        yield f"--loss {record.loss}"
+    if record.data.class_weight is not None:
+        yield "--class-weight"
+    if isinstance(record, FitRecord):
+        if record.side and (record.side.together or record.side.box):
+            yield "side constraints"
+        if record.assumed_box is not None:
+            yield "--assume-box"
+    if isinstance(record, Record):
+        if record.loss is not Loss.SQUARED and (record.request.na_within or record.request.scale_within):
+            yield f"rows of their own for every fold with --loss {record.loss}"
+        if record.continuous:
+            yield "every gamma of an interval"
+        if record.descent:
+            yield "--method descent"
 
 
 def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
     """Refuse the record of a run, and data, that proofs do not cover."""
-    if record.loss is Loss.POISSON:
-        refuse_options(None, None, f"--loss {record.loss}")
-    if record.data.class_weight is not None:
-        refuse_options(None, None, "--class-weight")
-    squared = record.loss is Loss.SQUARED
-    if isinstance(record, FitRecord):
-        side, box = record.side, record.assumed_box
-        constrained = side and (side.together or side.box)
-        other = "side constraints" if constrained else "--assume-box" if box is not None else None
-        refuse_options(None if side is None else side.restrictions, dataset.weights, other, record.loss)
-    else:
-        other = "--method descent" if isinstance(record, Record) and record.descent else None
-        other = "every gamma of an interval" if isinstance(record, Record) and record.continuous else other
-        own = isinstance(record, Record) and (record.request.na_within or record.request.scale_within)
-        other = f"rows of their own for every fold with --loss {record.loss}" if own and not squared else other
-        refuse_options(record.request.restrictions, dataset.weights, other, record.loss)
-        if isinstance(record, Record) and record.status != "proved":
-            raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
+    holder = record.side if isinstance(record, FitRecord) else record.request
+    refuse_options(
+        None if holder is None else holder.restrictions, dataset.weights, next(_obstacles(record), None), record.loss
+    )
+    if isinstance(record, Record) and record.status != "proved":
+        raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
     used = standardize(dataset, record.data.scale, record.data.intercept).columns
     others = np.setdiff1d(np.arange(dataset.p), used)
     moving = others[dataset.X[:, others].max(axis=0) > dataset.X[:, others].min(axis=0)]
@@ -114,7 +122,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quoted([name])}")
 
 
-KNOWN = 1e-7  # a lower end this near its objective is that of a list
+PROVED_NEAR = 1e-7  # a lower end this near its objective is that of a list
 
 
 class SquaredTrees:
@@ -179,9 +187,9 @@ class BestProof:
             mine = {row.tau: row for row in self.rows if row.gamma == gamma}
             above: dict[int, float] = {}
             for tau, row in mine.items():
-                if row.lower <= 0.0 < row.objective * (1.0 - KNOWN):
+                if row.lower <= 0.0 < row.objective * (1.0 - PROVED_NEAR):
                     raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
-                proved = row.lower >= row.objective * (1.0 - KNOWN)
+                proved = row.lower >= row.objective * (1.0 - PROVED_NEAR)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}
             for tree in self.trees.prove(gamma, above, self.kept.at(-1, g)):
@@ -230,9 +238,9 @@ def write_proof(
         if record.loss is Loss.LOGISTIC:
             proof = LogisticSearchProof(record, folds, dataset, path)
         else:
-            if found is None or (found.context.folds is not folds and not within_of(record)):
-                found = _searched(record, dataset, folds)
-            proof = SearchProof(record, folds, found, path, dataset)
+            same = found is not None and (found.context.folds is folds or within_of(record))
+            snapshot = found if found is not None and same else _searched(record, dataset, folds)
+            proof = SearchProof(record, folds, snapshot, path, dataset)
     else:
         proof = BestProof(record, dataset, path)
     try:

@@ -36,7 +36,7 @@ from sparsecv_mio.proofs.term_trees import prove_chosen
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, TIE_RTOL
 from sparsecv_mio.words import Intercept, Within
 
 
@@ -133,8 +133,8 @@ class ScoresAt:
     @cached_property
     def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
         """The fit of all columns: f on all rows, residuals and leverages of folds of one row."""
-        value, rest, h = self._left_out(np.arange(self.whole.q)[None, :])
-        return float(value[0]), rest[0], h[0]
+        value, residuals, leverages = self._left_out(np.arange(self.whole.q)[None, :])
+        return float(value[0]), residuals[0], leverages[0]
 
     def score(
         self, supports: Sequence[Support], folds: IntArray, within: FloatArray | None = None
@@ -169,12 +169,11 @@ class ScoresAt:
             beta = coefficients_of_sets(problem, sets, problem.with_gamma(self.gamma).penalty[sets])
             objective[:, k] = problem.yy - (problem.c[sets] * beta).sum(axis=1)
             near = np.flatnonzero(objective[:, k] <= (np.inf if within is None else within[k]))
-            rest = r - (beta[near][:, None, :] @ V.T[sets[near]])[:, 0, :]
-            error[near, k] = (rest**2).sum(axis=1)
+            residuals = r - (beta[near][:, None, :] @ V.T[sets[near]])[:, 0, :]
+            error[near, k] = (residuals**2).sum(axis=1)
         return objective, error
 
 
-TIED = 1e-9  # objectives of supports that a checker in floats may not tell apart
 CLAIM_OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
 FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
@@ -341,20 +340,20 @@ class SearchProof:
     def _affordable(
         self, g: int, at: ScoresAt, tries: Mapping[int, list[float]], lost: float
     ) -> list[threshold_trees.ProofTree]:
-        kept, count = self.kept.at(-1, g), max(map(len, tries.values()))
+        keeper, count = self.kept.at(-1, g), max(map(len, tries.values()))
         for i in range(count - 1):
             above = {size: mine[min(i, len(mine) - 1)] for size, mine in tries.items()}
             try:
                 most = LISTED_TOGETHER if self.folds.single else FEW_LISTED, LIST_NODES
-                return self._prove(at.whole, above, lost, kept, most)
+                return self._prove(at.whole, above, lost, keeper, most)
             except threshold_trees.TooLarge:
                 continue
-        return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, kept)
+        return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, keeper)
 
     def _least_threshold(self, pair: PairStatements, lost: float) -> float:
         """Return the least T on all rows for which the training losses add up to the bound; inf where none does."""
         usable = self.plan.scores_all_left_out
-        value, error = pair.value[usable] * (1.0 + 4.0 * TIED) + 4.0 * lost, pair.error[usable]
+        value, error = pair.value[usable] * (1.0 + 4.0 * TIE_RTOL) + 4.0 * lost, pair.error[usable]
         if not len(value):
             return NO_THRESHOLD
         goal = self.goal * (1.0 + CLAIM_OUTWARD)
@@ -407,7 +406,7 @@ class SearchProof:
     ) -> None:
         """Bound the folds that are not decided by their training loss."""
         above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
-        reach = (above - pair.value * (1.0 + 2.0 * TIED)) * (1.0 - TIED) - 2.0 * lost
+        reach = (above - pair.value * (1.0 + 2.0 * TIE_RTOL)) * (1.0 - TIE_RTOL) - 2.0 * lost
         usable = self.plan.scores_all_left_out & (reach > 0.0)
         if not usable.any():
             return
@@ -415,10 +414,10 @@ class SearchProof:
         folds = np.arange(self.plan.k) if usable.mean() > 0.5 else np.flatnonzero(usable)
         low, numbers = np.where(usable, reach, 0.0)[folds], pair.support[folds]
         if listed:
-            within = pair.value[folds] * (1.0 + 2.0 * TIED) + 4.0 * lost
+            within = pair.value[folds] * (1.0 + 2.0 * TIE_RTOL) + 4.0 * lost
             objective, error = at.score(listed, folds, within)
             possible = objective <= within
-            low = np.minimum(low, np.where(possible, error * (1.0 - TIED), np.inf).min(axis=0))
+            low = np.minimum(low, np.where(possible, error * (1.0 - TIE_RTOL), np.inf).min(axis=0))
         pair.tighten(folds, low, np.inf)
         alike = bool((numbers == numbers[0]).all())
         used, which = (numbers[:1], numbers) if alike else np.unique(numbers, return_inverse=True)
@@ -470,7 +469,7 @@ class SearchProof:
         if len(listed) == 1:  # the one that the search found
             pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])
             return
-        within = pair.value[[fold]] * (1.0 + 2.0 * TIED) + 4.0 * lost
+        within = pair.value[[fold]] * (1.0 + 2.0 * TIE_RTOL) + 4.0 * lost
         pair.tighten(np.array([fold]), *_ends(*at.score(listed, np.array([fold]), within), lost))
 
     def _line(self, g: int, pair: PairStatements) -> dict[str, Any]:
@@ -497,5 +496,5 @@ def _crossing(total: Callable[[float], float], low: float, high: float, goal: fl
 
 def _ends(objective: FloatArray, error: FloatArray, lost: float) -> tuple[FloatArray, FloatArray]:
     """Return the least and the largest held-out error of the supports that may be best in each fold."""
-    tied: BoolArray = objective <= objective.min(axis=0) * (1.0 + TIED) + 4.0 * lost
+    tied: BoolArray = objective <= objective.min(axis=0) * (1.0 + TIE_RTOL) + 4.0 * lost
     return np.where(tied, error, np.inf).min(axis=0), np.where(tied, error, -np.inf).max(axis=0)

@@ -176,12 +176,12 @@ class PerspectiveProof:
                 continue
             j = self._branch(b, g, free, room)
             self.nodes.append(j)
-            rest, more = free.copy(), inside.copy()
-            rest[j], more[j] = False, True
+            still_free, more = free.copy(), inside.copy()
+            still_free[j], more[j] = False, True
             without = b.copy()
             without[j] = 0.0
             here = self._rounded(b, BITS[3])
-            waiting += [(inside, rest, without, here), (more, rest, b, here)]
+            waiting += [(inside, still_free, without, here), (more, still_free, b, here)]
         return True
 
     def _single(self, columns: BoolArray, free: BoolArray | None) -> None:

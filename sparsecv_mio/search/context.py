@@ -129,8 +129,8 @@ class BestOnAllRows:
         """
         if not found:
             return
-        near = {g: min(found, key=lambda other: abs(other - g)) for g in range(len(self.grid.gammas))}
-        self.best[:] = [found[g] if g in found else _unproved(found[other]) for g, other in near.items()]
+        nearest = [min(found, key=lambda gamma: abs(gamma - g)) for g in range(len(self.grid.gammas))]
+        self.best[:] = [found[g] if g in found else _unproved(found[gamma]) for g, gamma in enumerate(nearest)]
 
     def improve(self, g: int, found: BestSubsets) -> None:
         """Take over what another result says of some taus of a gamma.

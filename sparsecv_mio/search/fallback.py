@@ -610,9 +610,9 @@ def _left_out_of_all(
     stays = np.maximum(1.0 - leverage * loss.curvatures(margins, y, w), np.finfo(float).eps)
     alone = w * loss.losses(margins - leverage * loss.falls(margins, y, w) / stays, y)
     inside = w * loss.losses(margins, y)
-    held = np.array([float(alone[folds.scored_rows(fold)].sum()) for fold in range(folds.k)])
+    held_out = np.array([float(alone[folds.scored_rows(fold)].sum()) for fold in range(folds.k)])
     out = np.array([float(inside[folds.left_out(fold)].sum()) for fold in range(folds.k)])
-    return made.objective, held, made.objective - out
+    return made.objective, held_out, made.objective - out
 
 
 def _of_rows_on_all_rows(

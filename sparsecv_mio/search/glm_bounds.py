@@ -52,12 +52,12 @@ def glm_bounds(
         training, rows = subsets_of(data, folds.train_rows(fold)), rows_in_units(data, folds.scored_rows(fold))
         for g, gamma in enumerate(table.gammas):
             begin, at = time.perf_counter(), training.with_gamma(gamma)
-            found = at.solve(taus, effort=0)
-            supports = [found.by_size[tau].support for tau in taus]
+            solution = at.solve(taus, effort=0)
+            supports = [solution.by_size[tau].support for tau in taus]
             _, low, high = at.scored(supports, *rows)
             numbers = np.tile(UNKNOWN, (len(taus), 1))
             for t, tau in enumerate(taus):
-                upper = found.by_size[tau].upper
+                upper = solution.by_size[tau].upper
                 ends = at.open_fold_interval(tau, upper, *rows)
                 ends = (ends[0] if ends[0] > 0.0 else 0.0), (ends[1] if ends[1] < np.inf else np.inf)
                 numbers[t, 1:6] = upper, *ends, Origin.CONIC, Origin.CONIC

@@ -96,12 +96,15 @@ def solver_options_of(given: str | Mapping[str, object] | Iterable[str] | None) 
     (('MIPFocus=1', 'presolve=false'), ('Seed=3', 'Cuts=0'))
     """
     if isinstance(given, Mapping):
-        given = [f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in given.items()]
-    several = given.split(",") if isinstance(given, str) else list(given or ())
-    pairs = [tuple(text.strip() for text in str(setting).split("=", 1)) for setting in several]
-    for setting_given, pair in zip(several, pairs, strict=True):
+        settings = [
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in given.items()
+        ]
+    else:
+        settings = given.split(",") if isinstance(given, str) else list(given or ())
+    pairs = [tuple(text.strip() for text in str(setting).split("=", 1)) for setting in settings]
+    for setting, pair in zip(settings, pairs, strict=True):
         if len(pair) < 2 or "" in pair:
-            raise BadInput(f"solver-option: {str(setting_given)[:60]!r} is no option of a solver, give NAME=VALUE")
+            raise BadInput(f"solver-option: {str(setting)[:60]!r} is no option of a solver, give NAME=VALUE")
         if [name for name, *_ in pairs].count(pair[0]) > 1:
             raise BadInput(f"solver-option {pair[0]}: is given more than once")
     return tuple("=".join(pair) for pair in pairs)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import PathRow, Record
 from sparsecv_mio.data.dataset import Dataset
@@ -17,6 +16,7 @@ from sparsecv_mio.problem.glm_objective import fit_of_data, losses_at
 from sparsecv_mio.problem.objective import fit, held_out_error, ridge_weights
 from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import Loss
 
 
@@ -108,7 +108,7 @@ def _outside_by_rows(
     fits, lower, upper = subsets.scored([np.array(places, dtype=np.int64)], X, y, v)
     predictors = X @ fits.coefficients[0] + fits.intercept[0]
     low, high = max(float(lower[0]), 0.0), float(upper[0]) if upper[0] < np.inf else np.inf
-    if not high - low <= H_RTOL * low:
+    if not high - low <= CROSSING_RTOL * low:
         own = columns[places].tolist()
         ridge = ridge_weights(own, data.free, gamma)
         how = {"scale": options.scale, "intercept": options.intercept}

@@ -21,7 +21,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.enumeration import UnitColumns
-from sparsecv_mio.certificate.optimality import H_RTOL
 from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.problem import glm_objective
@@ -30,7 +29,7 @@ from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.thresholds import QUICK_WORK
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import CROSSING_RTOL, TINY
 from sparsecv_mio.words import Loss
 
 RECHECK_SHARE = 0.04  # of the seconds of a search, that it may take
@@ -115,7 +114,7 @@ class _Recheck:
         error = held_out_error(model, dataset.X, dataset.y, scored, dataset.row_weights)
         unit = self.data.loss_unit
         low, high = float(cells.lower[where]) * unit, float(cells.upper[where]) * unit
-        room = len(scored) * of_support.slack(error / len(scored), gamma, tau, H_RTOL) + TINY
+        room = len(scored) * of_support.slack(error / len(scored), gamma, tau, CROSSING_RTOL) + TINY
         named = f"gamma {gamma:.6g}, tau {tau}, fold {fold + 1}"
         if not low - room <= error <= high + room:
             return f"{named}: the search has a held-out error in {ends_of(low, high, 9)}, a refit {shown(error, 9)}"
@@ -139,7 +138,7 @@ class _Recheck:
             intercept=str(self.data.intercept), rows=folds.train_rows(fold),
         )  # fmt: skip
         error, doubt = model.held_out(dataset, rows)
-        room = H_RTOL * error + doubt + TINY
+        room = CROSSING_RTOL * error + doubt + TINY
         low, high = float(cells.lower[where]), float(cells.upper[where])
         if low - room <= error <= high + room:
             return ""

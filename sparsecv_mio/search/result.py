@@ -371,8 +371,8 @@ class _Reported:
         from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
 
         cells, numbers, scored = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
-        found, counts = np.unique(numbers, return_counts=True)
-        for done, number in enumerate(found[np.argsort(-counts, kind="stable")].tolist()):
+        values, counts = np.unique(numbers, return_counts=True)
+        for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
             if done and self._untimely():
                 break
             places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]

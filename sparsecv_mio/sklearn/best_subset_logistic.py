@@ -168,8 +168,8 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         if self.class_weight is None or self._balanced:
             return sample_weight
         labels = self.classes_[data.y.astype(int)]
-        given = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
-        return given * compute_sample_weight(self.class_weight, labels)
+        weights = np.ones(data.n) if sample_weight is None else np.broadcast_to(np.asarray(sample_weight), (data.n,))
+        return weights * compute_sample_weight(self.class_weight, labels)
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
         """Set what predicts, in the shapes of scikit-learn's classifiers."""
