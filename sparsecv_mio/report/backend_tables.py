@@ -14,7 +14,7 @@ from rich.text import Text
 
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.fit_records import FitRecord
-from sparsecv_mio.digits import ends_of, interval_digits, shown
+from sparsecv_mio.digits import ends_of, interval_digits, several, shown
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import with_inert_words, write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
@@ -121,7 +121,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
         say(console, line)
     if brief:
         return
-    effort = f"{record.raw_status}, {record.nodes:,} nodes, {record.cuts:,} cuts"
+    effort = f"{record.raw_status}, {several(record.nodes, 'node')}, {several(record.cuts, 'cut')}"
     seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it"
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
     if record.allowance > 0.0:

@@ -343,7 +343,7 @@ def _fits_decided(record: Record, more_is_said: bool) -> str:
     cells = sum(row.folds_decided for row in record.table)
     total = sum(row.folds for row in record.table)
     more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
-    fits = f"{cells:,} of {total:,} fits, in every fold of {decided:,} pairs"
+    fits = f"{cells:,} of {total:,} fits, in every fold of {several(decided, 'pair')}"
     if more_is_said or cells or more:
         return f"The best subset is known beyond doubt in {fits}{more}."
     return f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt."
@@ -496,8 +496,8 @@ def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
 
 def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:
     """Return the table of a model, and how well one of two classes or counts fits all rows."""
-    lines = tuple(scatter_lines(record, record, data))
-    return (_model_table(record, data), *([Sentences(lines)] if lines else []))
+    lines = scatter_lines(record, record, data)
+    return (_model_table(record, data), *([_sentences(lines)] if lines else []))
 
 
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:

@@ -654,7 +654,7 @@ def print_near(console: Console, record: fit_records.NearRecord, brief: bool = F
         said = "these CV errors rank subsets, each the same in every fold, with the held-out rows in view: do not"
         layout.say(console, f"{said} compare them with the CV error of `solve`, whose folds choose their own", "dim")
     if not brief:
-        layout.say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
+        layout.say(console, f"work: {several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s", "dim")
 
 
 def _print_size(
@@ -766,4 +766,4 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
     said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
     layout.say(console, said, "dim")
-    layout.say(console, f"work: {record.work.nodes:,} nodes, {record.work.seconds:.2f} s", "dim")
+    layout.say(console, f"work: {several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s", "dim")

@@ -242,6 +242,8 @@ def _per_cent_up(share: float) -> str:
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
+AS_GOOD = 0.5  # of a row: accuracies that differ by less are the same
+BISECTIONS = 50  # of [0.5, 1], to the last digit
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
@@ -274,7 +276,37 @@ def hints(record: Record) -> list[str]:
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
         return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
-    return [text for text in (_proof_hint(record), *edge_hints(record)) if text]
+    return [text for text in (_proof_hint(record), *edge_hints(record), _accuracy_hint(record)) if text]
+
+
+def _accuracy_hint(record: Record) -> str:
+    """Say so where the accuracy is that of always predicting the larger class, and what tells more."""
+    classes = record.classes
+    if classes is None or classes.accuracy is None:
+        return ""
+    larger = larger_class(classes.null_error)
+    if classes.accuracy > larger + AS_GOOD / record.data.n:
+        return ""
+    return (
+        f"the accuracy is no better than that of always predicting the larger class, {100.0 * larger:.1f}%: AUC and log "
+        "loss tell more; predict --threshold P names more rows of the smaller one"
+    )
+
+
+def larger_class(null_error: float) -> float:
+    """Return the share of the larger of two classes, of whose frequencies the log loss is known.
+
+    Examples
+    --------
+    >>> round(larger_class(-0.9 * math.log(0.9) - 0.1 * math.log(0.1)), 6), larger_class(math.log(2.0))
+    (0.9, 0.5)
+    """
+    low, high = 0.5, 1.0
+    for _ in range(BISECTIONS):
+        share = 0.5 * (low + high)
+        entropy = -share * math.log(share) - (1.0 - share) * math.log(1.0 - share)
+        low, high = (share, high) if entropy > null_error else (low, share)
+    return low
 
 
 def _as_option(name: str, value: str) -> str:

@@ -12,6 +12,7 @@ import sparsecv_mio as sc
 from sparsecv_mio.certificate.accuracy import OVER, scatter_of_counts
 from sparsecv_mio.fits.criteria import glm_criteria
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.report import record_words
 from sparsecv_mio.report.backend_tables import print_fit
 from sparsecv_mio.report.path_tables import print_path
 from sparsecv_mio.report.ratios import over, ratio_columns, scatter_lines
@@ -93,3 +94,12 @@ def test_what_is_well_above_one() -> None:
     assert twice == scatter_of_counts([0.0, 3.0, 3.0, 1.0], [1.0, 2.0, 2.0, 1.0], 1)
     assert math.isnan(scatter_of_counts([1.0], [1.0], 1).ratio) and over(scatter_of_counts([1.0], [1.0], 1)) == []
     assert OVER > 1.0
+
+
+def test_an_accuracy_of_the_larger_class_is_said() -> None:
+    for rare, said in ((np.arange(60) % 20 == 0, True), (X[:, 0] > 0.0, False)):
+        data = sc.Dataset.from_arrays(X, rare.astype(float))
+        record = sc.solve(data, folds=3, gammas=[0.01], taus=[1], loss="logistic")
+        share = 100.0 * max(rare.mean(), 1.0 - rare.mean())
+        hints = [hint for hint in record_words.hints(record) if f"the larger class, {share:.1f}%" in hint]
+        assert len(hints) == said
