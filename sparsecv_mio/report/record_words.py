@@ -288,8 +288,8 @@ def _accuracy_hint(record: Record) -> str:
     if classes.accuracy > larger + AS_GOOD / record.data.n:
         return ""
     return (
-        f"the accuracy is no better than that of always predicting the larger class, {100.0 * larger:.1f}%: AUC and log "
-        "loss tell more; predict --threshold P names more rows of the smaller one"
+        f"the accuracy is no better than that of always predicting the larger class, {100.0 * larger:.1f}%: AUC and "
+        "log loss tell more; predict --threshold P names more rows of the smaller one"
     )
 
 
