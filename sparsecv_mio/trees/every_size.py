@@ -38,6 +38,7 @@ WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on colum
 SWAP_ROUNDS = 4
 MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
 MOST_REFITTED = 512  # the same where not even their values can be trusted
+STORED_TREES, KEPT_BYTES = "trees", 1 << 25  # of one gamma: under which name, and how much of them
 
 
 def solve_path(
@@ -49,6 +50,7 @@ def solve_path(
     expired: Callable[[], bool] = never,
     ends: FloatArray | None = None,
     enough: Mapping[int, float] | None = None,
+    resume: bool = False,
 ) -> BestSubsets:
     """Solve `min f(S), |S| <= tau` for every tau asked.
 
@@ -69,6 +71,9 @@ def solve_path(
         what is complete is so among those; `upper` and the supports are of all models. Not used with forced columns.
     enough : mapping of int to float, optional
         By tau, a lower bound that will do: work on this tau ends there, with or without its best support.
+    resume : bool
+        Whether perspective trees go on where the last call of the same problem left them, and are kept for the next
+        one (in `problem.kept`, up to `KEPT_BYTES` a gamma); the effort is what they may cost beyond that.
 
     Returns
     -------
@@ -76,12 +81,12 @@ def solve_path(
     """
     limits, will_do = (effort, expired), dict(enough or {})
     if not len(problem.forced):
-        return _PathSolver(problem, taus, starts, limits, ends).solve(will_do)
+        return _PathSolver(problem, taus, starts, limits, ends, resume).solve(will_do)
     reduced = eliminated(problem)
     sizes, supports = reduced.choice.sizes(taus), stripped(reduced.choice, list(starts))
     will_do = {reduced.choice.size(tau): bound for tau, bound in sorted(will_do.items())}
     return (
-        _PathSolver(reduced.problem, sizes, supports, limits)
+        _PathSolver(reduced.problem, sizes, supports, limits, resume=resume)
         .solve(will_do)
         .with_forced(reduced.choice.size, reduced.choice.whole, taus)
     )
@@ -97,6 +102,7 @@ class _PathSolver:
         first: Iterable[IntArray],
         limits: tuple[int, Callable[[], bool]],
         ends: FloatArray | None = None,
+        resume: bool = False,
     ) -> None:
         self.problem = problem
         self.form: NormalForm = normal_form(problem)
@@ -118,6 +124,8 @@ class _PathSolver:
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
         self._roots: dict[int, Root] = {}  # of sizes that are solved on all of many columns
         self._trees: dict[int, PerspectiveTree | ClusterTree] = {}
+        self._stored: dict[int, PerspectiveTree] = self.form.kept.setdefault(STORED_TREES, {}) if resume else {}
+        self._resumes = resume
         self._paths: list[path_tree.PathState] | None = None  # one of all open sizes, or one of each
         self._begin(first)
 
@@ -203,8 +211,22 @@ class _PathSolver:
             below = {self._candidates(tau)[2] for tau in self.taus}
             open_sizes = sorted(s for s in below if s is not None and s not in self.sizes)
             self.sizes = sorted({*self.sizes, *open_sizes})
+        if self._resumes:
+            self._store_trees()
         cells = {tau: self._cell(tau) for tau in self.taus}
         return BestSubsets(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
+
+    def _store_trees(self) -> None:
+        """Keep trees that are not finished for the next call, those of this one before others."""
+        for size, tree in self._trees.items():
+            if isinstance(tree, PerspectiveTree) and size not in self.done:
+                self._stored[size] = tree
+        stored = list(self._stored.items())
+        room = KEPT_BYTES
+        for size, tree in reversed(stored):
+            room -= tree.pool.status.nbytes + tree.pool.point.nbytes
+            if room < 0:
+                self._stored.pop(size, None)
 
     def _left(self, sizes: list[int]) -> list[int]:
         """Sizes that are not closed, and whose lower bound will not do yet."""
@@ -409,8 +431,13 @@ class _PathSolver:
 
     def _rooted(self, size: int) -> PerspectiveTree | ClusterTree:
         """Return the tree of a size, as far as it has come: over clusters where columns are many."""
+        stored = self._stored.pop(size, None)
+        if stored is not None:
+            self._trees[size] = stored
         if size in self._trees:
             self._trees[size].improve(float(self.best[size]), self.support[size])
+            if stored is not None:
+                self._learn(size, stored)
             return self._trees[size]
         root = self._roots.get(size)
         if root is None:

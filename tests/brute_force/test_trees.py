@@ -22,7 +22,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees import clusters, every_size, listing, normal_form
-from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets
 
 INSIDE = 1e-9  # relative: closer than this two supports may tie
 
@@ -79,7 +79,21 @@ def drawn(seed: int) -> RandomProblem:
     return RandomProblem(data, random_problem(1).folds, gammas, list(range(data.p + 1)), "length", intercept)
 
 
-def against_enumeration(seed: int) -> int:
+Solves = Callable[[SparseProblem, list[int], int], list[BestSubsets]]
+
+
+def in_one_call(problem: SparseProblem, taus: list[int], effort: int) -> list[BestSubsets]:
+    """Answer for some sizes at once."""
+    return [every_size.solve_path(problem, taus, effort=effort)]
+
+
+def in_some_calls(problem: SparseProblem, taus: list[int], effort: int) -> list[BestSubsets]:
+    """Answer for some sizes, then others, a few nodes a call, each from where the last one ended."""
+    parts = [(taus, 1), (taus[1::2], 16), (taus[::2], 40), (taus, effort)]
+    return [every_size.solve_path(problem, part, effort=nodes, resume=True) for part, nodes in parts if part]
+
+
+def against_enumeration(seed: int, solves: Solves = in_one_call) -> int:
     """Check every size of a problem at every gamma; how many answers were complete. Some searches are stopped."""
     case, complete = drawn(seed), 0
     everyone, how = np.arange(case.data.n), (case.scale, case.intercept)
@@ -90,21 +104,21 @@ def against_enumeration(seed: int) -> int:
     effort = (1, 6)[seed % 2] if seed % 5 == 0 else UNLIMITED
     for gamma in case.gammas:
         taus = [tau for tau in case.taus if tau <= data.q] or [0]
-        result = every_size.solve_path(full_problem(data, gamma), taus, effort=effort)
-        for tau, cell in result.by_size.items():
+        results = solves(full_problem(data, gamma), taus, effort)
+        for tau, cell, last in ((tau, cell, of is results[-1]) for of in results for tau, cell in of.by_size.items()):
             optima = every.optima(gamma, tau)
             best, slip = optima.best * square, float(optima.value_error.max()) * square
             assert cell.lower <= best + slip
             assert cell.upper >= best - slip - cell.margin
             if not cell.complete:
-                assert effort < UNLIMITED or cell.lower == 0.0 or cell.margin > 0.0
+                assert effort < UNLIMITED or not last or cell.lower == 0.0 or cell.margin > 0.0
                 continue
             complete += 1
             assert cell.upper <= best + slip + cell.margin
             tied = {tuple(S) for S in optima.supports[optima.tied(INSIDE, -1.0)].tolist()}
             named = {tuple(data.columns[np.sort(S)].tolist()) for S in cell.candidates}
             assert tied <= named or copies or any(len(S) < tau for S in named)
-        assert result.finished or effort < UNLIMITED
+        assert results[-1].finished or effort < UNLIMITED
     return complete
 
 
@@ -122,6 +136,33 @@ def test_many_answers_are_those_of_enumeration(way: Way, block: int, monkeypatch
     for seed in range(1000 + 100 * block, 1100 + 100 * block):
         way(monkeypatch, seed)
         against_enumeration(seed)
+
+
+def only_a_few_nodes(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
+    """Trees of single sizes begin at once, and end a call after a node or two."""
+    small_passes(patch, 2 * seed + 1)
+    patch.setattr(every_size, "SMALL", 0)
+    patch.setattr(every_size, "SWAP_ROUNDS", seed % 2)
+
+
+@pytest.mark.parametrize("count", [16, pytest.param(1500, marks=pytest.mark.slow)])
+def test_trees_go_on_where_they_were_left(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(count):
+        only_a_few_nodes(monkeypatch, seed)
+        against_enumeration(count + seed, in_some_calls)
+
+
+def test_a_tree_that_goes_on_takes_no_node_twice() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 40))
+    problem = full_problem(standardize(Dataset.from_arrays(X, X.sum(axis=1) + rng.normal(size=60))), 1e-3)
+    first = every_size.solve_path(problem, [12], effort=1024, resume=True)
+    (tree,) = problem.kept[problem.lam][every_size.STORED_TREES].values()
+    nodes, lower = tree.nodes, tree.lower
+    again = every_size.solve_path(problem, [12], effort=1024, resume=True)
+    assert not first.finished and tree.nodes > nodes and tree.lower >= lower
+    assert again.nodes < first.nodes + tree.nodes and again.by_size[12].lower >= first.by_size[12].lower
+    assert len(problem.kept[problem.lam][every_size.STORED_TREES]) == 1
 
 
 def test_a_search_without_effort_still_has_the_bounds_of_the_roots() -> None:

@@ -39,9 +39,15 @@ class AllRowsTrees:
         """Training-loss bounds; three numbers a cell, so made where all rows are solved."""
         return LossBounds(self.run)
 
-    def enough(self) -> FloatArray:
-        """(G, T): lower bounds on all rows from which on the training-loss bound excludes a pair; inf where unknown."""
-        return enough_to_exclude(self.run, self.loss.values, self.in_question.bars())
+    def enough(self, bars: FloatArray | None = None) -> FloatArray:
+        """(G, T): lower bounds on all rows by which sums of lower ends reach bars; inf where unknown.
+
+        Parameters
+        ----------
+        bars : (G, T) array, optional
+            Those from which on a pair is excluded, by default.
+        """
+        return enough_to_exclude(self.run, self.loss.values, self.in_question.bars() if bars is None else bars)
 
     def may_exclude(self) -> BoolArray:
         """(G, T): pairs that a tree on all rows can still exclude, against a best pair that is decided.
@@ -53,10 +59,10 @@ class AllRowsTrees:
         decided = cells.final[best].all() and np.isfinite(cells.upper[best]).all()
         return np.asarray(decided & (self.enough() <= self.run.all_rows.of_pairs(lambda cell: cell.upper)))
 
-    def solve(self, pairs: BoolArray, effort: int, share: float = 1.0) -> None:
+    def solve(self, pairs: BoolArray, effort: int, share: float = 1.0, bars: FloatArray | None = None) -> None:
         """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
 
-        A pair is left once it is excluded.
+        A pair is left once its lower bound reaches its bar. A tree goes on where the last effort left it.
 
         Parameters
         ----------
@@ -65,6 +71,8 @@ class AllRowsTrees:
             Nodes of a tau; 0 for relaxations.
         share : float
             Of the time limit that is spent at most.
+        bars : (G, T) array, optional
+            As of `enough`.
         """
         wanted = pairs & ~self.run.all_rows.solved_pairs()
         by_gamma = [(g, np.flatnonzero(wanted[g]).tolist()) for g in np.flatnonzero(wanted.any(axis=1)).tolist()]
@@ -73,12 +81,14 @@ class AllRowsTrees:
             by_gamma = [(g, which[i::threads]) for g, which in by_gamma for i in range(threads)]
         by_gamma = [(g, which) for g, which in by_gamma if which]
         with self.run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
-            self._solve(by_gamma, pairs, effort, self.run.context.deadline.sooner(share))
+            self._solve(by_gamma, pairs, effort, self.run.context.deadline.sooner(share), self.enough(bars))
             self.loss.apply()
 
-    def _solve(self, by_gamma: list[tuple[int, list[int]]], pairs: BoolArray, effort: int, until: Deadline) -> None:
-        """Solve all rows at gammas and taus, by index, until a moment."""
-        run, enough = self.run, self.enough()
+    def _solve(
+        self, by_gamma: list[tuple[int, list[int]]], pairs: BoolArray, effort: int, until: Deadline, enough: FloatArray
+    ) -> None:
+        """Solve all rows at gammas and taus, by index, until a moment or as far as is enough."""
+        run = self.run
         taus = run.context.said_taus[pairs.any(axis=0)]
         words = f"{'trees' if effort else 'relaxations'} on all rows: {taus_named(taus)},"
 
@@ -105,5 +115,5 @@ class AllRowsTrees:
         starts += [run.cells.pool.supports[number] for number in numbers.tolist()]
         return run.context.hands.do(
             solve_path, run.all_rows.problem(g), taus, starts=starts, effort=effort, until=until,
-            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)),
+            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)), resume=effort > 0,
         )  # fmt: skip

@@ -1,11 +1,14 @@
 """The least lower bounds of the grid, which are the gap that a limit leaves, raised by what raised them most a second.
 
 Two sources: trees on all rows, and trees on the rows of folds with those left out. A slice works on the pairs of the
-least bounds, one of each tau. Each source notes what that brought at a pair, in shares of the least upper bound and
-second, and the one that promises more is taken (:mod:`sparsecv_mio.search.ranked_loop`); an effort that brought too
-little grows at the next try. Without a limit nothing is done: a proof needs all pairs excluded, whatever their order.
+least bounds, one of each tau, and raises them by a tenth of the least upper bound: no further, as others are the least
+then. Each source notes what that brought at a pair a second, and the one that promises more is taken
+(:mod:`sparsecv_mio.search.ranked_loop`). A tree on all rows shows nothing of what it brought until it passes the bounds
+that other sources gave: it is ranked by how far it has still to go, and how fast it came on. Trees on all rows go on
+where the last slice, or sweep, left them. Without a limit nothing is done: a proof needs all pairs excluded, whatever
+their order.
 
-Both together have a quarter of the time. To rank them with sweeps over taus, pairs proved and gap closed counting
+Both together have half of the time. To rank them with sweeps over taus, pairs proved and gap closed counting
 alike, was tried: on 64 columns the gap after a minute was 0.058 and tau 11 was proved, instead of 0.083 and tau 15; on
 91 columns the gap was larger.
 """
@@ -28,9 +31,11 @@ from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
 
-TIME_SHARE = 0.25  # of the time since taus are worked on, under a limit
+TIME_SHARE = 0.5  # of the time since taus are worked on, under a limit
 SLICE_SHARE = 0.05  # of a time limit, that a slice may take
 RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
+BAND = 0.05  # of the bar: how far above the least bound a slice works on pairs
+SHORT = 1e-6  # of an objective, that what is asked is away at least
 CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
 
 
@@ -88,6 +93,15 @@ class RankedTrees(ABC):
         """Do a slice of work at some pairs, by the effort of so many tries."""
 
     @abstractmethod
+    def progress(self) -> FloatArray:
+        """(G, T): how far pairs have come, as what gains are measured by."""
+
+    @property
+    def bar(self) -> float:
+        """The least upper bound."""
+        return float(self.run.cells.upper.sum(axis=2).min())
+
+    @abstractmethod
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Whether the next slice needs more effort, by what this one brought, in shares of the bar."""
 
@@ -107,19 +121,20 @@ class RankedTrees(ABC):
         weakest = lower.argmin(axis=0)
         which = np.argsort(lower.min(axis=0), kind="stable")
         pairs = [(int(weakest[t]), t) for t in which.tolist() if np.isfinite(lower[weakest[t], t])]
-        pairs = [pair for pair in pairs if self.tries[pair] == self.tries[pairs[0]]]
+        top = float(lower.min()) + BAND * self.bar
+        pairs = [pair for pair in pairs if self.tries[pair] == self.tries[pairs[0]] and lower[pair] <= top]
         return [Offer(self, tuple(pairs), self.promise(pairs[0]))] if pairs else []
 
     def work(self, offer: Offer) -> None:
         """Do a slice, and note by how much it raised each pair a second."""
         run, pairs = self.run, list(offer.pairs)
-        at, bar = tuple(zip(*pairs, strict=True)), float(run.cells.upper.sum(axis=2).min())
-        began, lower = run.context.deadline.seconds, run.cells.lower.sum(axis=2)[at]
+        at, bar, began = tuple(zip(*pairs, strict=True)), self.bar, run.context.deadline.seconds
+        before = self.progress()[at]
         self.grow(pairs, int(self.tries[at].max()), bar, run.context.deadline.sooner(SLICE_SHARE))
-        rises = (run.cells.lower.sum(axis=2)[at] - lower) / bar
+        rises = self.progress()[at] - before
         seconds = run.context.deadline.seconds - began
         self.share.spent += seconds
-        self.gains[at] = rises / max(seconds, CLOCK_TICK)
+        self.gains[at] = rises * len(pairs) / max(seconds, CLOCK_TICK)
         self.tries[at] += self.needs_more(rises)
 
 
@@ -127,12 +142,31 @@ class RankedAllRows(RankedTrees):
     """Trees on all rows; what they prove at one gamma bounds its neighbours too."""
 
     def usable(self) -> BoolArray:
-        """(G, T): pairs whose best subset of all rows is not known."""
-        return ~self.run.all_rows.solved_pairs()
+        """(G, T): pairs whose best subset of all rows is not known, and may raise the bound by what is asked."""
+        upper = self.run.all_rows.of_pairs(lambda cell: cell.upper)
+        return ~self.run.all_rows.solved_pairs() & (self.trees.enough(self._raised()) <= upper)
+
+    def progress(self) -> FloatArray:
+        """(G, T): lower bounds on all rows, in shares of the best objective known."""
+        return self.run.all_rows.of_pairs(lambda cell: cell.lower / cell.upper if cell.upper > 0.0 else 1.0)
+
+    def promise(self, pair: Pair) -> float:
+        """Return what is asked a second, by how far that is and how fast trees came on here or at the nearest pair.
+
+        Other bounds may hold a pair, of which trees that come near them show nothing yet.
+        """
+        upper = self.run.all_rows.of_pairs(lambda cell: cell.upper)[pair]
+        short = self.trees.enough(self._raised())[pair] / upper - self.progress()[pair]
+        return RISE * super().promise(pair) / max(short, SHORT)
 
     def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
-        """Solve all rows at some pairs."""
-        self.trees.solve(mask_of(self.tries.shape, *pairs), effort_of(tries), SLICE_SHARE)
+        """Solve all rows at some pairs, as far as it takes to raise each by what is asked."""
+        self.trees.solve(mask_of(self.tries.shape, *pairs), effort_of(tries), SLICE_SHARE, self._raised())
+
+    def _raised(self) -> FloatArray:
+        """(G, T): sums of lower ends that are asked for, at most those that exclude a pair."""
+        lower = self.run.cells.lower.sum(axis=2)
+        return np.asarray(np.minimum(lower + RISE * self.bar, self.in_question.bars()))
 
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Say yes to all: what an effort proves is known now."""
@@ -150,6 +184,10 @@ class RankedLeftOut(RankedTrees):
     def usable(self) -> BoolArray:
         """(G, T): all pairs."""
         return np.full(self.tries.shape, self.run.context.data.q <= MANY)
+
+    def progress(self) -> FloatArray:
+        """(G, T): lower bounds, in shares of the bar."""
+        return np.asarray(self.run.cells.lower.sum(axis=2) / self.bar)
 
     def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
         """Grow a tree in every fold of some pairs."""
