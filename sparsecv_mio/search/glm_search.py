@@ -565,7 +565,7 @@ class GlmSearch(GridMethod):
         """Whether the pair to report is scored, and its best subset of all rows is not proved."""
         return self._open_model() is not None
 
-    def prove_model(self) -> None:
+    def prove_model(self, beside: bool = False) -> None:
         """Solve all rows at that pair, as far as time allows."""
         self.jobs.end()
         pair = self._open_model()

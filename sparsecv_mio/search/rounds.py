@@ -28,6 +28,7 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import cached_property
 from math import comb
 from typing import ClassVar
@@ -407,13 +408,14 @@ class Rounds(GridMethod):
         g, t = self.run.reported_pair()
         return not self.run.all_rows.best[g].by_size[int(self.context.grid.taus[t])].complete
 
-    def prove_model(self) -> None:
+    def prove_model(self, beside: bool = False) -> None:
         """Solve all rows at the pair to report until that is proved or the limit comes."""
         g, t = self.run.reported_pair()
         tau, run = int(self.context.grid.taus[t]), self.run
-        run.signals.doing(f"best subset on all rows: tau {self.context.said_taus[t]}")
+        if not beside:
+            run.signals.doing(f"best subset on all rows: tau {self.context.said_taus[t]}")
         start, do = run.all_rows.best[g].by_size[tau].support, self.context.hands.do
-        with run.accounts.of(BoundSource.ALL_ROWS):
+        with nullcontext() if beside else run.accounts.of(BoundSource.ALL_ROWS):
             problem, until = run.all_rows.problem(g), self.context.deadline
             result = do(solve_path, problem, [tau], starts=[start], effort=UNLIMITED, until=until)
             run.counts.add(result.nodes, problems=1)

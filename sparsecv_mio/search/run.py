@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import starmap
 from typing import Any, ClassVar
@@ -179,8 +180,14 @@ class GridMethod(Watched, StoredPart):
         """Whether a pair is scored and its best subset on all rows is not known yet, which more work could tell."""
         return False
 
-    def prove_model(self) -> None:
-        """Find that subset, as far as time allows."""
+    def prove_model(self, beside: bool = False) -> None:
+        """Find that subset, as far as time allows.
+
+        Parameters
+        ----------
+        beside : bool
+            Whether the search goes on meanwhile: then it is booked with what that does.
+        """
 
     # -- what others see of it ---------------------------------------------------------------------------------------
 
@@ -270,16 +277,24 @@ def run_with_model(method: GridMethod) -> None:
     """Do the same, and keep a part of a time limit for the best subset on all rows at the pair to report.
 
     The pair may be proved and the model that one takes home not: it is solved on for up to `MODEL_SHARE` of the limit,
-    and the search goes on in what that leaves.
+    and the search goes on in what that leaves. Where slices are done by others, it is one of them, and the search goes
+    on beside it.
     """
     deadline = method.context.deadline
     deadline.keep_time(MODEL_SHARE, method.model_is_open)
     while not method.finished:
         method.step()
     deadline.take_all()
-    if not deadline.over() and method.model_is_open():
+    if deadline.over() or not method.model_is_open():
+        run_to_end(method)
+    elif method.context.hands.at_once == 1:
         method.prove_model()
-    run_to_end(method)
+        run_to_end(method)
+    else:
+        with ThreadPoolExecutor(1) as pool:
+            model = pool.submit(method.prove_model, beside=True)
+            run_to_end(method)
+            model.result()
 
 
 def fit_all_rows(run: Run, order: Sequence[int], effort: int, in_turn: bool = False) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import combinations
 from typing import Any
 
@@ -234,3 +235,25 @@ def test_a_limit_leaves_time_for_the_model(monkeypatch: pytest.MonkeyPatch) -> N
     run.begin()
     run_module.run_with_model(run)
     assert order[0] == "model" and run.run.proved()
+
+
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_the_model_is_proved_alone_or_beside_the_search(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here its proof waits until the search has gone on, which it does where slices are done by others."""
+    run, gone_on = drawn_run(seconds=1000.0), threading.Event()
+    run.context.deadline.began -= 9000.0  # the last tenth of the limit is left
+    run.context.hands.at_once = at_once
+    asked, prove, step = list[bool](), run.prove_model, run.step
+
+    def proved(beside: bool = False) -> None:
+        asked.append(gone_on.wait(60.0) if beside else gone_on.is_set())
+        prove(beside)
+
+    monkeypatch.setattr(run, "model_is_open", lambda: not asked)
+    monkeypatch.setattr(run, "prove_model", proved)
+    monkeypatch.setattr(run, "step", lambda: (step(), gone_on.set()))
+    run.begin()
+    run_module.run_with_model(run)
+    assert asked == [at_once > 1] and run.run.proved()
+    g, t = run.run.reported_pair()
+    assert run.run.all_rows.best[g].by_size[int(run.context.grid.taus[t])].complete
