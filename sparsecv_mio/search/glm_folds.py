@@ -234,7 +234,11 @@ class GlmFolds:
         lower, upper = self.at(fold, g).open_fold_interval(cell.tau, cell.upper, *rows, expired=expired)
         return (lower if lower > 0.0 else 0.0), (upper if upper < np.inf else np.inf)  # what overflowed says nothing
 
-    def first_supports(self, fold: int, g: int, starts: Sequence[IntArray]) -> BestSubsets:
+    def one_support(self, tau: int) -> bool:
+        """Whether a size leaves one support, that of all columns, on all rows and so in every fold."""
+        return tau >= int(np.count_nonzero(self.at(ALL_ROWS, 0).fits.varies))
+
+    def first_supports(self, fold: int, g: int, starts: Sequence[IntArray], exchanges: bool = True) -> BestSubsets:
         """Return a support of every tau of the grid, of which nothing is proved.
 
         Parameters
@@ -242,6 +246,8 @@ class GlmFolds:
         fold, g : int
         starts : sequence of int arrays
             To begin with, of another gamma.
+        exchanges : bool
+            Whether starts of a size are to be improved.
         """
         taus, expired = self.context.grid.taus.tolist(), self.context.deadline.expired
-        return self.at(fold, g).solve(taus, starts=starts, effort=0, expired=expired)
+        return self.at(fold, g).solve(taus, starts=starts, effort=0, expired=expired, exchanges=exchanges)

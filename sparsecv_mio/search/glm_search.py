@@ -45,6 +45,7 @@ FIRST_EFFORT, EFFORT_GROWTH = 16, 4  # nodes of a tree in the first round, and t
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
 SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the likely winner is bounded before the others
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
+ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 NOT_LISTED, SOME_LISTED, LISTED, DECIDED = range(4)  # what a tree on all rows has done for the folds of a pair
 
@@ -109,11 +110,13 @@ class GlmSearch(GridMethod):
             self._offer_in_folds(gammas)
             if self.own_supports:
                 self._estimate_near(gammas)
-            if self.by_lists and self.context.deadline.by_share(SLOW_SHARE).over():
+            if self.by_lists and self._slow:
                 self._bound_likely_winner()
             self.run.signals.progressed()
         if self.by_lists:
             self._bound_all_columns()
+        if not self.context.deadline.expired():
+            self._relax_all_rows()
         if self.run.all_rows.best:
             self._raise_lower_ends()
         if self.context.deadline.limit is not None:
@@ -122,18 +125,29 @@ class GlmSearch(GridMethod):
         self.run.signals.progressed()
 
     def _fit_all_rows(self, gammas: Sequence[int]) -> None:
-        """Find supports of all rows at some gammas, each from those of the one before; the others take the nearest."""
-        starts, count = list[IntArray](), len(self.context.grid.gammas)
-        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            for g in gammas:
-                if self._first and self.context.deadline.expired():
-                    break
-                if g not in self._first:
-                    self.run.signals.doing("first supports of all rows: gamma", len(self._first) + 1, count)
-                    self._first[g] = self.folds.first_supports(ALL_ROWS, g, starts)
-                    self.run.counts.add(0, problems=1)
-                starts = [cell.support for cell in self._first[g].by_size.values()]
+        """Find supports of all rows at some gammas, from those of the ones before; the others take the nearest.
+
+        Where one gamma has taken long under a limit, the others have its supports, fitted.
+        """
+        new = [g for g in gammas if g not in self._first]
+        starts = [cell.support for subsets in self._first.values() for cell in subsets.by_size.values()]
+        self.run.signals.doing("first supports of all rows: gammas", len(self._first), len(self.context.grid.gammas))
+
+        def fitted(g: int) -> Write:
+            if self._first and self.context.deadline.expired():
+                return nothing
+            found = self.folds.first_supports(ALL_ROWS, g, starts, exchanges=not self._slow)
+            return partial(self._first.__setitem__, g, found)
+
+        def kept() -> None:
+            self.run.counts.add(0, problems=len(new))
             self.run.all_rows.keep(self._first)
+
+        self.jobs.do(Job(BoundSource.FIRST_SUPPORTS, np.s_[list(gammas)], [partial(fitted, g) for g in new], kept))
+
+    @property
+    def _slow(self) -> bool:
+        return bool(self._first) and self.context.deadline.by_share(SLOW_SHARE).over()
 
     def _bound_likely_winner(self) -> None:
         """Bound the folds of the pair with the least estimate, whatever their supports: no tree, one pass over rows."""
@@ -156,7 +170,7 @@ class GlmSearch(GridMethod):
         tau = int(self.context.grid.taus[-1])
         for g, subsets in self._first.items():
             here, support = self.folds.at(ALL_ROWS, g), subsets.by_size[tau].support
-            if self.context.deadline.expired() or tau < int(np.count_nonzero(here.fits.varies)):
+            if self.context.deadline.expired() or not self.folds.one_support(tau):
                 break
             with self.run.accounts.of(BoundSource.ROWS_OUT):
                 self.run.all_rows.improve(g, here.solve([tau], starts=[support], effort=1))
@@ -165,22 +179,51 @@ class GlmSearch(GridMethod):
                     self._narrow_folds((g, len(self.context.grid.taus) - 1), tree.result(*tree.nothing_held()))
                 self.run.counts.add(1, problems=1)
 
+    def _relax_all_rows(self) -> None:
+        """Bound best subsets of all rows at every gamma by the roots of some sizes, each of which bounds smaller ones.
+
+        So every pair has a lower end before any tree; of the largest size, where it has one support, the best pair has
+        both.
+        """
+        taus = self.context.grid.taus[::-ROOTS_APART][::-1].tolist()
+
+        def relaxed(g: int) -> Write:
+            here, known = self.folds.at(ALL_ROWS, g), self.run.all_rows.best[g]
+            return partial(self.run.all_rows.improve, g, here.relaxed(taus, known, self.jobs.expired))
+
+        gammas = range(len(self.context.grid.gammas))
+        self.run.signals.doing("relaxations on all rows")
+        self.run.counts.add(0, problems=len(gammas))
+        pieces = [partial(relaxed, g) for g in gammas]
+        self.jobs.do(Job(BoundSource.ALL_ROWS_RELAXED, np.s_[:, :], pieces, self._raise_lower_ends))
+        errors = self.run.bounds().nominal[:, -1]
+        if not self.by_lists and np.isfinite(errors).any() and self.folds.one_support(int(self.context.grid.taus[-1])):
+            largest = int(np.nanargmin(errors)), len(self.context.grid.taus) - 1
+            self.jobs.do(self._grow([(*largest, fold) for fold in range(self.context.folds.k)]))
+
     def _offer_in_folds(self, gammas: Sequence[int]) -> None:
         """Offer the supports of all rows at some gammas to every fold, fitted from all rows, until the limit."""
-        best, taus = self.run.all_rows.best, self.context.grid.taus.tolist()
-        with self.run.accounts.of(BoundSource.FIRST_SUPPORTS):
-            for count, g in enumerate(gammas):
-                if self.context.deadline.expired():
-                    return
-                self.run.signals.doing("first supports of folds: gamma", count + 1, len(gammas))
-                supports = [best[g].by_size[tau].support for tau in taus]
-                values, held = self.folds.left_out(g, supports)
+        taus = self.context.grid.taus.tolist()
+        self.run.signals.doing("first supports of folds: gammas", len(gammas), len(self.context.grid.gammas))
+
+        def offered(g: int) -> Write:
+            if self.context.deadline.expired():
+                return nothing
+            supports = [self.run.all_rows.best[g].by_size[tau].support for tau in taus]
+            values, held = self.folds.left_out(g, supports)
+
+            def offer() -> None:
                 numbers = np.array([self.run.cells.pool.number(support) for support in supports], dtype=np.int32)
                 self.values[g] = np.minimum(self.values[g], values)
                 shown = 1 if self.own_supports else len(taus)
                 self.run.cells.offer(np.s_[g, :shown, :], numbers[:shown, None], held[:shown], values[:shown])
                 shared_rows(self.values, self.run.cells.value, [(g, t) for t in range(len(taus))])
                 self.run.counts.add(0, problems=1)
+
+            return offer
+
+        pieces = [partial(offered, g) for g in gammas]
+        self.jobs.do(Job(BoundSource.FIRST_SUPPORTS, np.s_[list(gammas)], pieces, nothing))
 
     @property
     def own_supports(self) -> bool:

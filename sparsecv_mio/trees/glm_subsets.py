@@ -16,8 +16,8 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
 from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
-from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, MIXTURES, Listing, SizeSearch
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, never
+from sparsecv_mio.trees.glm_tree import LEAPS_COLUMNS, LEVEL_ROOM, MIXTURES, Listing, SizeSearch
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin
@@ -110,6 +110,7 @@ class GlmSubsets:
         enough: Mapping[int, float] | None = None,
         expired: Callable[[], bool] = never,
         threads: int = 1,
+        exchanges: bool = True,
     ) -> BestSubsets:
         """Solve `min F_S, |S| <= tau` for every tau asked.
 
@@ -127,6 +128,8 @@ class GlmSubsets:
             Looked at every few milliseconds; True ends with what is held.
         threads : int
             So many nodes of a tree are worked on at the same time; with several, how many there are may differ.
+        exchanges : bool
+            Whether starts of a size are improved before its tree.
 
         Returns
         -------
@@ -138,11 +141,32 @@ class GlmSubsets:
         given = [frozenset(start.tolist()) for start in starts]
         for tau in sorted(set(sizes)):
             search = SizeSearch(fits, max(tau, len(fits.forced)), expired)
-            search.begin([before, *given, *self._starts(tau)])
+            search.begin([before, *given, *self._starts(tau)], exchanges)
             by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
             self._keep_start(before)
         return BestSubsets(by_size, nodes, all(best.complete for best in by_size.values()))
+
+    def relaxed(self, sizes: Sequence[int], known: BestSubsets, expired: Callable[[], bool] = never) -> BestSubsets:
+        """Bound some sizes by the roots of their trees; all of them are left out where columns are many.
+
+        Parameters
+        ----------
+        sizes : sequence of int
+        known : BestSubsets
+            A support of each.
+        expired : callable
+            True leaves sizes out.
+        """
+        by_size, many = dict[int, BestSubset](), np.count_nonzero(self.fits.copies) > LEAPS_COLUMNS
+        for tau in () if many else sizes:
+            if expired():
+                break
+            search = SizeSearch(self.fits, max(tau, len(self.fits.forced)), expired)
+            search.begin([frozenset(known.by_size[tau].support.tolist())], exchanges=False)
+            search.work = 1
+            by_size[tau] = search.run(tau, 1, np.inf)
+        return BestSubsets(by_size, len(by_size), False)
 
     def listing(self, size: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
         """Return a search that hands over every support of a size with F at most a level, once it is run.

@@ -45,6 +45,7 @@ PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxat
 MOST_CHOICES = 512  # of copies, for one support
 LEAPS_COLUMNS = 100  # open columns of a node up to which they are left out of fits; beyond, quadratics are made
 LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
+DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
 LEAPS_FOUND = 1_000  # supports that they find in a node, with which it ends
 REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 
@@ -114,6 +115,7 @@ class SizeSearch:
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
         self.nodes, self.closed, self.unseen, self._left = 0, np.inf, 0.0, np.inf
+        self.work, self._broad = LEAPS_WORK, 0  # of a node, and nodes that had a share of it
         self._enough = np.inf  # a bound that will do: supports above it are of no interest
         self._lock = threading.Lock()
 
@@ -124,10 +126,10 @@ class SizeSearch:
             return self.listing.level * (1.0 + CLOSED)
         return min(self.upper * (1.0 + LEVEL_ROOM), self._enough)
 
-    def begin(self, starts: Iterable[frozenset[int]]) -> None:
+    def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
         """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.
 
-        Where supports are few the starts do: all others are tried in any case.
+        Where supports are few the starts do: all others are tried in any case; or where no `exchanges` are asked for.
         """
         constant = frozenset(np.flatnonzero(~self.fits.varies).tolist())
         forced = frozenset(self.fits.forced) - self.flat
@@ -138,7 +140,7 @@ class SizeSearch:
             fitted = self.fits.refit(masks, expired=self.expired)
             best = int(np.argmin(fitted.upper))
             self._offer(whole[best], fitted.points[best], float(fitted.upper[best]))
-            if self._few(len(self.fits.copies.nonzero()[0]), 0):
+            if not exchanges or self._few(len(self.fits.copies.nonzero()[0]), 0):
                 return
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
         for start in [self.support - self.flat, smaller] if self.upper < np.inf else [smaller]:
@@ -166,7 +168,7 @@ class SizeSearch:
         waiting: OpenNodes[_Node] = OpenNodes()
         self._enough = enough
         waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset()))
-        while len(waiting) and self.nodes < effort and not self.expired():
+        while len(waiting) and self.nodes - self._broad + self._broad // BROAD < effort and not self.expired():
             self.unseen = min(waiting.least, self._left)
             if self.listing is None and min(waiting.least, self.closed) >= enough:
                 break
@@ -268,7 +270,10 @@ class SizeSearch:
         )  # fmt: skip
         masks = np.zeros((LEAPS_FOUND, fits.problem.p), dtype=np.bool_)
         falls = self.listing is None and not fits.has_copies  # with all copies in F is lower than with a size's number
-        most = max(LEAPS_WORK // (len(fits.problem.y) * len(columns)), 1)
+        most = max(self.work // (len(fits.problem.y) * len(columns)), 1)
+        with self._lock:
+            self._broad += int(self.work < LEAPS_WORK)
+            self.work = self.work if self.nodes < DEEP_NODES else min(self.work, LEAPS_WORK // BROAD)
         rows = fits.rows._replace(penalty=fits.whole.penalty)
         left, count, level = glm_leaps.run(
             rows, region, glm_leaps.SizesWanted(sizes[0], sizes[-1], self.level, falls), open_nodes, most, masks

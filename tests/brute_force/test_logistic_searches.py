@@ -7,20 +7,25 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from runs import new_run
 from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.data.folds import inner_folds, outer_folds
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import inner_folds, make_folds, outer_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.two_classes import check_training_classes
+from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.search import glm_search
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.search.glm_bounds import glm_bounds
 from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees import glm_tree
 from sparsecv_mio.words import Loss
 
 TIED = 1e-10  # of an objective
@@ -66,6 +71,52 @@ def test_every_interval_holds_the_truth(seed: int) -> None:
             assert low * (1.0 - ROUNDING) <= row.cv_error <= high * (1.0 + ROUNDING), (seed, row, low, high)
     found = verify(record, case.data)
     assert found.ok, found.failures[:2]
+
+
+@pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 220))])
+def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the first steps, and after every portion of trees that are cut into the smallest pieces."""
+    for module, name in ((glm_tree, "ALL_TRIED"), (glm_tree, "LEAPS_WORK"), (glm_tree, "BROAD"),
+                         (glm_search, "FIRST_EFFORT"), (glm_search, "ROOTS_APART")):  # fmt: skip
+        monkeypatch.setattr(module, name, 1)
+    monkeypatch.setattr(glm_search, "SLOW_SHARE", 0.0 if seed % 2 else 0.05)
+    try:
+        case = two_class_case(seed)
+        data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+        check_training_classes(case.data, case.folds, case.how["intercept"])
+    except BadInput as error:
+        assert "one class" in str(error) or "all rows are of class" in str(error)
+        return
+    grid, asked = Grid.of(case.gammas, case.taus, case.data.p), {"loss": "logistic", "method": "auto"}
+    run = new_run(data, case.folds, grid, 600.0, gap=case.how["gap"], threads=1 + seed % 2, **asked)
+    per_row = run.context.per_row
+    pairs = [(g, t) for g in range(len(case.gammas)) for t, tau in enumerate(case.taus) if case.data.p <= 5 or tau <= 3]
+    ends = {(g, t): truth(case, case.gammas[g], case.taus[t]) for g, t in pairs}
+
+    def check() -> None:
+        now = run.run.bounds()
+        for pair, (low, high) in ends.items():
+            assert now.lower[pair] * per_row <= high * (1.0 + ROUNDING), (seed, pair)
+            assert now.upper[pair] * per_row >= low * (1.0 - ROUNDING), (seed, pair)
+
+    run.begin()
+    check()
+    while not run.finished:
+        run.step()
+        check()
+
+
+def test_before_any_tree_every_pair_has_a_lower_end_and_the_best_one_an_upper_end() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 8))
+    data = Dataset.from_arrays(X, (X[:, :4].sum(axis=1) + rng.logistic(size=200) > 0.0).astype(float))
+    columns = standardize(as_two_classes(data), loss=Loss.LOGISTIC)
+    grid = Grid.of([0.1, 1.0], list(range(3, 9)), 8)
+    run = new_run(columns, make_folds("10", data), grid, 600.0, loss="logistic", method="auto")
+    run.begin()
+    now = run.run.bounds()
+    assert now.lower.min() > 0.5 * now.ceiling
+    assert now.ceiling < 1.3 * now.nominal.min()
 
 
 def test_a_run_repeats_itself() -> None:
