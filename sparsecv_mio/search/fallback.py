@@ -562,9 +562,9 @@ def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
 
 
 LIKELY_SIZE = 5  # of a model, which is scored first
-MOST_BY_FOLD = (
-    1 << 26
-)  # numbers in the training rows of all folds, beyond which all rows choose and fit: a second's work
+# in the training rows of all folds, beyond which all rows choose and fit
+MOST_BY_FOLD = 1 << 26  # numbers, whose order takes a second
+MOST_ROWS_BY_FOLD = 1 << 18  # rows, each of which takes 4 microseconds of a fit of ten columns
 
 
 def _of_rows(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
@@ -574,7 +574,8 @@ def _of_rows(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> F
     """
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
     nominal, value = np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf)
-    order, by_fold = _marginal_order(data, slice(0, data.n)), folds.k * data.n * data.q <= MOST_BY_FOLD
+    order, rows = _marginal_order(data, slice(0, data.n)), folds.k * data.n
+    by_fold = rows <= MOST_ROWS_BY_FOLD and rows * data.q <= MOST_BY_FOLD
     whole, on_all_rows = [np.sort(order[:tau]) for tau in taus], np.full(len(taus), np.inf)
     supports = [[support] * folds.k for support in whole]
     if by_fold:

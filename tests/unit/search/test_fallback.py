@@ -163,14 +163,18 @@ def test_a_size_without_a_model_is_refused() -> None:
             call(force_in="x0", hierarchy="x0=x1")
 
 
-def test_of_many_folds_all_rows_choose_and_a_step_leaves_each_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", ["MOST_BY_FOLD", "MOST_ROWS_BY_FOLD"])
+def test_of_many_folds_all_rows_choose_and_a_step_leaves_each_row_out(
+    most: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(80, 4))
     data = as_two_classes(Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=80) > 0.0).astype(float)))
     ready, folds, grid = standardize(data, loss=Loss.LOGISTIC), make_folds("loo", data), Grid.of([0.5], [1, 2], 4)
     by_fold = fallback_supports(ready, folds, grid, float("inf"))
-    monkeypatch.setattr("sparsecv_mio.search.fallback.MOST_BY_FOLD", 0)
+    monkeypatch.setattr(f"sparsecv_mio.search.fallback.{most}", 0)
     found = fallback_supports(ready, folds, grid, float("inf"))
+    assert not np.array_equal(found.nominal, by_fold.nominal)
     for t in range(2):
         same = [fold for fold in range(80) if np.array_equal(found.supports[t][fold], by_fold.supports[t][fold])]
         assert len(same) > 70
