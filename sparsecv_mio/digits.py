@@ -50,7 +50,7 @@ def several(count: int, thing: str) -> str:
 MOST_NAMED = 12  # names in a row, beyond which their number is said
 
 
-def first_named(names: Sequence[str]) -> str:
+def first_named(names: Sequence[str], most: int = MOST_NAMED) -> str:
     """Write names in a row, of many the first ones and how many more there are.
 
     Examples
@@ -58,8 +58,8 @@ def first_named(names: Sequence[str]) -> str:
     >>> first_named(["a", "b"]), first_named(list("abcdefghijklmno"))
     ('a, b', 'a, b, c, d, e, f, g, h, i, j, k, l and 3 more')
     """
-    more = len(names) - MOST_NAMED
-    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def share(value: float) -> str:

@@ -17,6 +17,7 @@ from itertools import chain, pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
+from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
 
@@ -656,8 +657,7 @@ class _ByName:
 
 def names_joined(names: Sequence[str]) -> str:
     """Return names in a row, those that hold a comma in quotes; of many the first ones and the number of the others."""
-    more = len(names) - MOST_SAID
-    return ", ".join(map(quoted_name, names[:MOST_SAID])) + (f" and {more} more" if more > 0 else "")
+    return first_named(list(map(quoted_name, names)), MOST_SAID)
 
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:

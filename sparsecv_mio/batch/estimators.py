@@ -130,7 +130,7 @@ def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel
 
     (support,) = counted(record).chosen_folds.supports
     columns = [data.names.index(name) for name in support]
-    free = [data.names.index(name) for name in adjusted_for(record).adjust]
+    free = [data.names.index(name) for name in adjusted_for(record)]
     coefficients: FloatArray = np.zeros(data.p)
     if not columns:
         return RawModel(coefficients, float(data.y[plan.train_rows(0)].mean()))

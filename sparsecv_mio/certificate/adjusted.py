@@ -19,16 +19,16 @@ Part = TypeVar("Part")
 SIZES, SUPPORTS = ("tau", "up_to_tau", "taus"), ("support", "supports", "always")
 
 
-def adjusted_for(record: Any) -> Restrictions:
-    """Return the restrictions of a record to what it adjusts for.
+def adjusted_for(record: Any) -> tuple[str, ...]:
+    """Return the columns that a record adjusts for.
 
     Parameters
     ----------
     record : record of any kind
     """
     holder = getattr(record, "request", None) or getattr(record, "side", None)
-    restrictions = getattr(holder, "restrictions", None) or NONE
-    return Restrictions(adjust=restrictions.adjust)
+    restrictions: Restrictions = getattr(holder, "restrictions", None) or NONE
+    return restrictions.adjust
 
 
 def counted(record: Part) -> Part:
@@ -43,7 +43,7 @@ def counted(record: Part) -> Part:
     CorruptStore
         Where a support has such a column already.
     """
-    columns = adjusted_for(record).adjust
+    columns = adjusted_for(record)
     names: Sequence[str] = record.data.names  # type: ignore[attr-defined]
     place = {name: j for j, name in enumerate(names)}
 
@@ -63,7 +63,7 @@ def uncounted(record: Part) -> Part:
     ----------
     record : record of any kind
     """
-    columns = adjusted_for(record).adjust
+    columns = adjusted_for(record)
 
     def moved(support: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(name for name in support if name not in columns)

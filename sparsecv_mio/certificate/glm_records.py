@@ -92,7 +92,7 @@ class GlmDesign:
         else:
             restrictions = record.request.restrictions
         out = () if restrictions is None else restrictions.force_out
-        adjusted = adjusted_for(record).adjust
+        adjusted = adjusted_for(record)
         forced = () if restrictions is None else restrictions.always
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)

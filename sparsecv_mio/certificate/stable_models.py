@@ -98,7 +98,7 @@ def _averaged_predictors(model: OuterAverage, X: FloatArray, names: tuple[str, .
 
 def _ridge(record: Record, dataset: Dataset, support: Sequence[int], gamma: float) -> float | FloatArray:
     """Return the ridge weight of columns, none of what the record adjusts for."""
-    free = [dataset.names.index(name) for name in adjusted_for(record).adjust]
+    free = [dataset.names.index(name) for name in adjusted_for(record)]
     return objective.ridge_weights(support, free, gamma)
 
 

@@ -462,7 +462,7 @@ def _check_coefficients_of_fit(
     if not checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
         return
     beta = np.array([record.coefficients[name] for name in names])
-    ridge = ridge_weights(support, [index[name] for name in adjusted_for(record).adjust], record.gamma)
+    ridge = ridge_weights(support, [index[name] for name in adjusted_for(record)], record.gamma)
     objective, center = objective_of(
         dataset.X, dataset.y, support, beta, ridge, scale=record.data.scale, intercept=record.data.intercept,
         weights=dataset.row_weights,

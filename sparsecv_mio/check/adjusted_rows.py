@@ -70,7 +70,7 @@ class AdjustedDesign(Design):
         return np.asarray(values, dtype=np.float64) if self.kind.u else values
 
 
-class RowsOfFolds(AdjustedDesign):
+class DesignOfFolds(AdjustedDesign):
     """Data of which each fold has rows of its own: its training rows fill empty cells, or measure columns.
 
     Parameters

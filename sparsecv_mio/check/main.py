@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .adjusted_rows import AdjustedDesign, RowsOfFolds
+from .adjusted_rows import AdjustedDesign, DesignOfFolds
 from .bounded_fits import Design
 from .proof_file import (
     FORMAT_OF_LOSSES,
@@ -70,7 +70,7 @@ class Check:
         table = X[:, columns], y, head["scale"], head["intercept"]
         self.design: Any = None
         if self.within is not None:
-            self.design = RowsOfFolds(*table, self.kind, X[:, adjust], self.within)
+            self.design = DesignOfFolds(*table, self.kind, X[:, adjust], self.within)
         elif adjust:
             self.design = AdjustedDesign(*table, self.kind, X[:, adjust])
         else:

@@ -302,7 +302,8 @@ def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
 
 def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled: bool) -> list[ColumnFacts]:
     """Return the facts, with what becomes of the empty cells of columns of words where those of numbers are filled."""
-    notes = {one.name: absent_note(one) for one in features if filled and one.is_words and one.empty.any()}
+    of_words = (column for column in features if filled and column.is_words and column.empty.any())
+    notes = {column.name: absent_note(column) for column in of_words}
     return [replace(fact, notes=(*fact.notes, *filter(None, [notes.get(fact.name)]))) for fact in facts]
 
 

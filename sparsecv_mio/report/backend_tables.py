@@ -115,7 +115,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     if record.side is not None and (words := record.side.words()):
         say(console, f"models compared: {words}")
     say_of_link(console, record)
-    adjusted = adjusted_for(record).adjust
+    adjusted = adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
     for line in scatter_lines(record, record, data):
         say(console, line)

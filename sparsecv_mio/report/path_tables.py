@@ -66,7 +66,7 @@ def print_path(
         )  # fmt: skip
         least = f", the least of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
-        _print_models(console, rows, fits, record.path if short else (), adjusted_for(record).adjust)
+        _print_models(console, rows, fits, record.path if short else (), adjusted_for(record))
         if not short:
             _print_ratios(console, rows, record, data)
     if short:
@@ -119,7 +119,7 @@ def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord,
         return
     spreads = "" if data is None else ", of one standard deviation in brackets"
     say(console, f"{word}s of one more unit{spreads}", "bold")
-    adjusted = adjusted_for(record).adjust
+    adjusted = adjusted_for(record)
     lines = [(row.tau, model_of_ratios(record.loss, row, data, adjusted)) for row in rows if row.coefficients]
     print_table(console, ("tau", f"{word}s"), lines, text=(f"{word}s",))
 

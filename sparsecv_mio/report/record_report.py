@@ -502,7 +502,7 @@ def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...
 
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
     search = record if isinstance(record, Record) else None
-    adjusted = adjusted_for(record).adjust
+    adjusted = adjusted_for(record)
     names = sorted(record.coefficients, key=lambda name: name in adjusted)
     rows = [[name, shown(record.coefficients[name])] for name in names]
     head = ["feature", _coefficient_head(record)]

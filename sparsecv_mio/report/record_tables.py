@@ -136,7 +136,7 @@ def compared(
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> str:
     """Return which models were compared, nothing where all subsets of the columns of the file were."""
-    limits, adjusted = record.request.restrictions, adjusted_for(record).adjust
+    limits, adjusted = record.request.restrictions, adjusted_for(record)
     said = [limits.words(record.data.p)] if limits else []
     if not (limits and limits.count):
         factors = factors_of(name for name in record.data.names if name not in adjusted)
@@ -369,7 +369,7 @@ def _print_coefficients(console: Console, record: records.Record, full: bool, da
     where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
     subset = "the best subset" if refit.proved else "the best subset found"
     layout.say(console, f"coefficients: {subset} on all rows at {where} ({proof})")
-    loss, adjusted = record.loss, adjusted_for(record).adjust
+    loss, adjusted = record.loss, adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
     for line in scatter_lines(record, record, data):
         layout.say(console, line)
@@ -755,7 +755,7 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     layout.say(
         console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}"
     )
-    adjusted = adjusted_for(record).adjust
+    adjusted = adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
     if brief:
         return

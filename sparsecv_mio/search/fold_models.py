@@ -22,11 +22,12 @@ from sparsecv_mio.certificate.own_rows import rows_of_record, seen_by_folds, wit
 from sparsecv_mio.certificate.predicting import columns_named, probabilities
 from sparsecv_mio.certificate.read_back import in_classes
 from sparsecv_mio.certificate.records import Classes, Record
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
@@ -154,7 +155,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
     own = rows_of_record(record, dataset, plan)
     if own is not None:
         record, dataset, plan = seen_by_folds(record), own.dataset, own.folds
-    how = record.data.scale, record.data.intercept, adjusted_for(record)
+    how = record.data.scale, record.data.intercept, Restrictions(adjust=adjusted_for(record))
     rows, predicted = _predictions(record, standardize(dataset, *how, loss=record.loss), plan)
     if own is None:
         return rows, predicted
@@ -295,7 +296,8 @@ class FoldModels:
         check_of_record(record, dataset, folds)
         if not folds.is_partition or folds.scored < folds.n:
             raise BadInput(f"interval: folds {folds.spec!r} do not hold out every row once: solve with K folds, or loo")
-        record, how = counted(record), (record.data.scale, record.data.intercept, adjusted_for(record))
+        adjusted = Restrictions(adjust=adjusted_for(record))
+        record, how = counted(record), (record.data.scale, record.data.intercept, adjusted)
         data, supports = used_columns(record, standardize(dataset, *how))
         place = {name: j for j, name in enumerate(data.names)}
         coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)
@@ -372,8 +374,6 @@ def predict_interval(record: Record, X: Any, data: Dataset, level: float, folds:
         Those of the method.
     """
     with_fold_models(record)
-    if not isinstance(data, Dataset):
-        how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
-        raise BadInput(f"interval: the rows of the record are {type(data).__name__}, and not a Dataset: {how}")
+    required(data, "interval")
     plan = folds_of(record.folds.spec if folds is None else folds, data, record.folds.seed or 0)
     return FoldModels.of(record, data, plan).interval(X, level)

@@ -14,7 +14,6 @@ from sparsecv_mio.certificate.records import Advice, Record
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.model_space import Restrictions
 
 
 def drawn() -> sc.Dataset:
@@ -30,7 +29,7 @@ def solved(**more: Any) -> Record:
 
 def test_a_record_counts_what_it_adjusts_for_where_it_is_computed_with() -> None:
     record = solved(model="average", stability=None)
-    assert adjusted_for(record) == Restrictions(adjust=["x1"]) and "x1" in record.coefficients
+    assert adjusted_for(record) == ("x1",) and "x1" in record.coefficients
     assert record.request.taus == (1, 2) and "x1" not in record.support and len(record.support) == record.tau
     whole = counted(record)
     assert whole.request.taus == (2, 3) and set(whole.support) == {*record.support, "x1"}

@@ -63,7 +63,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sparsecv_mio.search.fold_models.BLOCK_NUMBERS", 500)
     frame = pd.DataFrame(data.X, columns=data.names)
     assert record.predict_interval(frame, data) == pytest.approx(whole, rel=1e-13)  # products of other shapes
-    with pytest.raises(BadInput, match="the rows of the record are DataFrame, and not a Dataset: Dataset.from_frame"):
+    with pytest.raises(BadInput, match="the data are DataFrame, and interval takes a Dataset: Dataset.from_frame"):
         record.predict_interval(data, frame)
     inside = (whole[:, 0] <= data.y) & (data.y <= whole[:, 1])
     assert inside.mean() >= 0.9
