@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,10 @@ class CommonSearch:
         problem = winner.criterion.problem if isinstance(winner.criterion, collecting.SquaredValue) else None
         cell = BestSubset.unproved(len(best.support), best.support, np.inf)
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap)
+        tau = winner.criterion.terms.count(best.support)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
+        # of equal columns the model has the first, whichever was found
+        rows = [replace(row, support=support) if (row.gamma, row.tau) == (gamma, tau) else row for row in rows]
         whole = len(self.at_gammas) == len(self.grid.gammas)
         upper = (best.value + best.error) * unit
         lower = min(min(row.lower for row in rows) if whole else 0.0, best.value * unit)
@@ -193,7 +197,7 @@ class CommonSearch:
             schema=COMMON_SCHEMA,
             status=self.clock.status(proved),
             gamma=gamma,
-            tau=winner.criterion.terms.count(best.support),
+            tau=tau,
             cv_error=best.value * unit,
             lower=lower,
             upper=upper,

@@ -133,6 +133,10 @@ def test_supports_that_normal_equations_cannot_value_are_valued_from_the_rows() 
     assert check_common(363) and check_near(41)
 
 
+def test_of_equal_columns_the_table_has_that_of_the_model() -> None:
+    assert check_common(70005)  # `verify` refused it: the second one was found, the first is reported
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 600, 100))
 def test_hundreds_of_lists(first: int) -> None:
