@@ -5,7 +5,8 @@ are raised above it. What raises them is the training-loss bound above all (docs
 `F*` the least objective of all rows and `u` that of any support in the training rows of a fold, the held-out loss of
 the fold's optimum is at least `F* - u`. So
 
-1. all rows and every fold get supports, at every gamma and tau: incumbents, and estimates of every CV error;
+1. all rows and every fold get supports, at every gamma and tau: incumbents, and estimates of every CV error; roots on
+   all rows, and all columns in the folds, give most pairs a lower end and the best one an upper end;
 2. best subsets of all rows are proved where a pair could win by what is known: what is proved at one pair bounds others
    (fewer features, other gammas) too;
 3. of many folds, a tree on all rows lists the supports near the best one of a pair, which are left out of by Newton
@@ -182,7 +183,7 @@ class GlmSearch(GridMethod):
     def _relax_all_rows(self) -> None:
         """Bound best subsets of all rows at every gamma by the roots of some sizes, each of which bounds smaller ones.
 
-        So every pair has a lower end before any tree; of the largest size, where it has one support, the best pair has
+        So most pairs have a lower end before any tree; of the largest size, where it has one support, the best pair has
         both.
         """
         taus = self.context.grid.taus[::-ROOTS_APART][::-1].tolist()
