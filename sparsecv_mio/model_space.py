@@ -20,6 +20,7 @@ from typing import Any, Self
 from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
+from sparsecv_mio.words import Loss
 
 ALL = "all"  # in place of a list of features: every one of them
 STRONG, WEAK = "strong", "weak"
@@ -708,7 +709,10 @@ BEYOND_FORCING = tuple(name for name in RESTRICTIONS if name not in FORCING)
 
 
 DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows
-TWO_CLASS_ENDS, TWO_CLASS_GAMMAS = (0.3, 30.0), 5  # with logistic loss, over the training rows, and how many
+GAMMAS_OVER_ROWS = {  # by loss: least and largest, over the training rows, and how many
+    Loss.LOGISTIC: (0.3, 30.0, 5),
+    Loss.POISSON: (3.0, 3000.0, 7),
+}
 FEW_FEATURES = 30  # of which every size is tried by default
 MOST_FULL = 300  # features, of which the model of all is tried beside the smaller ones
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
@@ -986,10 +990,11 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
     return tuple(tau for tau in range(1, max(most, 1) + 1) if tau * math.log(tau) <= most)
 
 
-def default_gammas(p: int, n_train: int, count: int | None = None, two_classes: bool = False) -> tuple[float, ...]:
+def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = Loss.SQUARED) -> tuple[float, ...]:
     """Return 15 ridge weights from 0.001 to 10; of no fewer features than training rows, 9 from 0.05 on.
 
-    With logistic loss 5 from 0.3 to 30 over the rows of the smallest training set, to two digits (docs/defaults.md).
+    With logistic loss 5 from 0.3 to 30, with poisson loss 7 from 3 to 3,000, both over the rows of the smallest
+    training set, to two digits (docs/defaults.md).
 
     Parameters
     ----------
@@ -998,20 +1003,20 @@ def default_gammas(p: int, n_train: int, count: int | None = None, two_classes: 
     n_train : int
         Rows of the smallest training set.
     count : int, optional
-        How many, in place of 15, 9 and 5.
-    two_classes : bool
-        Whether the loss is logistic.
+        How many, in place of these.
+    loss : Loss
 
     Examples
     --------
     >>> [len(default_gammas(p, 90)) for p in (89, 90)], default_gammas(90, 90)[0]
     ([15, 9], 0.05)
-    >>> [float(f"{gamma:.2g}") for gamma in default_gammas(30, 512, two_classes=True)]
+    >>> [float(f"{gamma:.2g}") for gamma in default_gammas(30, 512, loss=Loss.LOGISTIC)]
     [0.00059, 0.0019, 0.0059, 0.019, 0.059]
     """
-    if two_classes:
-        ends = ":".join(f"{float(f'{end / n_train:.2g}'):g}" for end in TWO_CLASS_ENDS)
-        return gammas(f"{ends}:{TWO_CLASS_GAMMAS if count is None else count}", "gammas")
+    if loss in GAMMAS_OVER_ROWS:
+        least, largest, of_loss = GAMMAS_OVER_ROWS[loss]
+        ends = ":".join(f"{float(f'{end / n_train:.2g}'):g}" for end in (least, largest))
+        return gammas(f"{ends}:{of_loss if count is None else count}", "gammas")
     low, high, most = (WIDE_GAMMAS if p >= n_train else DEFAULT_GAMMAS).split(":")
     return gammas(f"{low}:{high}:{most if count is None else count}", "gammas")
 
@@ -1021,7 +1026,7 @@ def gammas_of(
     p: int,
     n_train: int,
     option: str = "gammas",
-    two_classes: bool = False,
+    loss: Loss = Loss.SQUARED,
 ) -> tuple[float, ...]:
     """Return the ridge weights that a text, a number or several stand for.
 
@@ -1035,8 +1040,8 @@ def gammas_of(
         Rows of the smallest training set.
     option : str
         Its name, for messages.
-    two_classes : bool
-        Whether the loss is logistic.
+    loss : Loss
+        Of what is fitted, for the default.
 
     Raises
     ------
@@ -1049,7 +1054,7 @@ def gammas_of(
     ((0.1,), (0.1, 1.0), 15)
     """
     if given is None:
-        return default_gammas(p, n_train, two_classes=two_classes)
+        return default_gammas(p, n_train, loss=loss)
     return gammas(given, option) if isinstance(given, str) else _given_numbers(given, option)
 
 

@@ -189,7 +189,7 @@ def bounds(
         how = PathOptions.of(**losses, **units, restrictions=limits)
         dataset, plan = session.read_dealt(data, table, rows, quiet, None, how)
         restrictions = how.by_names(dataset).restrictions
-        grid = Grid.asked(dataset, plan, gamma, tau, restrictions, two_classes=by_rows)
+        grid = Grid.asked(dataset, plan, gamma, tau, restrictions, loss=how.loss)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.data.counts import check_training

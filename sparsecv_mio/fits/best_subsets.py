@@ -223,7 +223,7 @@ def best_subsets(
     if isinstance(every, GammaInterval) and restrictions:
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
     ends = (every.low, every.high) if isinstance(every, GammaInterval) else every
-    grid = Grid.asked(dataset, None, ends, taus, restrictions, two_classes=options.loss is not Loss.SQUARED)
+    grid = Grid.asked(dataset, None, ends, taus, restrictions, loss=options.loss)
     clock = Deadline.of(options, stop, began)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = uncounted(run_within_limit(search.solve, clock, search.record, search.prepare))

@@ -36,7 +36,6 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
-from sparsecv_mio.words import Loss
 
 
 def best_common_subset(
@@ -100,8 +99,7 @@ def best_common_subset(
     plan = folds_of(folds, dataset)
     check_training(dataset, plan, options.intercept, options.loss)
     options = options.by_names(dataset)
-    of_squares = options.loss is Loss.SQUARED
-    grid = Grid.asked(dataset, plan, gammas, taus, options.restrictions, two_classes=not of_squares)
+    grid = Grid.asked(dataset, plan, gammas, taus, options.restrictions, loss=options.loss)
     clock = Deadline.of(options, stop, began)
     search = CommonSearch(dataset, plan, grid, options, clock)
     return uncounted(run_within_limit(search.solve, clock, search.record))

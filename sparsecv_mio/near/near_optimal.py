@@ -31,7 +31,7 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
-from sparsecv_mio.words import By, Loss
+from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
 LOOSE = 1e-7  # of a value and of the target's mean square: a support that rounding hides more of has no value
@@ -291,8 +291,8 @@ class NearSearch:
         self._grid(1.0 if gamma is None else gamma, taus)
 
     def _grid(self, gamma: float, taus: str | int | tuple[int, ...] | None) -> Grid:
-        by_rows = self.options.loss is not Loss.SQUARED
-        grid = Grid.asked(self.dataset, self.plan, gamma, taus, self.options.restrictions, two_classes=by_rows)
+        options = self.options
+        grid = Grid.asked(self.dataset, self.plan, gamma, taus, options.restrictions, loss=options.loss)
         if len(grid.gammas) != 1:
             raise BadInput(f"gamma: near-optimal lists are of one gamma, not of {len(grid.gammas)}: give one or none")
         return grid

@@ -16,6 +16,7 @@ from sparsecv_mio.digits import aligned, ends_of, several, shown
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
 from sparsecv_mio.thresholds import SMALL
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
@@ -93,7 +94,8 @@ def _plan(found: Inspection, path: str) -> list[str]:
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
     shape = found.p, found.n - -(-found.n // folds)
-    sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, two_classes=found.two_classes)
+    loss = Loss.LOGISTIC if found.two_classes else Loss.SQUARED
+    sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
     cells = len(gammas) * len(sizes) * folds
     words = [word for option in found.options for word in shlex.split(option)]
     words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []

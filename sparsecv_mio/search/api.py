@@ -106,8 +106,7 @@ class Question:
         dataset, within = self.dataset, self.options.within(self.dataset).restrictions
         every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
         if not isinstance(every, GammaInterval):
-            two_classes = self.options.loss is not Loss.SQUARED
-            grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, two_classes)
+            grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, self.options.loss)
             if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
                 raise BadInput("gamma 0: goes with every method but descent (which moves the logarithm of gamma)")
             return None, grid

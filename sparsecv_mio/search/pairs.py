@@ -36,6 +36,7 @@ from sparsecv_mio.model_space import NONE, Restrictions, gammas_of, taus_of
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.cells import CellTable, Where
 from sparsecv_mio.units import CROSSING_RTOL, GAMMA_RANGE, TIE_RTOL
+from sparsecv_mio.words import Loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +88,7 @@ class Grid:
         taus: str | int | Iterable[int] | None,
         restrictions: Restrictions,
         all_features: bool = False,
-        two_classes: bool = False,
+        loss: Loss = Loss.SQUARED,
     ) -> Grid:
         """Return the grid of what was asked for, in words or numbers; defaults by the sizes of the data.
 
@@ -102,13 +103,13 @@ class Grid:
             By the names of the data.
         all_features : bool
             As for `taus_of`.
-        two_classes : bool
+        loss : Loss
             As for `gammas_of`.
         """
         shape = restrictions.left(dataset.p), least_rows(dataset, folds)
         sizes = taus_of(taus, *shape, restrictions=restrictions, all_features=all_features)
-        weights = gammas_of(gammas, *shape, two_classes=two_classes)
-        if two_classes and min(weights, default=1.0) == 0.0:
+        weights = gammas_of(gammas, *shape, loss=loss)
+        if loss is not Loss.SQUARED and min(weights, default=1.0) == 0.0:
             raise BadInput(
                 "gamma 0: logistic and poisson loss take positive ridge weights: classes that a line parts have no fit"
             )

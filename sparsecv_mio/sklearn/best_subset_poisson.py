@@ -237,9 +237,9 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
         most 50, and p (up to 300, below n_train).
     gammas : float, sequence of float or str, optional
-        Ridge weights to try; by default from 0.3 to 30 over the rows of the smallest training set, logarithmic.
+        Ridge weights to try; by default from 3 to 3,000 over the rows of the smallest training set, logarithmic.
     n_gammas : int, optional
-        How many, where `gammas` is None; by default 5.
+        How many, where `gammas` is None; by default 7.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
         A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`; any splitter of scikit-learn or
         its splits, which may overlap; a label per row, or a column of labels per repeat.

@@ -434,11 +434,9 @@ class ChosenByCV:
     def _search_over(self: Any, data: Dataset, plan: FoldPlan, **asked: Any) -> None:
         """Search the grid, and set the fitted attributes."""
         shape = self._restrictions.within(data.names, self.fit_intercept).left(data.p), least_rows(data, plan)
-        of_squares = asked.get("loss", Loss.SQUARED) is Loss.SQUARED
-        if self.gammas is None:
-            gammas = default_gammas(*shape, self.n_gammas, not of_squares)
-        else:
-            gammas = gammas_of(self.gammas, *shape)
+        loss = asked.get("loss", Loss.SQUARED)
+        default = self.gammas is None
+        gammas = default_gammas(*shape, self.n_gammas, loss) if default else gammas_of(self.gammas, *shape)
         snapshots: list[Snapshot] = []
         with watched_search(self, data.X, data.y) as watch:
             record = cross_validate(

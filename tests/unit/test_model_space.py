@@ -20,6 +20,7 @@ from sparsecv_mio.model_space import (
     parents_of,
     products,
 )
+from sparsecv_mio.words import Loss
 
 
 def test_what_may_be_given() -> None:
@@ -168,6 +169,14 @@ def test_the_default_gammas_are_15_log_points() -> None:
     assert model_space.default_gammas(89, 90) == grid and model_space.default_gammas(89, 90, 5) == model_space.gammas(
         "1e-3:10:5"
     )
+
+
+@pytest.mark.parametrize(("loss", "ends", "count"), [("logistic", (0.3, 30.0), 5), ("poisson", (3.0, 3000.0), 7)])
+def test_the_default_gammas_of_other_losses_are_over_the_rows(loss: str, ends: tuple[float, float], count: int) -> None:
+    grid = model_space.default_gammas(9, 100, loss=Loss(loss))
+    assert grid == pytest.approx(np.geomspace(*(end / 100 for end in ends), count), rel=1e-9)
+    assert model_space.gammas_of(None, 9, 100, loss=Loss(loss)) == grid
+    assert len(model_space.default_gammas(9, 100, 3, Loss(loss))) == 3
 
 
 def test_the_default_gammas_of_wide_data_begin_higher() -> None:
