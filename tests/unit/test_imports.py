@@ -45,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "version": set(),
     "thresholds": set(),
     "words": {"errors"},
-    "model_space": {"digits", "errors", "units"},
+    "model_space": {"digits", "errors", "units", "words"},
     "declared_options": {"errors", "units", "words", "model_space"},
     "files": {"errors"},
     "kernels": set(),
