@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.data.counts import as_counts, check_training_counts
 from sparsecv_mio.data.cure import (
     NO_LEVEL,
     RawColumn,
@@ -27,6 +28,7 @@ from sparsecv_mio.data.cure import (
     subjects_of,
 )
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
 from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, doubts, feature_names, ways_to_read
@@ -213,7 +215,7 @@ def _tried(inspection: Inspection, path: str | Path, how: Reading, drop: Sequenc
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
-        return replace(inspection, folds=plan.k)
+        return replace(inspection, folds=plan.k, counts=inspection.counts and _taken_as_counts(data, plan))
     except BadInput as error:
         return replace(inspection, refused=str(error))
 
@@ -565,6 +567,15 @@ def _may_be_counts(y: FloatArray) -> bool:
     values = np.unique(y)
     whole = len(values) > 2 and values[0] >= 0.0 and bool(np.all(values == np.rint(values)))
     return whole and (values[0] == 0.0 or (values[0] <= 3.0 and _skewness(y) > 0.3))
+
+
+def _taken_as_counts(data: Dataset, plan: FoldPlan) -> bool:
+    """Whether `solve` would take a target as counts."""
+    try:
+        check_training_counts(as_counts(data), plan, Intercept.FOLD)
+    except BadInput:
+        return False
+    return True
 
 
 def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
