@@ -133,7 +133,7 @@ def test_points_far_away_whose_model_rounding_leaves_without_curvature() -> None
         ends, size = np.array([np.full(12, -50.0), np.full(12, 50.0)]), np.abs(W).max(axis=1)
         region = glm_leaps.FitRanges(ends, np.array([0.0, 50.0]), size)
         penalty = np.array([0.0, *problem.ridge])
-        curved = (W * np.exp(point @ W)) @ W.T + np.diag(2.0 * penalty)
+        curved = (W * np.exp(np.minimum(point @ W, 600.0))) @ W.T + np.diag(2.0 * penalty)
         fit = glm_leaps.NodeFit(W, penalty, size, point, np.zeros(4), curved, np.eye(5))
         glm_leaps.tighten(fit, rows.response, region, glm_leaps.Choice(1, 1, 2, 2), 60.0, (-np.inf, 0.0))
 
