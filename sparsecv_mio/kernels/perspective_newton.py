@@ -296,6 +296,8 @@ def direction(G, g, factor, s, chosen, count, system):
     for f in range(count):
         up += d[f]
         down += ones[f]
+    if down == 0.0:
+        return False
     for f in range(count):
         d[f] -= up / down * ones[f]
     return True

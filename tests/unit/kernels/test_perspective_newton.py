@@ -139,3 +139,9 @@ def test_steps_lower_the_value_to_the_optimum(seed: int) -> None:
     g = problem.c - problem.G @ b
     dual = problem.yy - b @ problem.G @ b - np.sort(g**2)[::-1][:k].sum()
     assert value - dual < 1e-6 * problem.yy
+
+
+def test_a_slope_whose_square_no_float_holds_gives_no_direction() -> None:
+    scratch = kernel.System(np.empty((1, 1)), np.empty((1, 0)), np.empty(1), np.empty(1))
+    slopes, chosen = np.array([1e160]), np.zeros(1, dtype=np.int64)
+    assert not kernel.direction(np.eye(1), slopes, kernel.new_factor(1, 1), 0, chosen, 1, scratch)
