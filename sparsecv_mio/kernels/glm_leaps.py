@@ -38,6 +38,7 @@ MODEL_STEPS = np.int64(20)  # of the relaxation of a quadratic model; a plain 20
 ROUNDS = 5  # points of the relaxation of a node
 WORTH = 0.1  # share of a gap, or of nodes, that they have to close to be asked for at every node
 RARELY = 10  # else at one node of so many
+BLOCK = 8_192  # rows, beyond which products are added up a block at a time
 POLISHES = 4  # steps of the intercept alone
 
 
@@ -240,10 +241,28 @@ def bound_of(base, costs, inside, most, buffer, heap):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _gram(Z, weights, H):
+    """Fill H with the products of the rows of Z, weighted; of many columns block by block, as all would be copied."""
+    k, n = Z.shape
+    if n <= BLOCK:
+        H[:, :] = np.dot(Z * weights, Z.T)
+        return
+    H[:, :] = 0.0
+    part, scaled = np.empty((k, BLOCK)), np.empty((k, BLOCK))
+    for begin in range(0, n, BLOCK):
+        size = min(BLOCK, n - begin)
+        for a in range(k):
+            for i in range(BLOCK):
+                part[a, i] = Z[a, begin + i] if i < size else 0.0
+                scaled[a, i] = part[a, i] * weights[begin + i] if i < size else 0.0
+        H += np.dot(scaled, part.T)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _hessian(fit, response, state):
     """Fill the Hessian of a node where the state is."""
     curvatures(response, state, state.work)
-    fit.curved[:, :] = np.dot(fit.Z * state.work, fit.Z.T)
+    _gram(fit.Z, state.work, fit.curved)
     for a in range(fit.penalty.shape[0]):
         fit.curved[a, a] += 2.0 * fit.penalty[a]
 

@@ -11,10 +11,9 @@ least q_S holds for every F_S up to the level.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -32,6 +31,7 @@ RADII_TRIED, GROWTH, RADII_SETTLED = (
     1.3,
     0.95,
 )  # radii tried, what one that is too small is stretched by, and when to stop
+AT_ONCE = 1 << 18  # numbers of rows that are looked at together: 2 MB
 CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
 WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
@@ -56,6 +56,8 @@ class GlmProblem:
     intercept : bool
         Whether there is an `a`, which is not penalised.
     loss : RowLoss
+    signed : bool
+        Whether X has rows times their `signs`, as kernels take them: of many rows they are there once.
 
     Examples
     --------
@@ -72,6 +74,7 @@ class GlmProblem:
     gamma: float
     intercept: bool = True
     loss: RowLoss = LOG_LOSS
+    signed: bool = False
 
     def __post_init__(self) -> None:
         self.loss.check(self.y[self.v > 0.0], self.intercept)
@@ -93,10 +96,32 @@ class GlmProblem:
         """Place of the first coefficient, 1 after an intercept."""
         return int(self.intercept)
 
-    @cached_property
+    def blocks(self) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+        """Yield (m, first + p) rows z_i, or these times their signs, and what makes their products with theta margins.
+
+        Which rows they are comes first.
+        """
+        n, signs = len(self.y), self.signs
+        step = max(AT_ONCE // max(self.first + self.p, 1), 1)
+        for begin in range(0, max(n, 1), step):
+            here = slice(begin, min(begin + step, n))
+            ones, X, sign = np.ones((len(signs[here]), self.first)), self.X[here], signs[here]
+            if self.signed:
+                yield here, np.hstack([ones * sign[:, None], X]), np.ones(len(sign))
+            else:
+                yield here, np.hstack([ones, X]), sign
+
+    @property
     def rows(self) -> FloatArray:
-        """(n, first + p) rows z_i."""
-        return np.hstack([np.ones((len(self.y), self.first)), self.X])
+        """(n, first + p) rows z_i, or these times their signs."""
+        return np.concatenate([Z for _, Z, _ in self.blocks()])
+
+    def signed_columns(self) -> FloatArray:
+        """Return (first + p, n) rows times their signs, as columns."""
+        W = np.empty((self.first + self.p, len(self.y)))
+        W[: self.first] = self.signs
+        np.multiply(self.X.T, 1.0 if self.signed else self.signs, out=W[self.first :])
+        return W
 
     @property
     def penalty(self) -> FloatArray:
@@ -110,11 +135,13 @@ class GlmProblem:
 
     def objective(self, theta: FloatArray) -> float:
         """Return F of `(a, b)`, or of b without an intercept, as rounded."""
-        margins = self.signs * (self.rows @ theta)
+        margins = np.concatenate([sign * (Z @ theta) for _, Z, sign in self.blocks()])
         return float(self.v @ self.loss.losses(margins, self.y) + self.penalty @ theta**2)
 
     def only(self, columns: IntArray) -> GlmProblem:
         """Return the problem on some of its columns."""
+        if np.array_equal(columns, np.arange(self.p)):
+            return self
         return replace(self, X=np.ascontiguousarray(self.X[:, columns]), weight=self.weight[columns])
 
     def with_gamma(self, gamma: float) -> GlmProblem:
@@ -133,7 +160,7 @@ class GlmProblem:
 
         The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
         """
-        kept = self.v > 0.0
+        kept: Any = slice(None) if np.all(self.v > 0.0) else self.v > 0.0
         X, v = self.X[kept], self.v[kept]
         centring = Centring.of(X, v, self.intercept)
         problem = replace(
@@ -163,17 +190,29 @@ class Centring:
     def of(cls, X: FloatArray, v: FloatArray, intercept: bool) -> Centring:
         """Choose them for some rows; without an intercept the centre is 0."""
         begin = X[0] if intercept else np.zeros(X.shape[1])
-        moved = X - begin
-        unit = power_of_two(np.abs(moved).max(axis=0, initial=0.0))
+        step = max(AT_ONCE // max(X.shape[1], 1), 1)
+        parts = [slice(at, at + step) for at in range(0, len(X), step)]
+
+        def farthest(centre: FloatArray) -> FloatArray:
+            most = [np.abs(X[part] - centre).max(axis=0, initial=0.0) for part in parts]
+            return np.max(most, axis=0, initial=0.0)
+
+        widest = farthest(begin)
+        unit = power_of_two(widest)
         centre = begin
         if intercept:
-            step = unit * 2.0**-CENTRE_BITS
-            centre = np.where(np.any(moved, axis=0), np.round((begin + v @ moved / v.sum()) / step) * step, begin)
-        return cls(centre, power_of_two(np.abs(X - centre).max(axis=0, initial=0.0)))
+            step_of_centre = unit * 2.0**-CENTRE_BITS
+            moved = np.sum([v[part] @ (X[part] - begin) for part in parts], axis=0)
+            centre = np.where(
+                widest > 0.0, np.round((begin + moved / v.sum()) / step_of_centre) * step_of_centre, begin
+            )
+        return cls(centre, power_of_two(farthest(centre)))
 
     def rows(self, X: FloatArray) -> FloatArray:
         """Return rows in these coordinates."""
-        return np.ascontiguousarray((X - self.centre) / self.unit)
+        moved = np.ascontiguousarray(X - self.centre)
+        moved /= self.unit
+        return moved
 
     def back(self, theta: FloatArray, intercept: bool) -> tuple[FloatArray, float]:
         """Return `(b, a)` of the columns as they were, a correctly rounded for b as rounded."""
@@ -251,7 +290,6 @@ class Minorant:
 class _RoundedPoint:
     """F about one point, every number with its rounding."""
 
-    Z: FloatArray
     margins: FloatArray
     value: float
     value_off: float
@@ -261,15 +299,20 @@ class _RoundedPoint:
 
 
 def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
-    Z, v, y, signs, loss = problem.rows, problem.v, problem.y, problem.signs, problem.loss
-    n, k = Z.shape
-    margins = signs * (Z @ theta)
-    off, ridge = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta)), problem.penalty * theta
+    v, y, loss, n, k = problem.v, problem.y, problem.loss, len(problem.y), len(theta)
+    margins, off = np.empty(n), np.empty(n)
+    for here, Z, sign in problem.blocks():
+        margins[here] = sign * (Z @ theta)
+        off[here] = (k + 5) * EPS * (np.abs(Z) @ np.abs(theta))
+    ridge = problem.penalty * theta
     value = float(v @ loss.losses(margins, y) + ridge @ theta)
     noise = 1.01 * float(v @ loss.roundings(margins, y, off, EPS)) + (n + k + 24) * EPS * value
-    gradient = 2.0 * ridge - Z.T @ loss.falls(margins, y, v * signs)
-    rounded = np.abs(Z).T @ (loss.sizes(margins, y, v) * (2.0 * off + (n + 16) * EPS)) + 32.0 * EPS * np.abs(ridge)
-    return _RoundedPoint(Z, margins, value, noise, gradient, rounded, off)
+    falls, sizes = loss.falls(margins, y, v), loss.sizes(margins, y, v) * (2.0 * off + (n + 16) * EPS)
+    pull, rounded = np.zeros(k), np.zeros(k)
+    for here, Z, sign in problem.blocks():
+        pull += Z.T @ (falls[here] * sign)
+        rounded += np.abs(Z).T @ sizes[here]
+    return _RoundedPoint(margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), off)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,12 +342,13 @@ def symmetric(upper: FloatArray) -> FloatArray:
 
 
 def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ranges) -> _QuadraticAbout | None:
-    n, k = at.Z.shape
+    n, k = len(at.margins), len(at.gradient)
     least, most = ranges.low - at.margin_off, ranges.high + at.margin_off
     curvature = problem.loss.least_curvature(at.margins, least, most, problem.y)
     weights = problem.v * curvature * (1.0 - 2.0 * at.margin_off)
-    root = at.Z * np.sqrt(np.maximum(weights, 0.0))[:, None]
-    H = symmetric(dsyrk(1.0, root.T))
+    roots, H = np.sqrt(np.maximum(weights, 0.0)), np.zeros((k, k))
+    for here, Z, _ in problem.blocks():
+        H += symmetric(dsyrk(1.0, (Z * roots[here, None]).T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
     unit = np.sqrt(np.diag(H))
     if not np.all((unit > 0.0) & np.isfinite(unit)):
@@ -329,9 +373,11 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     else:
         return None
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
-    half = np.sqrt(np.maximum(np.einsum("ij,ij->i", at.Z @ inverse, at.Z), 0.0)) * spread
-    half = half * WIDENED + 1e-12 * (np.abs(at.Z) @ reach) + LEAST_RANGE
-    middle = at.margins + problem.signs * (at.Z @ step)
+    half, middle = np.empty(n), at.margins.copy()
+    for here, Z, sign in problem.blocks():
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", Z @ inverse, Z), 0.0)) * spread
+        half[here] = length * WIDENED + 1e-12 * (np.abs(Z) @ reach) + LEAST_RANGE
+        middle[here] += sign * (Z @ step)
     low = at.value - at.value_off - lost
     return _QuadraticAbout(
         (1.0 - doubt) * H, low, Ranges(middle - half, middle + half), step, reach, inverse, spread, doubt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NoReturn
@@ -155,6 +155,7 @@ Floats = FloatArray | Sequence[float] | float
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
 BY_PAIRS = 1 << 19  # cells from which on tables may hold rows of pairs: 30 MB of arrays, 56 bytes a cell
+SUMMED = "lower", "upper", "nominal"
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -178,7 +179,10 @@ class SupportPool:
             return self._numbers[key]
 
 
-def table_filled(shape: tuple[int, int, int], fill: Any, dtype: Any = float, by_pairs: bool = True) -> NDArray[Any]:
+def table_filled(
+    shape: tuple[int, int, int], fill: Any, dtype: Any = float, by_pairs: bool = True,
+    better: Callable[..., float] | None = None,
+) -> NDArray[Any]:  # fmt: skip
     """Return a table (gamma, tau, fold) of one number: an array, or of very many cells what reads as one.
 
     Parameters
@@ -188,9 +192,11 @@ def table_filled(shape: tuple[int, int, int], fill: Any, dtype: Any = float, by_
     dtype : data type
     by_pairs : bool
         Whether many cells may stay alike.
+    better : callable, optional
+        As of :class:`PairRows`.
     """
     if by_pairs and shape[0] * shape[1] * shape[2] >= BY_PAIRS:
-        rows: Any = PairRows(shape, fill, dtype)
+        rows: Any = PairRows(shape, fill, dtype, better)
         return rows
     return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)
 
@@ -225,6 +231,8 @@ class CellTable:
         more than `MANY_CELLS` cells. No checkpoint holds it.
     pool : SupportPool
         The distinct supports: folds share few.
+    standard_errors : dict of (gamma, tau) to float
+        Of the sum of `nominal` over folds, of pairs that are held as sums.
     lock : RLock
         Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
     """
@@ -241,6 +249,7 @@ class CellTable:
     floor: FloatArray
     pool: SupportPool
     others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
+    standard_errors: dict[tuple[int, int], float] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
@@ -261,8 +270,8 @@ class CellTable:
         stored = values or gammas * taus * folds <= MANY_CELLS
         filled = partial(table_filled, by_pairs=by_pairs)
         return cls(
-            lower=filled(shape, 0.0),
-            upper=filled(shape, np.inf),
+            lower=filled(shape, 0.0, better=max),
+            upper=filled(shape, np.inf, better=min),
             nominal=filled(shape, np.inf),
             value=filled(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
             ties={},
@@ -278,7 +287,10 @@ class CellTable:
         """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
             arrays = {name: _own_copy(getattr(self, name)) for name in (*STORED, "floor")}
-            return CellTable(**arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others))
+            return CellTable(
+                **arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others),
+                standard_errors=dict(self.standard_errors),
+            )  # fmt: skip
 
     def withdraw(self, fold: int) -> None:
         """Forget the intervals of a fold, which arithmetic of another kind has refused: the one thing that widens."""
@@ -466,6 +478,58 @@ class CellTable:
             self.lower[part] = np.where(decided, np.minimum(low, nominal), low)
             self.upper[part] = np.where(decided, np.maximum(high, nominal), high)
 
+    def raise_sum(self, g: int, t: int, lower: float) -> None:
+        """Take over a lower bound of the sum of a pair's held-out sums; of a table that holds rows of pairs.
+
+        Parameters
+        ----------
+        g, t : int
+        lower : float
+            Rounding included.
+
+        Raises
+        ------
+        Contradiction
+            If it exceeds the upper bound by more than rounding.
+        """
+        with self.lock:
+            if lower > 0.0:
+                upper = float(pair_rows_of(self.upper).sum(axis=2)[g, t])
+                if not lower <= upper * (1.0 + CROSSING_RTOL) + TINY:
+                    self._contradict((g, t, "all"), lower, upper)
+                pair_rows_of(self.lower).hold_sum(g, t, min(lower, upper))
+
+    def hold_sums(self, g: int, t: int, standard_error: float, intervals: bool) -> None:
+        """Hold of a pair without decided folds sums in place of rows, where the table holds rows of pairs.
+
+        A cell is then read as the weakest bound of any fold, and as the mean of what folds show.
+
+        Parameters
+        ----------
+        g, t : int
+        standard_error : float
+            Of what the folds show.
+        intervals : bool
+            Not only of what they show, but of their ends too.
+        """
+        with self.lock:
+            if self.decided[g, t].any():
+                return
+            if isinstance(self.value, PairRows):
+                self.value.hold_for_all(g, t, float(self.value[g, t].max()))
+            if np.isfinite(standard_error):
+                pair_rows_of(self.nominal).hold_for_all(g, t, float(self.nominal[g, t].mean()))
+                self.standard_errors[g, t] = standard_error
+            if intervals:
+                pair_rows_of(self.lower).hold_for_all(g, t, float(self.lower[g, t].min()))
+                pair_rows_of(self.upper).hold_for_all(g, t, float(self.upper[g, t].max()))
+
+    def standard_error(self, g: int, t: int) -> float | None:
+        """Return that of what the folds of a pair show, where they are held as a sum."""
+        nominal: Any = self.nominal
+        held = isinstance(nominal, PairRows) and np.isfinite(nominal.held_sums()[g, t])
+        return self.standard_errors[g, t] if held else None
+
     def raise_floor(self, part: Index, lower: Floats) -> None:
         """Take note of certified lower bounds of training objectives.
 
@@ -547,13 +611,28 @@ class CellTable:
         with self.lock:
             where = sorted(self.ties)
             others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
-            return {name: np.array(getattr(self, name)) for name in STORED} | {
-                "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
-                "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
-                "tie_width": np.array([self.ties[place] for place in where]),
-                "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
-                "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
-            }
+            return (
+                {name: np.array(getattr(self, name)) for name in STORED}
+                | self._sums()
+                | {
+                    "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
+                    "other_ties": np.array(others, dtype=np.int64).reshape(-1, 4),
+                    "tie_width": np.array([self.ties[place] for place in where]),
+                    "pool_sizes": np.array([len(support) for support in self.pool.supports], dtype=np.int64),
+                    "pool_columns": np.concatenate(self.pool.supports).astype(np.int64),
+                }
+            )
+
+    def _sums(self) -> Archive:
+        """Return the sums that are held, by table."""
+        if not isinstance(self.lower, PairRows):
+            return {}
+        errors = np.full(self.lower.shape[:2], np.nan)
+        for pair, error in self.standard_errors.items():
+            errors[pair] = error
+        return {f"{name}_sums": pair_rows_of(getattr(self, name)).held_sums() for name in SUMMED} | {
+            "errors_of_sums": errors
+        }
 
     def fill(self, state: Archive) -> None:
         """Fill an empty table of the same shape with what `archive` returned."""
@@ -561,6 +640,11 @@ class CellTable:
             for name in STORED:
                 target = self._own_values() if name == "value" else getattr(self, name)
                 target[...] = state[name]
+            for name in SUMMED if isinstance(self.lower, PairRows) else ():
+                hold_sums(getattr(self, name), state[f"{name}_sums"])
+            if isinstance(self.lower, PairRows):
+                for g, t in np.argwhere(np.isfinite(state["errors_of_sums"])).tolist():
+                    self.standard_errors[g, t] = float(state["errors_of_sums"][g, t])
             for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
                 self.ties[g, t, fold] = width
             for g, t, fold, number in state["other_ties"].tolist():
@@ -580,6 +664,9 @@ class CellTable:
         within(state, "support", 0, len(sizes) - 1)
         within(state, "lower", 0.0, np.finfo(float).max)
         within(state, "tie_width", 0.0, np.finfo(float).max)
+        for name in (f"{name}_sums" for name in SUMMED if isinstance(self.lower, PairRows)):
+            if np.any(state[name] < 0.0) or np.any(np.isinf(state[name])):
+                raise CorruptStore(f"its array {name} holds numbers outside of 0 .. inf")
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
         if ties.shape != (len(state["tie_width"]), 3) or not ((ties >= 0) & (ties < self.lower.shape)).all():
@@ -594,6 +681,48 @@ class CellTable:
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
         if not inside[state["decided"]].all():
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
+
+
+def pair_rows_of(table: Any) -> PairRows:
+    """Return a table as what it is, one that holds rows of pairs."""
+    if not isinstance(table, PairRows):
+        raise TypeError("sums are held by tables of very many cells alone")
+    return table
+
+
+def hold_sums(table: Any, sums: FloatArray) -> None:
+    """Have a table hold sums of pairs, where they are not nan and it holds rows of pairs.
+
+    Parameters
+    ----------
+    table : (G, T, K) array
+    sums : (G, T) array
+    """
+    for g, t in np.argwhere(~np.isnan(sums)).tolist():
+        pair_rows_of(table).hold_sum(g, t, float(sums[g, t]))
+
+
+def held_sums(table: Any) -> FloatArray:
+    """(G, T): sums that a table holds in place of rows; nan where it holds none.
+
+    Parameters
+    ----------
+    table : (G, T, K) array
+    """
+    return table.held_sums() if isinstance(table, PairRows) else np.full(table.shape[:2], np.nan)
+
+
+def some_without(marks: Any, others: Any) -> BoolArray:
+    """(G, T): pairs with a fold that neither of two tables marks.
+
+    Parameters
+    ----------
+    marks, others : (G, T, K) bool arrays
+    """
+    if not isinstance(marks, PairRows):
+        return np.asarray((~(marks | others)).any(axis=2))
+    pairs = np.ndindex(marks.shape[:2])
+    return np.array([not (marks[at] | others[at]).all() for at in pairs]).reshape(marks.shape[:2])
 
 
 def shared_rows(table: Any, other: Any, pairs: Sequence[tuple[int, int]]) -> None:

@@ -22,6 +22,7 @@ from sparsecv_mio.problem.responses import response_of, row_loss
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import Context
+from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
@@ -29,7 +30,7 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, never
 from sparsecv_mio.units import GAMMA_RANGE
 
 FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
-KEPT = 1 << 23  # numbers in the rows of folds whose problems are kept; each is there a few times
+KEPT = 1 << 23  # numbers in the rows of few folds whose problems are kept; each is there a few times
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,11 @@ def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, Float
     data : StandardData
     rows : int array
     """
-    return np.ascontiguousarray(data.dataset.X[np.ix_(rows, data.columns)]), *response_of(data, rows)
+    X = data.dataset.X
+    whole = np.array_equal(rows, np.arange(len(X))) and np.array_equal(data.columns, np.arange(X.shape[1]))
+    if whole:  # no copy of all there is
+        return np.ascontiguousarray(X), *response_of(data, rows)
+    return np.ascontiguousarray(X[np.ix_(rows, data.columns)]), *response_of(data, rows)
 
 
 def subsets_of(data: StandardData, rows: IntArray) -> GlmSubsets:
@@ -164,7 +169,8 @@ class GlmFolds:
 
     def _forget(self) -> None:
         """Keep the problems of all rows and of the last folds, as many as `KEPT` numbers are."""
-        most = max(KEPT // (self.data.n * (self.data.q + 1)), 2 * self.context.threads)
+        few, size = self.plan.k <= FEW_FOLDS, self.data.n * (self.data.q + 1)
+        most = max(KEPT // size if few else 0, 2 * self.context.threads)  # of many, none is kept until its next turn
         folds = [fold for fold in self._problems if fold != ALL_ROWS]
         for fold in folds[: max(len(folds) - most, 0)]:
             del self._problems[fold]

@@ -28,13 +28,26 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import ALL_ROWS, Archive, Where, shared_rows, table_filled, within
+from sparsecv_mio.search.cells import (
+    ALL_ROWS,
+    Archive,
+    Where,
+    held_sums,
+    hold_sums,
+    pair_rows_of,
+    shared_rows,
+    some_without,
+    table_filled,
+    within,
+)
 from sparsecv_mio.search.glm_bounds import held_out_with_more_weight
 from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
+from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
@@ -48,6 +61,7 @@ SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the like
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
+CLOSE = 0.5  # of the gap: of very many folds those that a list leaves open, and leave no more, are not worked on alone
 NOT_LISTED, SOME_LISTED, LISTED, DECIDED = range(4)  # what a tree on all rows has done for the folds of a pair
 
 
@@ -89,7 +103,7 @@ class GlmSearch(GridMethod):
         super().__init__(run, (self,))
         self.name = str(run.context.data.loss)
         self.folds = GlmFolds(run.context)
-        self.values = table_filled(run.context.shape, np.inf)
+        self.values = table_filled(run.context.shape, np.inf, better=min)
         self.tried = table_filled(run.context.shape, False, bool)
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)
         self.searched = np.full(run.context.shape[:2], self.by_lists)
@@ -137,7 +151,8 @@ class GlmSearch(GridMethod):
         def fitted(g: int) -> Write:
             if self._first and self.context.deadline.expired():
                 return nothing
-            found = self.folds.first_supports(ALL_ROWS, g, starts, exchanges=not self._slow)
+            again = bool(self._first) and isinstance(self.values, PairRows)  # rows are very many
+            found = self.folds.first_supports(ALL_ROWS, g, starts, exchanges=not (self._slow or again))
             return partial(self._first.__setitem__, g, found)
 
         def kept() -> None:
@@ -177,7 +192,9 @@ class GlmSearch(GridMethod):
                 self.run.all_rows.improve(g, here.solve([tau], starts=[support], effort=1))
                 tree = SharedTree(self.folds, g, tau, [support], self._slip())
                 if tree.list_up_to(np.inf, 1):
-                    self._narrow_folds((g, len(self.context.grid.taus) - 1), tree.result(*tree.nothing_held()))
+                    pair = (g, len(self.context.grid.taus) - 1)
+                    self._narrow_folds(pair, tree.result(*tree.nothing_held()))
+                    self._hold_sums(pair, intervals=True)
                 self.run.counts.add(1, problems=1)
 
     def _relax_all_rows(self) -> None:
@@ -204,27 +221,52 @@ class GlmSearch(GridMethod):
 
     def _offer_in_folds(self, gammas: Sequence[int]) -> None:
         """Offer the supports of all rows at some gammas to every fold, fitted from all rows, until the limit."""
-        taus = self.context.grid.taus.tolist()
+        every, taus = np.arange(len(self.context.grid.taus)), self.context.grid.taus
         self.run.signals.doing("first supports of folds: gammas", len(gammas), len(self.context.grid.gammas))
 
-        def offered(g: int) -> Write:
+        def offered(g: int, ts: IntArray) -> Write:
             if self.context.deadline.expired():
                 return nothing
-            supports = [self.run.all_rows.best[g].by_size[tau].support for tau in taus]
-            values, held = self.folds.left_out(g, supports)
+            supports = [self.run.all_rows.best[g].by_size[tau].support for tau in taus[ts].tolist()]
+            return partial(self._offer_supports, g, ts, supports, *self.folds.left_out(g, supports))
 
-            def offer() -> None:
-                numbers = np.array([self.run.cells.pool.number(support) for support in supports], dtype=np.int32)
-                self.values[g] = np.minimum(self.values[g], values)
-                shown = 1 if self.own_supports else len(taus)
-                self.run.cells.offer(np.s_[g, :shown, :], numbers[:shown, None], held[:shown], values[:shown])
-                shared_rows(self.values, self.run.cells.value, [(g, t) for t in range(len(taus))])
-                self.run.counts.add(0, problems=1)
+        sizes = [every[t : t + 1] for t in every.tolist()] if self.by_sums else [every]
+        pieces = [partial(offered, g, ts) for g in gammas for ts in sizes]
+        step = self.context.threads if self.by_sums else max(len(pieces), 1)  # rows of all would take memory
+        for begin in range(0, len(pieces), step):
+            job = Job(BoundSource.FIRST_SUPPORTS, np.s_[list(gammas)], pieces[begin : begin + step], nothing)
+            self.jobs.do(job)
+        self.run.counts.add(0, problems=len(gammas))
 
-            return offer
+    def _offer_supports(
+        self, g: int, ts: IntArray, supports: Sequence[IntArray], values: FloatArray, held: FloatArray
+    ) -> None:  # fmt: skip
+        """Offer supports of some sizes, by their places in the grid, to every fold."""
+        numbers = np.array([self.run.cells.pool.number(support) for support in supports], dtype=np.int32)
+        shown = ts[:1] if self.own_supports else ts
+        for t, value, losses, number in zip(ts.tolist(), values, held, numbers, strict=True):
+            self.values[g, t] = np.minimum(self.values[g, t], value)
+            if t in shown:
+                self.run.cells.offer(np.s_[g, t, :], number, losses, value)
+            shared_rows(self.values, self.run.cells.value, [(g, t)])
+            self._hold_sums((g, t), intervals=False)
 
-        pieces = [partial(offered, g) for g in gammas]
-        self.jobs.do(Job(BoundSource.FIRST_SUPPORTS, np.s_[list(gammas)], pieces, nothing))
+    @property
+    def by_sums(self) -> bool:
+        """Whether of pairs that are not being decided sums over folds do: rows are many, and no rule asks for more."""
+        rows = isinstance(self.values, PairRows) and self.by_lists and not self.context.all_asked_for
+        return rows and not self.context.stability
+
+    def _hold_sums(self, pair: Pair, intervals: bool) -> None:
+        """Hold sums of a pair in place of rows, where these do: of what it shows, or of `intervals` too."""
+        if not self.by_sums or self.run.cells.decided[pair].any():
+            return
+        cells, scored = self.run.cells, self.context.scored
+        shown, held = cells.nominal[pair], cells.standard_error(*pair) is not None
+        has_error = scored.has_standard_error and bool(np.isfinite(shown).all()) and not held
+        error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
+        pair_rows_of(self.values).hold_for_all(*pair, float(self.values[pair].max()))
+        self.run.cells.hold_sums(*pair, error, intervals)
 
     @property
     def own_supports(self) -> bool:
@@ -285,15 +327,14 @@ class GlmSearch(GridMethod):
 
     # -- the loop -----------------------------------------------------------------------------------------------------
 
-    @property
-    def _waiting(self) -> BoolArray:
-        """(G, T, K): open cells that have not had this round's nodes."""
-        return self.open & ~self.tried
+    def _waiting(self, pair: Pair) -> BoolArray:
+        """(K,): open cells of a pair that have not had this round's nodes."""
+        return ~np.asarray(self.run.cells.final[pair]) & ~np.asarray(self.tried[pair])
 
     @property
     def finished(self) -> bool:
         """Whether the certificate is closed, nothing is left that would raise the least bound, or the time is over."""
-        return self.exhausted or self.stuck or self.run.proved() or not self.open.any()
+        return self.exhausted or self.stuck or self.run.proved() or bool(self.run.cells.final.all())
 
     def step(self) -> None:
         """Begin what is next, as much as there are threads for, and write what the first to end has found."""
@@ -315,11 +356,12 @@ class GlmSearch(GridMethod):
         """Return what is next: all rows at a pair, or its folds; None where nothing is that so many nodes may do."""
         now = self.run.bounds()
         enough = self._enough(now)
-        waiting = self._waiting & ~(self._deferred(enough) | (self.listed == SOME_LISTED) | self.jobs.pairs)[:, :, None]
+        waiting = some_without(self.run.cells.final, self.tried)
+        waiting &= ~(self._deferred(enough) | (self.listed == SOME_LISTED) | self.jobs.pairs)
         aim = aim_at(now, self.context.gap, waiting)
         if aim is None or (self.jobs.some and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
             return None  # the others wait for what the winner leaves to be proved
-        others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting.any(axis=2)).sum())
+        others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
         threads = -(-self.context.threads // others)  # the others have pairs of their own
         on_all_rows = self._next_on_all_rows(aim, now, enough)
         excludes = on_all_rows is not None and enough[aim.pair] <= self._of_all_rows("upper")[aim.pair]
@@ -328,7 +370,7 @@ class GlmSearch(GridMethod):
         if not excludes and not self.searched[aim.pair]:
             return self._look_around(aim.pair)
         if on_all_rows is None or (self.by_lists and not excludes):
-            return self._grow(cells_to_raise(self.run.cells, aim, self._waiting[aim.pair])[:threads])
+            return self._grow(cells_to_raise(self.run.cells, aim, self._waiting(aim.pair))[:threads])
         nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
         return self._all_rows(on_all_rows, nodes, threads)
 
@@ -360,7 +402,7 @@ class GlmSearch(GridMethod):
         enough : (G, T) array
         """
         (g, t), solved = aim.pair, self.solved[aim.pair[0]]
-        if not np.isfinite(aim.goal) or int(self._waiting[aim.pair].sum()) < 2:
+        if not np.isfinite(aim.goal) or int(self._waiting(aim.pair).sum()) < 2:
             return None
         uppers, enough, lower = self._of_all_rows("upper")[g], enough[g], now.lower[g]
         if enough[t] <= uppers[t]:
@@ -405,7 +447,9 @@ class GlmSearch(GridMethod):
                 [tau], starts=[start], effort=nodes, enough={tau: asked.enough}, expired=self.jobs.expired,
                 threads=threads,
             )  # fmt: skip
-            return partial(self._take_all_rows, (g, t), result, self._in_folds(g, result.by_size[tau].support))
+            support = result.by_size[tau].support
+            known = self.by_sums and np.array_equal(support, start)  # every fold has been shown it
+            return partial(self._take_all_rows, (g, t), result, None if known else self._in_folds(g, support))
 
         def proved() -> None:
             self.solved[g, t] = not self.context.deadline.expired()
@@ -418,12 +462,18 @@ class GlmSearch(GridMethod):
         (values,), (held,) = self.folds.left_out(g, [support])
         return values, held
 
-    def _take_all_rows(self, pair: Pair, result: BestSubsets, in_folds: tuple[FloatArray, FloatArray]) -> None:
-        (g, t), (values, held) = pair, in_folds
+    def _take_all_rows(
+        self, pair: Pair, result: BestSubsets, in_folds: tuple[FloatArray, FloatArray] | None
+    ) -> None:  # fmt: skip
+        g, t = pair
         self.run.counts.add(result.nodes, problems=1)
         self.run.all_rows.improve(g, result)
+        if in_folds is None:
+            return
+        values, held = in_folds
         support = result.by_size[int(self.context.grid.taus[t])].support
         self._offer_all(pair, self.run.cells.pool.number(support), held, values)
+        self._hold_sums(pair, intervals=False)
 
     def _offer_all(self, pair: Pair, numbers: NDArray[np.int32] | int, held: FloatArray, values: FloatArray) -> None:
         """Show supports, by their numbers, in all folds of a pair."""
@@ -465,10 +515,15 @@ class GlmSearch(GridMethod):
             if found is not None:
                 self.run.all_rows.improve(g, BestSubsets({tau: found}, tree.nodes, found.complete))
         self.run.counts.add(0, problems=len(tree.tried))
-        if deciding and complete:
-            least, most = tree.most_alone(least, most)
-        self._take_folds(aim.pair, tree.result(least, most))
+        found_folds = tree.result(least, most)
+        least_sum, most_sum = float(found_folds.lower.sum()), float(found_folds.upper.sum())
+        narrow = self.by_sums and most_sum < np.inf and most_sum - least_sum <= CLOSE * self.context.gap * most_sum
+        if deciding and complete and not narrow:
+            found_folds = tree.result(*tree.most_alone(least, most))
+        self._take_folds(aim.pair, found_folds)
         self._raise_lower_ends()
+        if not deciding:
+            self._hold_sums(aim.pair, intervals=bool(self.run.bounds().lower[aim.pair] >= aim.goal))
         if not self.context.deadline.expired():
             self.solved[g, t] |= complete
             self.listed[g, t] = (DECIDED if deciding else LISTED) if complete else SOME_LISTED
@@ -592,9 +647,9 @@ class GlmSearch(GridMethod):
     def work_on(self, pairs: BoolArray) -> None:
         """Grow trees of open cells of the first of some pairs."""
         pair: Pair = tuple(int(i) for i in np.argwhere(pairs)[0])  # type: ignore[assignment]
-        if not self._waiting[pair].any():
+        if not self._waiting(pair).any():
             self._next_round()
-        folds = np.flatnonzero(self._waiting[pair])[: self.context.threads]
+        folds = np.flatnonzero(self._waiting(pair))[: self.context.threads]
         self.jobs.do(self._grow([(*pair, int(fold)) for fold in folds]))
         self.run.signals.progressed()
         self.run.signals.safe_point()
@@ -647,7 +702,7 @@ class GlmSearch(GridMethod):
         return {
             "values": np.asarray(self.values), "tried": np.asarray(self.tried), "solved": self.solved,
             "searched": self.searched, "all_rows_lower": lower, "effort": np.array(self.effort),
-            "trees": np.array(self.trees), "begun": np.array(self.begun),
+            "trees": np.array(self.trees), "begun": np.array(self.begun), "value_sums": held_sums(self.values),
         }  # fmt: skip
 
     def check(self, stored: Archive) -> None:
@@ -661,5 +716,7 @@ class GlmSearch(GridMethod):
         """Go to where `stored` was archived."""
         self.values[...], self.tried[...], self.solved[...] = stored["values"], stored["tried"], stored["solved"]
         self.searched[...] = stored["searched"]
+        if isinstance(self.values, PairRows):
+            hold_sums(self.values, stored["value_sums"])
         self.effort, self.trees, self.begun = int(stored["effort"]), int(stored["trees"]), True
         self.run.all_rows.raise_lower_bounds(np.asarray(stored["all_rows_lower"], dtype=np.float64))

@@ -30,7 +30,7 @@ from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.glm_folds import GlmFolds
 from sparsecv_mio.trees.glm_left_out import KNOWN, SupportLeftOut
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
 
 ALONE = 8  # folds, those with the largest losses, for which a list is not lengthened
 MOST_LISTED = 500  # supports that are left out of in every fold
@@ -128,12 +128,13 @@ class SharedTree:
 
     def add(self, supports: Sequence[IntArray]) -> None:
         """Leave the rows of every fold out of some supports, unless these were tried."""
-        done = {tried.support.tobytes() for tried in self.tried}
-        new = [support for support in supports if np.sort(support).tobytes() not in done]
+        done = {tuple(tried.support.tolist()) for tried in self.tried}
+        distinct = dict.fromkeys(tuple(sorted(given.tolist())) for given in supports)
+        new = [support for support in distinct if support not in done]
         if not new:
             return
         fits = self.subsets.fits
-        masks = np.array([fits.mask(support.tolist()) for support in new])
+        masks = np.array([fits.mask(support) for support in new])
         fitted = fits.refit(masks, expired=self.expired)
         for mask, point in zip(masks, fitted.points, strict=True):
             if self.expired() and self.tried:
@@ -147,7 +148,7 @@ class SharedTree:
         self.least = np.minimum(self.least, here.values[:, 1])
         may = np.flatnonzero(here.values[:, 0] <= self.least * (1.0 + TIE_RTOL))
         if self._settled:
-            wide = may[here.values[may, 2] > KNOWN]
+            wide = here.nearly_all(may[here.values[may, 2] > KNOWN], WORST_ROUNDING / 4.0)
             here.settle(self._affordable(here, wide), KNOWN, self.expired)
             self.least = np.minimum(self.least, here.values[:, 1])
             may = may[here.values[may, 0] <= self.least[may] * (1.0 + TIE_RTOL)]

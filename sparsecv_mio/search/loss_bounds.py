@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import Archive, Where, within
+from sparsecv_mio.search.cells import Archive, Where, held_sums, within
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, refits_by_gamma
 from sparsecv_mio.search.fold_solver import Incumbent, balls_by_gamma
@@ -28,6 +28,8 @@ from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
 
+SUMMED = 1e-14  # of a sum over folds, for its rounding
+
 
 def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
     """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
@@ -40,10 +42,20 @@ def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
     slip : float
         What rounding may leave between the training rows of a fold and all rows.
     """
-    whole = run.context.folds.scores_all_left_out
-    for g, lower in enumerate(run.all_rows.lower_bounds()):  # one by one, as all at once would take memory
-        bound = training_loss_bound(lower[:, None], values[g], slip)
-        run.cells.narrow(np.s_[g, :, :], np.where(whole, bound, 0.0), np.inf)
+    whole, on_all_rows, sums = run.context.folds.scores_all_left_out, run.all_rows.lower_bounds(), held_sums(values)
+    by_sums = np.isfinite(sums)
+    for g, t in np.argwhere(by_sums).tolist():
+        least = run.context.folds.k * (on_all_rows[g, t] - slip) * (1.0 - SUMMED)
+        run.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUMMED)))
+    for g, lower in enumerate(on_all_rows):  # one by one, as all at once would take memory
+        for t in _rows_of(by_sums[g]):
+            bound = training_loss_bound(lower[t, None], values[g, t], slip)
+            run.cells.narrow(np.s_[g, t, :], np.where(whole, bound, 0.0), np.inf)
+
+
+def _rows_of(by_sums: BoolArray) -> list[Any]:
+    """Return indices of all sizes together, or of those not held as sums one by one."""
+    return np.flatnonzero(~by_sums).tolist() if by_sums.any() else [slice(None)]
 
 
 def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:
@@ -56,8 +68,17 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
     bars : (G, T) array
     """
     whole, enough = run.context.folds.scores_all_left_out, np.empty(bars.shape)
-    for g, bar in enumerate(bars * (1.0 + ACCURATE_RTOL)):  # one by one, as all at once would take memory
-        enough[g] = enough_on_all_rows(run.cells.lower[g], np.where(whole, values[g] + slip, np.inf), bar)
+    bars, sums = bars * (1.0 + ACCURATE_RTOL), held_sums(values)
+    by_sums = np.isfinite(sums)
+    for g, bar in enumerate(bars):  # one by one, as all at once would take memory
+        for t in _rows_of(by_sums[g]):
+            enough[g, t] = enough_on_all_rows(
+                run.cells.lower[g, t], np.where(whole, values[g, t] + slip, np.inf), bar[t]
+            )  # fmt: skip
+    if by_sums.any():
+        reached = np.asarray(run.cells.lower.sum(axis=2)) >= bars
+        least = (bars + sums * (1.0 + SUMMED)) / (run.context.folds.k * (1.0 - SUMMED)) + slip
+        enough[by_sums] = np.where(reached, 0.0, least)[by_sums]
     return enough
 
 

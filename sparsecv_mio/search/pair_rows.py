@@ -1,12 +1,13 @@
 """Tables over (gamma, tau, fold) that hold a row of folds for a pair only where its folds differ.
 
 Of very many folds most pairs are never worked on: their cells all have the same number, and the row is that number.
-Copies share rows until either side writes one. Whoever reads sees an array.
+Copies share rows until either side writes one. Whoever reads sees an array. A pair that is done with may be held as one
+number that stands for each of its cells, beside the sum that they had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,9 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
     fill : scalar
         What every cell holds at first.
     dtype : data type
+    better : callable, optional
+        Of two sums of a pair, `max` of lower bounds, `min` of upper ones: the one that is held and that of its cells.
+        None where what is written to a cell puts an end to a sum that is held.
 
     Examples
     --------
@@ -38,7 +42,10 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
     (1, 2.0, [[0, 1, 0], [0, 0, 0]])
     """
 
-    def __init__(self, shape: tuple[int, int, int], fill: Any, dtype: DTypeLike) -> None:
+    def __init__(
+        self, shape: tuple[int, int, int], fill: Any, dtype: DTypeLike, better: Callable[..., float] | None = None
+    ) -> None:
+        self.better, self._held = better, dict[int, float]()
         self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
         self.size = int(np.prod(shape))
         self._places = np.arange(shape[0] * shape[1]).reshape(shape[:2])
@@ -58,6 +65,7 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         for row in self._rows:
             row.flags.writeable = False
         other._writes, other._rows, other._sums = list(self._writes), list(self._rows), list(self._sums)
+        other._held = dict(self._held)
         return other
 
     def share_equal(self, other: PairRows, g: int, t: int) -> None:
@@ -67,6 +75,38 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         if here is not there and here.ndim == there.ndim == 1 and np.array_equal(here, there):
             there.flags.writeable = False
             self._rows[place] = there
+
+    # -- sums that are held -------------------------------------------------------------------------------------------
+
+    def hold_sum(self, g: int, t: int, total: float) -> None:
+        """Hold the sum of a pair, or the better one of two.
+
+        Parameters
+        ----------
+        g, t : int
+        total : float
+        """
+        place = int(self._places[g, t])
+        before = self._held.get(place)
+        self._held[place] = total if before is None or self.better is None else self.better(before, total)
+
+    def hold_for_all(self, g: int, t: int, cell: float) -> None:
+        """Hold of a pair's row its sum, and one number that each of its cells is read as.
+
+        Parameters
+        ----------
+        g, t : int
+        cell : float
+        """
+        total, place = float(self.sum(axis=2)[g, t]), int(self._places[g, t])
+        self._replace(place, np.full(1, cell, dtype=self.dtype))
+        self.hold_sum(g, t, total)
+
+    def held_sums(self) -> NDArray[np.float64]:
+        """(G, T): sums that are held; nan where none is."""
+        sums = np.full(len(self._rows), np.nan)
+        sums[list(self._held)] = list(self._held.values())
+        return sums.reshape(self.shape[:2])
 
     # -- readers ------------------------------------------------------------------------------------------------------
 
@@ -112,17 +152,20 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
                 before = self._writes[place]  # another thread may write meanwhile
                 self._sums[place] = before, self._row(place).sum()
         sums = np.array([kept for _, kept in self._sums]).reshape(self.shape[:2])
+        for place, total in self._held.items():
+            at = np.unravel_index(place, sums.shape)
+            sums[at] = total if self.better is None else self.better(sums[at], total)
         return sums if axis == 2 else sums.sum() if axis is None else np.asarray(self).sum(axis=axis)
 
     def all(self, axis: int | None = None) -> Any:
         """Return whether all cells are true, or all folds of each pair."""
         found = np.array([bool(row.all()) for row in self._rows]).reshape(self.shape[:2])
-        return found if axis == 2 else np.asarray(self).all(axis=axis)
+        return found if axis == 2 else found.all() if axis is None else np.asarray(self).all(axis=axis)
 
     def any(self, axis: int | tuple[int, ...] | None = None) -> Any:
         """Return whether any cell is true, or any fold of each pair."""
         found = np.array([bool(row.any()) for row in self._rows]).reshape(self.shape[:2])
-        return found if axis == 2 else np.asarray(self).any(axis=axis)
+        return found if axis == 2 else found.any() if axis is None else np.asarray(self).any(axis=axis)
 
     def finite_rows(self) -> NDArray[np.bool_]:
         """(G, T): pairs with finite numbers alone."""
@@ -167,7 +210,7 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
     def _replace(self, place: int, row: Row) -> None:
         same = len(row) > 0 and row[0] == row[-1] and bool((row == row[0]).all())
         self._rows[place] = np.array(row[0] if same else row)
-        self._writes[place] += 1
+        self._written(place)
 
     def _write(self, place: int, folds: Any, numbers: Row) -> None:
         row = self._rows[place]
@@ -178,7 +221,12 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         elif not row.flags.writeable:
             self._rows[place] = row = row.copy()
         row[folds] = numbers
+        self._written(place)
+
+    def _written(self, place: int) -> None:
         self._writes[place] += 1
+        if self.better is None:
+            self._held.pop(place, None)
 
     # -- indices ------------------------------------------------------------------------------------------------------
 

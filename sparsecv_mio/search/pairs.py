@@ -243,17 +243,18 @@ def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
     ----------
     now : PairBounds
     gap : float
-    still_open : (G, T, K) bool array
-        Cells that may be worked on.
+    still_open : (G, T, K) or (G, T) bool array
+        Cells that may be worked on, or pairs with such cells.
     """
+    workable = np.asarray(still_open if still_open.ndim == 2 else still_open.any(axis=2))
     if now.proved(gap):
         return None
     winner = likely_winner(now)
     goal = now.upper[winner] * (1.0 - gap)
-    others = (now.lower < goal) & still_open.any(axis=2)
+    others = (now.lower < goal) & workable
     others[winner] = False
     nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
-    if still_open[winner].any() and not (nearly_closed and others.any()):
+    if workable[winner] and not (nearly_closed and others.any()):
         return Aim(winner, np.inf)
     if not others.any():
         return None

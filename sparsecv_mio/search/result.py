@@ -396,8 +396,9 @@ class _Reported:
 
     def standard_error(self, g: int, t: int) -> float | None:
         """Return the standard error of h over folds; None where it has none, or is not known yet."""
-        errors = self.cells.nominal[g, t]
-        scored = self.scored
+        errors, scored, of_sum = self.cells.nominal[g, t], self.scored, self.cells.standard_error(g, t)
+        if of_sum is not None:
+            return of_sum * self.unit if scored.has_standard_error else None
         has_error = scored.has_standard_error and bool(np.isfinite(errors).all())
         return standard_error(errors * self.unit, scored.by_fold, scored.times) if has_error else None
 

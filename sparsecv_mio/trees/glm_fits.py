@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import numpy as np
 from scipy.linalg.blas import dsyrk
@@ -68,8 +69,12 @@ class GlmFits:
         """Centre a problem and find its copies."""
         inner, centring = problem.centred()
         copy_of, sign = _copies(inner.X, inner.weight)
-        columns = () if forced is None else tuple(sorted(set(forced.tolist())))
-        return cls(inner, centring, columns, copy_of, sign, np.any(inner.X, axis=0))
+        columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
+        W = inner.signed_columns()
+        inner = replace(inner, X=W[inner.first :].T, signed=True)
+        fits = cls(inner, centring, columns, copy_of, sign, varies)
+        fits.__dict__["rows"] = fits._rows_of(W)
+        return fits
 
     def with_gamma(self, gamma: float) -> GlmFits:
         """Return the same rows under another gamma."""
@@ -80,8 +85,10 @@ class GlmFits:
     @cached_property
     def rows(self) -> glm_newton.Rows:
         """The rows as the kernels take them."""
+        return self._rows_of(self.problem.signed_columns())
+
+    def _rows_of(self, W: FloatArray) -> glm_newton.Rows:
         problem, first = self.problem, self.problem.first
-        W = np.ascontiguousarray((problem.rows * problem.signs[:, None]).T)
         places = np.concatenate([np.arange(first), self.copy_of + first]).astype(np.int64)
         origin = float(problem.start()[0]) if first else 0.0
         response = Response(problem.v, problem.y, problem.loss.code)
@@ -275,7 +282,7 @@ def _copies(Z: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
         if not len(places):
             continue
         sign[j] = np.sign(column[places[0]])
-        alike = seen.setdefault((column * sign[j] + 0.0).tobytes(), [])
+        alike = seen.setdefault(blake2b((column * sign[j] + 0.0).tobytes()).digest(), [])
         copy_of[j] = next((i for i in alike if abs(weight[i] - weight[j]) <= ALIKE * weight[i]), j)
         if copy_of[j] == j:
             alike.append(j)

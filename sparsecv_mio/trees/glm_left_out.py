@@ -199,6 +199,22 @@ class SupportLeftOut:
                 self._whole, self.folds.rows, self.folds.ends, here, enough, self.margins, self.values
             )  # fmt: skip
 
+    def nearly_all(self, which: IntArray, enough: float) -> IntArray:
+        """Move margins of many folds to where second steps lead; return those of them that this leaves to be settled.
+
+        Parameters
+        ----------
+        which : (f,) int array
+        enough : float
+            How far margins may be from the ends of their intervals.
+        """
+        if len(which) * self.size <= FEW:
+            return which
+        wanted = np.zeros(self.folds.k, dtype=np.bool_)
+        wanted[which] = True
+        done = self.second_steps(wanted) & (self.values[:, 2] <= enough)
+        return which[~done[which]]
+
     def second_steps(self, wanted: BoolArray) -> BoolArray:
         """Move margins of some folds of one row to where a second step leads; returns of which folds that is enough.
 
@@ -210,24 +226,35 @@ class SupportLeftOut:
         wanted : (K,) bool array
         """
         folds, whole, problem = self.folds, self._whole, self.folds.fits.problem
-        starts, near, known = folds.ends[:-1], np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
+        near, known = np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
         single = np.flatnonzero(wanted & known & (np.diff(folds.ends) == 1))
         if not len(single):
             return near
-        third = _third_derivatives(problem.loss, whole.margins, problem.y, problem.v)
-        t = whole.inverse @ whole.Z
-        rows = folds.rows[starts[single]]
-        out, own = t[:, rows], third[rows]
-        along = sum(out[a] * (((third * t[a] * t) @ t.T @ out) * out).sum(axis=0) for a in range(len(t)))
+        third, k = _third_derivatives(problem.loss, whole.margins, problem.y, problem.v), len(whole.inverse)
+        tensor, step = np.zeros((k, k, k)), max(AT_ONCE // (8 * max(k, 1)), 1)
+        for begin in range(0, len(third), step):
+            t = whole.inverse @ whole.Z[:, begin : begin + step]
+            for a in range(k):
+                tensor[a] += (third[begin : begin + step] * t[a] * t) @ t.T
+        for begin in range(0, len(single), step):
+            self._second_step(single[begin : begin + step], third, tensor, near)
+        return near
+
+    def _second_step(self, single: IntArray, third: FloatArray, tensor: FloatArray, near: BoolArray) -> None:
+        """Take the second steps of some folds of one row, and mark those of which that is enough."""
+        folds, whole = self.folds, self._whole
+        at = folds.ends[:-1][single]
+        rows = folds.rows[at]
+        out, own = whole.inverse @ whole.Z[:, rows], third[rows]
+        along = sum((out[a] * ((tensor[a] @ out) * out).sum(axis=0) for a in range(len(out))), np.zeros(len(single)))
         square = (out**2).sum(axis=0)
         stays = 1.0 - whole.curved[rows] * square
         step = -whole.falls[rows] / stays
         second = -0.5 * step**2 * (along - own * square**3) / stays
-        near[single] = self.values[single, 2] * np.abs(step) * square <= ENOUGH_FOR_TWO
-        at = starts[single][near[single]]
-        moved = (whole.margins[rows] + step * square + second)[near[single]]
+        enough = self.values[single, 2] * np.abs(step) * square <= ENOUGH_FOR_TWO
+        near[single], at = enough, at[enough]
+        moved = (whole.margins[rows] + step * square + second)[enough]
         self.margins[at, 2] = np.clip(moved, self.margins[at, 0], self.margins[at, 1])
-        return near
 
     def held_out(self) -> HeldOut:
         """Return what is known of the held-out loss of every fold."""

@@ -126,8 +126,10 @@ def sparser(
         ellipsoid = None if expired() else sparse_ellipsoid(below, problem.first, size, below.level, expired, inside)
         if ellipsoid is None:
             break
-        before, (low, high) = ranges.width, ellipsoid.predictions(problem.rows)
-        ranges = ranges.within(Ranges(*np.sort(problem.signs * np.array([low, high]), axis=0)))
+        before, ends = ranges.width, np.empty((2, len(problem.y)))
+        for here, Z, sign in problem.blocks():
+            ends[:, here] = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
+        ranges = ranges.within(Ranges(*ends))
         made = minorant_within(problem, below.point, below.level, ranges) if ranges.width < WORTH * before else None
         if made is None:
             break

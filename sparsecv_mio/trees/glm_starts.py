@@ -15,7 +15,7 @@ from scipy.linalg.blas import dsyrk
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.kernels import local_search
-from sparsecv_mio.problem.glm import symmetric
+from sparsecv_mio.problem.glm import AT_ONCE, symmetric
 from sparsecv_mio.trees.glm_fits import GlmFits
 
 ROUNDS = 20  # quadratics of one search
@@ -133,9 +133,13 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
         worth[~free] = -np.inf
         columns = np.sort(np.argpartition(-worth, MOST_SEEN)[: MOST_SEEN + len(chosen)])
     places = np.concatenate([inner, columns + first])
-    W = rows.W[places]
-    H = symmetric(dsyrk(1.0, W * np.sqrt(weight), trans=0))
-    c, k = W @ target, len(inner)
+    H, c, k = np.zeros((len(places), len(places))), np.zeros(len(places)), len(inner)
+    step = AT_ONCE // max(len(places), 1) + 1
+    for begin in range(0, len(weight), step):
+        here = slice(begin, begin + step)
+        W = rows.W[places, here]
+        H += symmetric(dsyrk(1.0, W * np.sqrt(weight[here]), trans=0))
+        c += W @ target[here]
     yy = float(target @ (target / weight))
     if k:
         A = H[:k, :k] + np.diag(2.0 * rows.penalty[inner])
