@@ -13,19 +13,20 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search import glm_search
+from sparsecv_mio.search import cells, glm_search
 from sparsecv_mio.search.glm_search import GlmSearch
 from sparsecv_mio.search.pairs import Grid, likely_winner
+from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a CV error
 
 
-def judged(seed: int) -> str:
+def judged(seed: int, **how: float) -> str:
     """Check every interval of a record, and the record; returns its status, nothing where the case is refused."""
     try:
         case = many_folds_case(seed)
-        record = case.solved(time_limit=30.0)
+        record = case.solved(**how | {"time_limit": 30.0})
     except BadInput as error:
         assert "one class" in str(error) or "all rows are of class" in str(error), str(error)
         return ""
@@ -45,6 +46,13 @@ def judged(seed: int) -> str:
 def test_every_interval_holds_the_truth(first: int) -> None:
     statuses = [judged(seed) for seed in range(first, first + 6)]
     assert statuses.count("proved") >= len([status for status in statuses if status]) - 1
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 60))])
+def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
+    judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
 
 
 def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
