@@ -59,6 +59,8 @@ FIRST_EFFORT, EFFORT_GROWTH = 16, 4  # nodes of a tree in the first round, and t
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
 SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the likely winner is bounded before the others
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
+PROOF_SHARE = 0.5  # of a limit, after which the pairs that hold the gap come first
+HELD = 0.02  # of the gap: pairs with lower ends beyond have to wait then
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 CLOSE = 0.5  # of the gap: of very many folds those that a list leaves open, and leave no more, are not worked on alone
@@ -134,8 +136,6 @@ class GlmSearch(GridMethod):
             self._relax_all_rows()
         if self.run.all_rows.best:
             self._raise_lower_ends()
-        if self.context.deadline.limit is not None:
-            self._weigh_held_out()
         self.begun = not self.context.deadline.expired()
         self.run.signals.progressed()
 
@@ -339,6 +339,8 @@ class GlmSearch(GridMethod):
     def step(self) -> None:
         """Begin what is next, as much as there are threads for, and write what the first to end has found."""
         try:
+            if self._late:
+                self._weigh_held_out()
             while self.jobs.room and (job := self._next()) is not None:
                 self.idle = False
                 self.jobs.begin(job)
@@ -358,7 +360,7 @@ class GlmSearch(GridMethod):
         enough = self._enough(now)
         waiting = some_without(self.run.cells.final, self.tried)
         waiting &= ~(self._deferred(enough) | (self.listed == SOME_LISTED) | self.jobs.pairs)
-        aim = aim_at(now, self.context.gap, waiting)
+        aim = self._aim(now, waiting)
         if aim is None or (self.jobs.some and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
             return None  # the others wait for what the winner leaves to be proved
         others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
@@ -374,9 +376,33 @@ class GlmSearch(GridMethod):
         nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
         return self._all_rows(on_all_rows, nodes, threads)
 
+    @property
+    def _late(self) -> bool:
+        return self.context.deadline.by_share(PROOF_SHARE).over()
+
+    def _aim(self, now: PairBounds, waiting: BoolArray) -> Aim | None:
+        """Return the pair to work on next.
+
+        In the second half of a limit it is one of those that hold the gap, for as long as they hold more of it than the
+        winner does: these have more and more nodes while all others wait. From the beginning, that takes longer where a
+        proof is within reach.
+
+        Parameters
+        ----------
+        now : PairBounds
+        waiting : (G, T) bool array
+        """
+        estimate, ceiling, floor = now.nominal[likely_winner(now)], now.ceiling, now.floor
+        if not self._late or self.by_lists or not ceiling - estimate < estimate - floor:
+            return aim_at(now, self.context.gap, waiting)
+        goal = ceiling * (1.0 - self.context.gap)
+        low = np.where(waiting & (now.lower <= floor + HELD * (goal - floor)), now.lower, np.inf)
+        g, t = np.unravel_index(int(np.argmin(low)), low.shape)
+        return Aim((int(g), int(t)), goal) if np.isfinite(low[g, t]) else None
+
     def _enough(self, now: PairBounds) -> FloatArray:
         """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
-        bars = np.full(self.solved.shape, now.upper[likely_winner(now)] * (1.0 - self.context.gap))
+        bars = np.full(self.solved.shape, now.ceiling * (1.0 - self.context.gap))
         return enough_to_exclude(self.run, self.values, bars, self._slip())
 
     def _of_all_rows(self, name: str) -> FloatArray | BoolArray:
