@@ -72,7 +72,13 @@ def held_out_losses(context: Context, cells: CellTable, pairs: Pairs) -> FloatAr
     weights, single = data.dataset.row_weights, folds.sizes == 1
     first = folds.order[folds.starts[:-1]]
     heft = np.ones(data.n) if weights is None else weights
-    np.add.at(errors.T, first[single], (cells.nominal[pairs][:, single] / heft[first[single]]).T)
+    if data.loss is Loss.SQUARED:
+        alone = cells.nominal[pairs][:, single]
+    else:
+        from sparsecv_mio.search.glm_average import losses_of_single_rows  # loads kernels
+
+        alone = losses_of_single_rows(context, cells, pairs, np.flatnonzero(single))
+    np.add.at(errors.T, first[single], (alone / heft[first[single]]).T)
     several = np.flatnonzero(~single)
     if len(several):
         if data.loss is Loss.SQUARED:

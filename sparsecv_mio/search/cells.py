@@ -524,6 +524,19 @@ class CellTable:
                 pair_rows_of(self.lower).hold_for_all(g, t, float(self.lower[g, t].min()))
                 pair_rows_of(self.upper).hold_for_all(g, t, float(self.upper[g, t].max()))
 
+    def show_anew(self, g: int, t: int) -> None:
+        """Have a pair that is held as a sum of what its folds show take whatever they are offered next.
+
+        A cell that nothing is offered goes on being read as the mean: offer all folds of the pair.
+
+        Parameters
+        ----------
+        g, t : int
+        """
+        with self.lock:
+            if self.standard_error(g, t) is not None and not self.decided[g, t].any():
+                self._own_values()[g, t] = np.inf
+
     def standard_error(self, g: int, t: int) -> float | None:
         """Return that of what the folds of a pair show, where they are held as a sum."""
         nominal: Any = self.nominal
@@ -665,7 +678,8 @@ class CellTable:
         within(state, "lower", 0.0, np.finfo(float).max)
         within(state, "tie_width", 0.0, np.finfo(float).max)
         for name in (f"{name}_sums" for name in SUMMED if isinstance(self.lower, PairRows)):
-            if np.any(state[name] < 0.0) or np.any(np.isinf(state[name])):
+            unbounded = name != "upper_sums" and np.any(np.isinf(state[name]))  # folds without an upper end have no sum
+            if np.any(state[name] < 0.0) or unbounded:
                 raise CorruptStore(f"its array {name} holds numbers outside of 0 .. inf")
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")

@@ -47,6 +47,8 @@ class Context:
         Folds worked on at once.
     hands : Hands
         Who does the slices of work; the thread that asks, by default.
+    all_shown : bool
+        Whether somebody asks what every fold of every pair shows: for an average of near-best pairs, or of a snapshot.
     """
 
     data: StandardData
@@ -56,6 +58,7 @@ class Context:
     deadline: Deadline
     threads: int
     hands: Hands = field(default_factory=Hands)
+    all_shown: bool = False
 
     def row(self, grid: Grid, threads: int) -> Context:
         """Return what is searched over other pairs, of which no more than the best one is asked for."""

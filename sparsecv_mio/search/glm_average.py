@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.records import AveragedPair
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.glm_folds import GlmFolds, rows_in_units
+from sparsecv_mio.search.glm_folds import GlmFolds, held_out_at_fits, rows_in_units
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -47,6 +47,33 @@ def losses_of_pairs(
             fit = refit_glm(context.data, context.folds.train_rows(fold), support, float(gamma))
             losses[p] = fit.losses(context.data, rows)[0]
         yield fold, losses
+
+
+def losses_of_single_rows(
+    context: Context, cells: CellTable, pairs: tuple[IntArray, IntArray], wanted: IntArray
+) -> FloatArray:
+    """(P, F) held-out losses of folds of one row; of undecided cells, which show a few steps to fits, at these fits.
+
+    Parameters
+    ----------
+    context : Context
+    cells : CellTable
+    pairs : two (P,) int arrays
+        Indices of gamma and of tau.
+    wanted : int array
+        Folds.
+    """
+    data, plan, losses = context.data, context.folds, np.array(cells.nominal[pairs][:, wanted])
+    for here, g, t in zip(losses, *pairs, strict=True):
+        gamma, numbers = float(context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
+        numbers = np.where(np.asarray(cells.decided[g, t])[wanted], -1, numbers)
+        for number in np.unique(numbers[numbers >= 0]).tolist():
+            at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
+            here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at])
+            for i in at[np.isnan(here[at])].tolist():
+                fit = refit_glm(data, plan.train_rows(int(wanted[i])), support, gamma)
+                here[i] = float(fit.losses(data, plan.scored_rows(int(wanted[i])))[0].sum())
+    return losses
 
 
 def _losses(folds: GlmFolds, fold: int, g: int, supports: Sequence[IntArray]) -> FloatArray:

@@ -247,6 +247,7 @@ class GlmSearch(GridMethod):
         for t, value, losses, number in zip(ts.tolist(), values, held, numbers, strict=True):
             self.values[g, t] = np.minimum(self.values[g, t], value)
             if t in shown:
+                self._show_anew((g, t), losses)
                 self.run.cells.offer(np.s_[g, t, :], number, losses, value)
             shared_rows(self.values, self.run.cells.value, [(g, t)])
             self._hold_sums((g, t), intervals=False)
@@ -255,7 +256,7 @@ class GlmSearch(GridMethod):
     def by_sums(self) -> bool:
         """Whether of pairs that are not being decided sums over folds do: rows are many, and no rule asks for more."""
         rows = isinstance(self.values, PairRows) and self.by_lists and not self.context.all_asked_for
-        return rows and not self.context.stability
+        return rows and not (self.context.stability or self.context.all_shown)
 
     def _hold_sums(self, pair: Pair, intervals: bool) -> None:
         """Hold sums of a pair in place of rows, where these do: of what it shows, or of `intervals` too."""
@@ -267,6 +268,23 @@ class GlmSearch(GridMethod):
         error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
         pair_rows_of(self.values).hold_for_all(*pair, float(self.values[pair].max()))
         self.run.cells.hold_sums(*pair, error, intervals)
+
+    def _show_anew(self, pair: Pair, held: FloatArray | None = None) -> None:
+        """Have what all folds of a pair are offered next, or else what they show, stand in place of a sum."""
+        cells, (g, t) = self.run.cells, pair
+        if cells.standard_error(g, t) is None:
+            return
+        if held is not None and np.isfinite(held).all():
+            cells.show_anew(g, t)
+            return
+        numbers = np.array(cells.support[pair])
+        values, losses = np.empty(len(numbers)), np.empty(len(numbers))
+        for number in np.unique(numbers).tolist():
+            here, (value, loss) = numbers == number, self._in_folds(g, cells.pool.supports[number])
+            values[here], losses[here] = value[here], loss[here]
+        if np.isfinite(losses).all():
+            cells.show_anew(g, t)
+            cells.offer(np.s_[g, t, :], numbers, losses, values)
 
     @property
     def own_supports(self) -> bool:
@@ -504,6 +522,7 @@ class GlmSearch(GridMethod):
     def _offer_all(self, pair: Pair, numbers: NDArray[np.int32] | int, held: FloatArray, values: FloatArray) -> None:
         """Show supports, by their numbers, in all folds of a pair."""
         self.values[pair] = np.minimum(self.values[pair], values)
+        self._show_anew(pair, held)
         self.run.cells.offer(np.s_[pair[0], pair[1], :], numbers, held, values)
         shared_rows(self.values, self.run.cells.value, [pair])
 
@@ -637,6 +656,7 @@ class GlmSearch(GridMethod):
             self.tried[where] = True
             self.trees += 1
             self.run.counts.add(result.nodes, problems=1)
+            self._show_anew((g, t))
             write()
 
         return solved

@@ -39,6 +39,7 @@ from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.slices import Hands
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.words import Model
 
 
 @dataclass(eq=False)
@@ -85,7 +86,8 @@ class RunningSearch:
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(data, self.grid.gammas.tolist(), self.folds)
         request = options.request(self.grid)
-        context = Context(data, self.folds, self.grid, request, self.deadline, options.workers, self.hands)
+        all_shown = options.model is Model.AVERAGE or self.hooks.found is not None
+        context = Context(data, self.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown)
         self.context = context
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         if self.hooks.resume is not None:

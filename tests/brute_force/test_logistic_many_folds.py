@@ -55,6 +55,37 @@ def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyP
     judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
 
 
+def test_estimates_of_sums_of_pairs_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Folds of a size that has one support show what it leaves out, though many objectives are the largest one."""
+    case = many_folds_case(100136, 2)
+    case.how["gap"] = 1e-3
+    plain = case.solved()
+    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    by_sums = case.solved()
+    for one, other in zip(plain.table, by_sums.table, strict=True):
+        assert other.cv_error == pytest.approx(one.cv_error, rel=1e-6), one.tau
+        assert other.standard_error == pytest.approx(one.standard_error, rel=1e-6), one.tau
+
+
+@pytest.mark.parametrize("by_pairs", [1, 1 << 19])
+def test_averages_of_pairs_with_open_folds_are_verified(by_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "BY_PAIRS", by_pairs)
+    case = many_folds_case(100136, 2)
+    case.how["gap"] = 1e-3
+    record = case.solved(model="average")
+    found = verify(record, case.data)
+    assert found.ok, found.failures[:2]
+
+
+def test_a_checkpoint_of_sums_without_an_upper_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    table, same = (cells.CellTable.empty(1, 2, 30, by_pairs=True) for _ in range(2))
+    table.hold_sums(0, 1, np.nan, intervals=True)
+    same.check(table.archive(), 3)
+    same.fill(table.archive())
+    assert np.isinf(same.upper.sum(axis=2)).all()
+
+
 def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
     record = many_folds_case(0).solved()
     by_source = {work.source: work for work in record.work.sources}
