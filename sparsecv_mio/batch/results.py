@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -10,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.batch.estimators import of_record
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, numbers_of, task_folds, task_rows
+from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.plan import COMMON, Task
 from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.digits import first_named
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.files import check_numbers, check_readable, replacing, with_inert_words
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -261,9 +264,13 @@ def relative(
         raise BadInput(f"{option} {baseline}: no row has that")
     if (twice := keys[base.index].duplicated()).any():
         first_problem = keys[base.index][twice].iloc[0]
-        raise BadInput(
-            f"{option} {baseline}: several rows of {first_problem!r}: name what tells them apart with --problem"
-        )
+        alike = base[keys[base.index] == first_problem]
+        differing = [name for name in settings_columns(frame) if alike[name].nunique(dropna=False) > 1]
+        how = "name what tells them apart with --problem"
+        if differing:
+            columns = ",".join([*problem_columns(frame, problem), *differing])
+            how = f"they differ in {', '.join(differing)}; choose with --where, or tell them apart, --problem {columns}"
+        raise BadInput(f"{option} {baseline}: several rows of {first_problem!r}: {how}")
     compared = frame.copy()
     for column in values:
         below = keys.map(dict(zip(keys[base.index], base[column].astype(float), strict=True))).astype(float)
@@ -341,12 +348,23 @@ def collect(
             progress(outcome)
     if not rows:
         raise BadInput(f"folder {str(folder.path)!r} has no {word}: run the batch first")
-    frame = pd.DataFrame(rows)
+    rows = _with_losses(rows)
+    settings = dict.fromkeys(name for row in rows for name in itertools.takewhile(lambda name: name != "state", row))
+    frame = pd.DataFrame(rows, columns=list(settings | dict.fromkeys(name for row in rows for name in row)))
     columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
     mixed = [name for name, values in columns.items() if _mixed(values)]
     for name in mixed:  # no format has a column of numbers and words
         frame[name] = [None if value is None else str(value) for value in columns[name]]
     return frame.astype({name: "Int64" for name, values in columns.items() if _whole_with_gaps(values)})
+
+
+def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Name the loss of every search and peer if one of them does: tasks of peers name none where it is squares."""
+    fitting = [row.get("estimator") not in ORACLES for row in rows]
+    if not any("loss" in row for row, fits in zip(rows, fitting, strict=True) if fits):
+        return rows
+    squared = {"loss": Loss.SQUARED.value}
+    return [row if "loss" in row or not fits else {**row, **squared} for row, fits in zip(rows, fitting, strict=True)]
 
 
 def _whole_with_gaps(values: list[Any]) -> bool:

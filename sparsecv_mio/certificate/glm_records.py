@@ -64,7 +64,7 @@ def too_many(record: StoredWithLoss) -> str:
     """Say that optimality takes too many fits to verify, and what takes fewer."""
     fewer = "fewer features, sizes or gammas take fewer"
     if record.loss is Loss.LOGISTIC and isinstance(record, Record | PathRecord | FitRecord):
-        fewer = "the same command with --proof FILE writes a proof, for sparsecv check"
+        fewer = "the command that made the record writes a proof with --proof FILE, for sparsecv check"
     return f"it takes more than {MOST_FITS:,} fits; {fewer}"
 
 

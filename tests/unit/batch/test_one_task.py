@@ -15,7 +15,7 @@ from sparsecv_mio.batch import one_task as module
 from sparsecv_mio.batch.dispatch import run_batch
 from sparsecv_mio.batch.one_task import BatchFolder, check_with_data, run_task, task_rows
 from sparsecv_mio.batch.plan import Task, tasks_of
-from sparsecv_mio.batch.results import collect, read_table, write_table
+from sparsecv_mio.batch.results import collect, read_table, relative, settings_columns, write_table
 from sparsecv_mio.certificate.accuracy import class_quality, count_quality
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput
@@ -215,6 +215,29 @@ def test_two_classes_of_words(tmp_path: Path) -> None:
         BadInput, match="loss logistic: estimator omp has none, use sparsecv, lasso, ridge, mcp, scad, abess"
     ):
         tasks_of({"data": data, "vary": {**how, "loss": "logistic", "estimator": "omp"}})
+
+
+def test_tables_name_the_loss_of_every_search_and_peer(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    frame.assign(ill=(frame["a"] + rng.normal(size=60) > 0).astype(int)).to_csv(tmp_path / "d.csv", index=False)
+    data = [{"file": str(tmp_path / "d.csv"), "target": "ill"}]
+    how = {"folds": "4", "gamma": "0.1", "tau": "1:2", "loss": ["squared", "logistic"]}
+    tasks = tasks_of({"data": data, "vary": {**how, "estimator": ["ridge", "sparsecv"]}})
+    assert [task.settings.get("loss") for task in tasks].count(None) == 1  # of the peer: squares are what it fits
+    folder = BatchFolder(tmp_path / "b")
+    assert run_batch(tasks, folder) == 4
+    table = collect(folder, check=False)
+    assert sorted(zip(table["estimator"], table["loss"], strict=True)) == [
+        ("ridge", "logistic"), ("ridge", "squared"), ("sparsecv", "logistic"), ("sparsecv", "squared"),
+    ]  # fmt: skip
+    assert {"loss", "gammas", "taus", "estimator"} <= {*settings_columns(table)}
+    with pytest.raises(
+        BadInput, match="several rows of 'd 4 0': they differ in loss; .*--problem data,folds,seed,loss"
+    ):
+        relative(table, ["cv_error"], "estimator=ridge")
+    ratios = relative(table, ["cv_error"], "estimator=ridge", ["data", "loss"])["cv_error"]
+    assert ratios.notna().all() and (ratios == 1.0).sum() == 2
 
 
 def test_counts_with_exposures(tmp_path: Path) -> None:
