@@ -240,7 +240,10 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
             header = [name.strip() for name in next(csv.reader([head], delimiter=mark))]
             for name in (*names, target):
                 if name not in header:
-                    raise Unreadable(f"{path}: no column is called {name!r}, which the proof is about")
+                    other = (
+                        "; a file read with options, of words perhaps, has its numbers in PROOF.tsv beside the proof"
+                    )
+                    raise Unreadable(f"{path}: no column is called {name!r}, which the proof is about{other}")
             places = [header.index(name) for name in (*names, target)]
             flat = array("d")
             for row in csv.reader(iter(lambda: stream.readline(LONGEST_LINE), ""), delimiter=mark):

@@ -70,8 +70,9 @@ def _findings(found: Inspection) -> list[str]:
     if found.incomplete:
         rows = "row has" if found.incomplete == 1 else "rows have"
         lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
+    filled = [column for column in found.columns if column.missing and not column.drop and column.name != found.target]
     for na in ("mean", "median"):
-        if f"--na {na}" in found.options:
+        if f"--na {na}" in found.options and not all(column.kind.startswith("words") for column in filled):
             more = "over the training rows of each fold with --na-within folds"
             lines.append(f"--na {na} is over all rows, held-out ones included; {more}")
     if found.duplicates:

@@ -29,6 +29,13 @@ def printed(found: Inspection) -> str:
     return screen.getvalue()
 
 
+@pytest.mark.parametrize(("kind", "said"), [("number", True), ("words (3)", False)])
+def test_what_fills_empty_cells_is_said_where_numbers_are_filled(kind: str, said: bool) -> None:
+    empty = ColumnFacts("x", kind, 4, None, None, None, None, (), False)
+    text = printed(Inspection(50, (empty, column("y")), "y", 4, 0, ("--na mean", "--encode onehot"), 50, 8))
+    assert "4 rows have an empty cell" in text and ("--na mean is over all rows" in text) == said
+
+
 @pytest.mark.parametrize(
     ("n", "p", "words"),
     [(50, 8, "expect a proof in seconds"), (50, 80, "a proof for small tau"), (50, 500, "expect an estimate"),
