@@ -444,7 +444,7 @@ class RawColumn:
             word = self.others.get(row, f"{self.numbers[row]:g}")
             code = places.get(word, places.get(word.lower(), -1))
             if code < 0:
-                some_words = ", ".join(levels[:8])
+                some_words = first_named(levels)
                 raise BadInput(f"column {self.name!r} holds {word!r} in row {row + 1}, none of its words: {some_words}")
             codes[row] = code
         return codes
