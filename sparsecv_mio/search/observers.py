@@ -41,11 +41,10 @@ from sparsecv_mio.certificate.read_back import RECORD_BYTES
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import JsonLines, check_readable, check_unpacked, check_writable, null_if_infinite, write_bytes
 from sparsecv_mio.search.cells import Archive, CellTable, below
-from sparsecv_mio.search.context import Context, Snapshot
+from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.pairs import proved_ends
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.context import Context, SearchState
     from sparsecv_mio.search.deadline import Deadline
 
 
@@ -576,7 +575,7 @@ def stored_cells(context: Context, stored: Stored) -> CellTable | None:
         As `read_checkpoint` returns them.
     """
     key, state = stored
-    cells, table = below("cells", state), CellTable.empty(*context.shape, values=bool(context.stability))
+    cells, table = below("cells", state), SearchState.new(context).cells
     if not cells or key != key_of(context, key.get("method", "")):
         return None
     table.check(cells, context.data.q)
