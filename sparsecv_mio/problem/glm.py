@@ -113,8 +113,12 @@ class GlmProblem:
 
     @property
     def rows(self) -> FloatArray:
-        """(n, first + p) rows z_i, or these times their signs."""
-        return np.concatenate([Z for _, Z, _ in self.blocks()])
+        """(n, first + p) rows z_i."""
+        return np.concatenate([Z for _, Z, _ in self.unsigned().blocks()])
+
+    def unsigned(self) -> GlmProblem:
+        """Return the same problem with its rows as they are."""
+        return replace(self, X=self.X * self.signs[:, None], signed=False) if self.signed else self
 
     def signed_columns(self) -> FloatArray:
         """Return (first + p, n) rows times their signs, as columns."""
@@ -160,6 +164,8 @@ class GlmProblem:
 
         The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
         """
+        if self.signed:
+            return self.unsigned().centred()
         kept: Any = slice(None) if np.all(self.v > 0.0) else self.v > 0.0
         X, v = self.X[kept], self.v[kept]
         centring = Centring.of(X, v, self.intercept)

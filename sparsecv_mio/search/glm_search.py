@@ -414,7 +414,8 @@ class GlmSearch(GridMethod):
         if not self._late or self.by_lists or not ceiling - estimate < estimate - floor:
             return aim_at(now, self.context.gap, waiting)
         goal = ceiling * (1.0 - self.context.gap)
-        low = np.where(waiting & (now.lower <= floor + HELD * (goal - floor)), now.lower, np.inf)
+        held = (now.lower < goal) & (now.lower <= floor + HELD * (goal - floor))
+        low = np.where(waiting & held, now.lower, np.inf)
         g, t = np.unravel_index(int(np.argmin(low)), low.shape)
         return Aim((int(g), int(t)), goal) if np.isfinite(low[g, t]) else None
 
@@ -757,6 +758,7 @@ class GlmSearch(GridMethod):
         within(stored, "all_rows_lower", 0.0, np.finfo(float).max)
         within(stored, "effort", 1, UNLIMITED)
         within(stored, "trees", 0, np.iinfo(np.int64).max)
+        within({"value_sums": np.nan_to_num(stored["value_sums"], posinf=np.inf)}, "value_sums", 0.0, np.inf)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""

@@ -73,7 +73,7 @@ def _key(*words: Any) -> Any:
 
 UNALTERED = {
     (checker, name): _key
-    for name in ("Design", "AdjustedDesign", "RowsOfFolds", "check_tree", "TwoClasses", "check_logistic_tree")
+    for name in ("Design", "AdjustedDesign", "DesignOfFolds", "check_tree", "TwoClasses", "check_logistic_tree")
 }
 
 
