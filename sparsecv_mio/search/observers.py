@@ -469,7 +469,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     return entries[0], moments
 
 
-CHECKPOINT_SCHEMA = "sparsecv-checkpoint/8"
+CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
 CHECKPOINT_EVERY = 0.5  # seconds between two writes, or more where a write takes long
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
