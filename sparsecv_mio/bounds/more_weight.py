@@ -32,10 +32,8 @@ from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
 FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
 LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is left to the level, and steps
-PROBED_RATIO, RELAXED_RATIO = (
-    1.3,
-    1.05,
-)  # ratios of sizes at which a weight is looked for, and of those that are relaxed
+PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
+RELAXED_RATIO = 1.05  # of sizes that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
 TREE_KEEPS = 64  # supports that a tree may keep: those better than what it is to prove
 

@@ -582,10 +582,9 @@ class GlmSearch(GridMethod):
             return
         self.run.signals.doing("rows left out with more weight")
         grid, data, folds = self.context.grid, self.context.data, self.context.folds
-        rising = np.sort(grid.gammas)
 
         def weigh(fold: int) -> Write:
-            bounds = MoreWeight(rising, grid.taus)
+            bounds = MoreWeight(grid.gammas, grid.taus)
             held_out_with_more_weight(data, folds, fold, bounds, self.jobs.expired)
             return partial(self._heavier.__setitem__, fold, bounds)
 
@@ -596,10 +595,9 @@ class GlmSearch(GridMethod):
     def _raise_lower_ends(self) -> None:
         """Raise lower ends to what is known of all rows, and of held-out rows with more weight."""
         raise_lower_ends(self.run, self.values, self._slip())
-        rising = np.argsort(self.context.grid.gammas)
         for fold, bounds in self._heavier.items():
-            losses = bounds.held_out_errors(self.values[rising, :, fold] + self._slip())
-            self.run.cells.narrow(np.s_[rising, :, fold], losses, np.inf)
+            losses = bounds.held_out_errors(self.values[:, :, fold] + self._slip())
+            self.run.cells.narrow(np.s_[:, :, fold], losses, np.inf)
 
     def _narrow_folds(self, pair: Pair, found: FoldsOfPair) -> NDArray[np.int32]:
         """Narrow the intervals of the folds of a pair; returns the numbers of the supports that were tried."""
