@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput, one_of
 
 
-class Loss(ABC):
+class SmoothLoss(ABC):
     """A loss `l_y(t)` of a response y and a linear prediction t: the protocol of IACV, for a loss of your own too.
 
     Subclasses give the loss and its first two derivatives in t, elementwise with broadcasting, and state `smoothness`,
@@ -53,7 +53,7 @@ class Loss(ABC):
             raise BadInput(f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to them")
 
 
-class ConjugateLoss(Loss):
+class ConjugateLoss(SmoothLoss):
     """A smooth loss with its conjugate: the protocol of GLRU (docs/oracles/glru.md).
 
     Subclasses state `attained` too (False when the minimum 0 is only approached as t grows).
@@ -305,7 +305,7 @@ class Logistic(ConjugateLoss):
 
 
 @dataclass(frozen=True)
-class Poisson(Loss):
+class Poisson(SmoothLoss):
     """`exp(t) - y t`, y >= 0: the negative log-likelihood without its constant `log y!`; curvature unbounded."""
 
     name = "poisson"
@@ -330,7 +330,7 @@ CERTIFIED: dict[str, Callable[..., ConjugateLoss]] = {
 }  # fmt: skip
 """Words of the losses of GLRU, which needs conjugates."""
 
-SMOOTH: dict[str, Callable[[], Loss]] = {
+SMOOTH: dict[str, Callable[[], SmoothLoss]] = {
     "logistic": Logistic, "squared": lambda: Squared(2.0), "poisson": Poisson,
 }  # fmt: skip
 """Words of the losses of IACV, which needs two derivatives."""

@@ -8,9 +8,9 @@ from sparsecv_mio.oracles.iacv import risk_without_rows, trajectory
 from sparsecv_mio.oracles.iacv.risk_without_rows import *
 from sparsecv_mio.oracles.iacv.trajectory import *
 from sparsecv_mio.oracles.penalties import KSupport, Penalty, Regularizer
-from sparsecv_mio.problem.losses import Logistic, Loss, Poisson, Squared
+from sparsecv_mio.problem.losses import Logistic, Poisson, SmoothLoss, Squared
 
 __all__ = [
-    "KSupport", "Logistic", "Loss", "Penalty", "Poisson", "Regularizer", "Squared",
+    "KSupport", "Logistic", "SmoothLoss", "Penalty", "Poisson", "Regularizer", "Squared",
     *risk_without_rows.__all__, *trajectory.__all__,
 ]  # fmt: skip

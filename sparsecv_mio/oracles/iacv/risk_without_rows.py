@@ -22,7 +22,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import binary_labels, design_matrix
 from sparsecv_mio.oracles.penalties import Penalty, Regularizer, accelerated
-from sparsecv_mio.problem.losses import SMOOTH, Loss, Squared
+from sparsecv_mio.problem.losses import SMOOTH, SmoothLoss, Squared
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
@@ -43,7 +43,7 @@ class Expansion:
     (10)), and of a loss of the linear prediction they are two numbers per row.
     """
 
-    def __init__(self, loss: Loss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
+    def __init__(self, loss: SmoothLoss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
         self.X, self.loss, self.t, self.y = X, loss, X @ theta, y
 
     @cached_property
@@ -97,7 +97,7 @@ class Erm:
         Columns as the loss uses them; append a column of ones for an intercept.
     y : (n,) array
         Responses.
-    loss : Loss
+    loss : SmoothLoss
         See :mod:`sparsecv_mio.problem.losses`.
     penalty : Penalty
         See :mod:`sparsecv_mio.oracles.penalties`.
@@ -114,7 +114,7 @@ class Erm:
 
     X: FloatArray
     y: FloatArray
-    loss: Loss
+    loss: SmoothLoss
     penalty: Penalty
     lam: float
     labels: IntArray | None = None

@@ -23,7 +23,7 @@ from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinite
 from sparsecv_mio.words import SOLVERS
 
 __all__ = [
-    "EarlyStop", "IacvReport", "METHODS", "MethodTrace", "Solver", "State",
+    "EarlyStop", "IacvReport", "METHODS", "MethodTrace", "Solver", "Iterate",
     "default_step", "exact_step", "full_step", "gd", "iacv_step", "log_spaced", "make_solver", "proxgd", "run",
     "sgd", "start",
 ]  # fmt: skip
@@ -125,7 +125,7 @@ def sgd(alpha: float, batch: int, seed: int = 0, *, scale_penalty: bool = False,
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class Iterate:
     """Iteration t: the full fit and the approximated left-out fits as offsets from it.
 
     Attributes
@@ -148,13 +148,13 @@ class State:
         return self.theta + self.offset
 
 
-def start(erm: Erm, theta: FloatArray | None = None) -> State:
+def start(erm: Erm, theta: FloatArray | None = None) -> Iterate:
     """Return state 0: every fit begins at the same point, the origin unless given."""
     first = np.zeros(erm.p) if theta is None else np.array(theta, dtype=np.float64)
-    return State(0, first, np.zeros((erm.k, erm.p)))
+    return Iterate(0, first, np.zeros((erm.k, erm.p)))
 
 
-def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
+def iacv_step(erm: Erm, solver: Solver, state: Iterate) -> Iterate:
     """Take one step of the full fit (5) and of all approximated left-out fits (11).
 
     With g_i, H_i the gradient and Hessian of row i at theta, `D_i` the offset, G, H their sums over the batch,
@@ -170,12 +170,12 @@ def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
         Problem with k left-out fits.
     solver : Solver
         Method; fixes the batch and the length of step t + 1.
-    state : State
+    state : Iterate
         Iterates after t steps.
 
     Returns
     -------
-    State
+    Iterate
         After t + 1 steps. O(m p^2 + k p^2) time for a batch of m rows, O(k p + p^2) memory (the paper's Table 1).
     """
     t = state.t + 1
@@ -194,7 +194,7 @@ def iacv_step(erm: Erm, solver: Solver, state: State) -> State:
         moved = erm.penalty.prox(theta, alpha * weight)
         offset = erm.penalty.prox(theta + offset, alpha * weight) - moved
         theta = moved
-    return State(t, theta, offset)
+    return Iterate(t, theta, offset)
 
 
 def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray:
@@ -517,7 +517,7 @@ class _Recorder:
     exact: list[float] = field(default_factory=list)
     seconds: list[tuple[float, float]] = field(default_factory=list)
 
-    def add(self, state: State, Theta: FloatArray | None, clock: tuple[float, float]) -> float:
+    def add(self, state: Iterate, Theta: FloatArray | None, clock: tuple[float, float]) -> float:
         """Evaluate every method at one iteration and return the approximated loss."""
         self.iterations.append(state.t)
         self.seconds.append(clock)
@@ -530,7 +530,7 @@ class _Recorder:
                 self.rows.setdefault(name, []).append((self.erm.held_out_loss(guess), error))
         return self.rows["iacv"][-1][0]
 
-    def _iterates(self, name: str, state: State) -> FloatArray:
+    def _iterates(self, name: str, state: Iterate) -> FloatArray:
         if name == "iacv":
             return state.approx
         if name == "baseline":
@@ -538,7 +538,7 @@ class _Recorder:
         one_step = newton_step if name == "ns" else infinitesimal_jackknife
         return one_step(self.erm, state.theta, proximal=self.solver.proximal)
 
-    def report(self, state: State, best: int, stopped: bool) -> IacvReport:
+    def report(self, state: Iterate, best: int, stopped: bool) -> IacvReport:
         exact, clock = np.array(self.exact) if self.exact else None, np.array(self.seconds)
         columns = {name: np.array(rows).T for name, rows in self.rows.items()}
         return IacvReport(

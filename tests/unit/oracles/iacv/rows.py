@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sparsecv_mio.oracles.iacv import Logistic, Loss, Poisson, Regularizer, Squared
+from sparsecv_mio.oracles.iacv import Logistic, Poisson, Regularizer, SmoothLoss, Squared
 
 # value, gradient, Hessian of one row, written from the definitions and not from the package
 ROW: dict[str, tuple[Callable, Callable, Callable]] = {
@@ -33,7 +33,7 @@ ROW: dict[str, tuple[Callable, Callable, Callable]] = {
 }
 
 
-class LogCosh(Loss):
+class LogCosh(SmoothLoss):
     """A user's loss: only the three methods of the protocol."""
 
     def value(self, t, y):
