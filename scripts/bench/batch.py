@@ -26,8 +26,8 @@ import pandas as pd
 import psutil  # type: ignore[import-untyped]
 from _common import INSTANCES
 
+from sparsecv_mio.batch.collected import collect
 from sparsecv_mio.batch.one_task import BatchFolder
-from sparsecv_mio.batch.results import collect
 
 PLAN = Path(__file__).with_name("batch_plan.toml")
 TASKS = 200

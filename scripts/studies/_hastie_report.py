@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from hastie import BETAS, RHOS, SIZES, SNRS
 
+from sparsecv_mio.batch.collected import task_of
 from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, task_rows
-from sparsecv_mio.batch.results import task_of
 from sparsecv_mio.batch.sources import signal_of
 from sparsecv_mio.data.folds import make_folds
 

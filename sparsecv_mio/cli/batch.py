@@ -357,9 +357,9 @@ def collect(
     if not (Path(folder) / "tasks").is_dir():
         raise BadInput(f"{folder!r} is no folder of a batch")
     session.check_outputs({"--out": out})
+    from sparsecv_mio.batch.collected import collect as make
     from sparsecv_mio.batch.one_task import BatchFolder
     from sparsecv_mio.batch.results import check_format, write_table
-    from sparsecv_mio.batch.results import collect as make
 
     check_format(out)
     place = BatchFolder(folder)

@@ -1,0 +1,166 @@
+"""The outcomes of a batch as one tidy table; records verified against their data on the way."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from sparsecv_mio.batch.estimators import of_record
+from sparsecv_mio.batch.one_task import BatchFolder, TaskOutcome, numbers_of, task_folds, task_rows
+from sparsecv_mio.batch.oracle_tasks import ORACLES
+from sparsecv_mio.batch.plan import Task
+from sparsecv_mio.batch.sources import data_source
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.errors import BadInput, SparseCVError, one_of
+from sparsecv_mio.words import Loss
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEVELS = ("tasks", "pairs", "folds", "sources")
+# what was asked for, beside the gamma, tau and gap of the answer; the number of folds, beside the words for them
+ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
+COUNTED = {"folds": "folds_of_pair"}
+OF_SOURCE = {"nodes": "nodes_of_source"}  # beside those of the whole search
+AGAIN_RTOL = 1e-9  # of numbers computed again, on another machine perhaps
+
+
+def collect(
+    folder: BatchFolder,
+    level: str = "tasks",
+    check: bool = True,
+    progress: Callable[[TaskOutcome], None] | None = None,
+    every: bool = False,
+) -> pd.DataFrame:
+    """Make a table of the results.
+
+    Parameters
+    ----------
+    level : {"tasks", "pairs", "folds", "sources"}
+        What a row is.
+    check : bool
+        Whether every record is verified against its data; `verified` is None where there is nothing to verify.
+    progress : callable, optional
+        Told of every outcome.
+    every : bool
+        Whether results that the present plan of the folder does not ask for have rows too.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Settings, numbers and provenance in columns.
+
+    Raises
+    ------
+    BadInput
+        The folder has no results, or the level is unknown.
+    """
+    import pandas as pd
+
+    word = one_of(level, LEVELS, "--level")
+    rows: list[dict[str, Any]] = []
+    for outcome in folder.outcomes(every):
+        rows += _rows_of_outcome(outcome, word, check)
+        if progress is not None:
+            progress(outcome)
+    if not rows:
+        raise BadInput(f"folder {str(folder.path)!r} has no {word}: run the batch first")
+    rows = _with_losses(rows)
+    settings = dict.fromkeys(name for row in rows for name in itertools.takewhile(lambda name: name != "state", row))
+    frame = pd.DataFrame(rows, columns=list(settings | dict.fromkeys(name for row in rows for name in row)))
+    columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
+    mixed = [name for name, values in columns.items() if _mixed(values)]
+    for name in mixed:  # no format has a column of numbers and words
+        frame[name] = [None if value is None else str(value) for value in columns[name]]
+    return frame.astype({name: "Int64" for name, values in columns.items() if _whole_with_gaps(values)})
+
+
+def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Name the loss of every search and peer if one of them does: tasks of peers name none where it is squares."""
+    fitting = [row.get("estimator") not in ORACLES for row in rows]
+    if not any("loss" in row for row, fits in zip(rows, fitting, strict=True) if fits):
+        return rows
+    squared = {"loss": Loss.SQUARED.value}
+    return [row if "loss" in row or not fits else {**row, **squared} for row, fits in zip(rows, fitting, strict=True)]
+
+
+def _whole_with_gaps(values: list[Any]) -> bool:
+    """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
+    filled = [value for value in values if value is not None]
+    return 0 < len(filled) < len(values) and all(type(value) is int for value in filled)
+
+
+def _mixed(values: list[Any]) -> bool:
+    kinds = {str if isinstance(value, str) else float for value in values if value is not None}
+    return len(kinds) > 1
+
+
+def _rows_of_outcome(outcome: TaskOutcome, level: str, check: bool) -> Iterable[dict[str, Any]]:
+    settings = {ASKED.get(name, name): _cell_of_setting(value) for name, value in outcome.task["settings"].items()}
+    spec = outcome.task["source"]
+    design = {f"design_{name}": value for name, value in spec.items() if "design" in spec and name != "design"}
+    first = {"data": outcome.task["data"], **design, **settings, "state": outcome.state, "address": outcome.address}
+    record = None if outcome.record is None else Record.from_json(outcome.record)
+    verified, failure = (None, "") if record is None or not check else _verified(outcome, record)
+    last = {"verified": verified, **outcome.provenance}
+    if level == "tasks":
+        numbers = {"seconds": outcome.seconds, "attempt": outcome.attempt, **outcome.numbers}
+        return [{**first, **numbers, "reason": outcome.reason or failure, **last}]
+    if record is None:
+        return []
+    work = {"mios": record.work.mios, "nodes": record.work.nodes}
+    return [{**first, **row, **work, **last} for row in _rows_within(record, level)]
+
+
+def _rows_within(record: Record, level: str) -> list[dict[str, Any]]:
+    """Return the pairs of a record, its sources of bounds or the folds of its pair, each as names and values."""
+    if level == "pairs":
+        return [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
+    if level == "sources":
+        sources = record.work.sources
+        return [{OF_SOURCE.get(name, name): value for name, value in asdict(source).items()} for source in sources]
+    pair = {"gamma": record.gamma, "tau": record.tau}
+    return [{**pair, "fold": chosen.fold, "support": ",".join(chosen.support), "error": chosen.error,
+             "decided": chosen.decided} for chosen in record.chosen_folds]  # fmt: skip
+
+
+def _cell_of_setting(value: Any) -> Any:
+    """Return a value of a setting as a cell of a table holds it: a list as its words."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
+    """Check a record against its data, read again, and what the task says against the record."""
+    from sparsecv_mio.certificate.verify import verify
+
+    try:
+        task = task_of(outcome)
+        rows = task_rows(task)
+        folds = task_folds(task, rows.train)
+        if record.folds.digest != folds.digest:
+            return False, "not verified: the record has other folds than its task"
+        report = verify(record, rows.train)
+        held_out = folds if task.settings.get("refit") == "training" else None
+        again = numbers_of(task, rows, of_record(record, rows.train, outcome.seconds, held_out))
+    except SparseCVError as error:
+        return False, f"not verified: {error}"
+    except KeyError as error:
+        return False, f"not verified: the record has a column {error} that is not in its data"
+    if not report.ok:
+        return False, f"not verified: {report.failures[0].field}"
+    wrong = [name for name, value in again.items() if not _same_cell(outcome.numbers.get(name), value)]
+    return not wrong, f"not verified: {wrong[0]} is not that of the record" if wrong else ""
+
+
+def _same_cell(told: Any, found: Any) -> bool:
+    if isinstance(told, int | float) and isinstance(found, int | float):
+        return math.isclose(told, found, rel_tol=AGAIN_RTOL, abs_tol=AGAIN_RTOL) or (told != told and found != found)
+    return bool(told == found)
+
+
+def task_of(outcome: TaskOutcome) -> Task:
+    """Return the task of an outcome."""
+    return Task(data_source(outcome.task["data"], outcome.task["source"]), outcome.task["settings"])
