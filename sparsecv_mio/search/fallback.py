@@ -32,8 +32,6 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.words import Intercept, Loss
 
-GAINS_NOTED = 16  # columns with the largest gains that a step notes
-
 
 class WeightedRows:
     """All rows, each times the root of its weight, with a 0 for those that a fold leaves out.
@@ -110,14 +108,11 @@ class ForwardSelection:
     ----------
     picked : list of m lists of int
         Columns in the order in which they were picked, without those that are forced in.
-    rank : list of m dicts of int to int
-        Columns that were nearly picked in some step, and their best rank in any step.
     """
 
     def __init__(self, rows: WeightedRows, folds: Sequence[int], squares: FloatArray, lam: float, top: int) -> None:
         self.rows, self.top = rows, top
         self.picked: list[list[int]] = [[] for _ in folds]
-        self.rank: list[dict[int, int]] = [{} for _ in folds]
         self._inside = rows.inside(folds)
         self._response = rows.centre(rows.response(), self._inside)
         self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
@@ -141,17 +136,7 @@ class ForwardSelection:
             going = gain.max(axis=1) >= 0.0
             if not going.any():
                 return
-            self._note(gain)
             self._pick(step + len(self._forced), gain.argmax(axis=1), going)
-
-    def _note(self, gain: FloatArray) -> None:
-        """Note the columns with the largest gains."""
-        near = min(GAINS_NOTED, gain.shape[1])
-        best = np.argpartition(-gain, near - 1, axis=1)[:, :near]
-        best = np.take_along_axis(best, np.argsort(-np.take_along_axis(gain, best, axis=1), axis=1), axis=1)
-        for ranks, columns in zip(self.rank, best.tolist(), strict=True):
-            for rank, j in enumerate(columns):
-                ranks[j] = min(rank, ranks.get(j, rank))
 
     def _pick(self, step: int, columns: NDArray[np.intp], going: BoolArray) -> None:
         """Add one column a fold to the basis."""

@@ -10,8 +10,8 @@ training objective of its fold alone, so `held_out` is an estimate of what the o
 certificate of the held-out error.
 
 Where Gram matrices of all columns are too large, every fold searches on a working set of columns (`WorkingSets`). It
-holds what a forward selection on the training rows picked and nearly picked; it grows by the columns that are most
-correlated with the residuals of the supports found on it, and by columns of supports found in other folds. The rows
+holds what a forward selection on the training rows picked; it grows by the column that is most correlated with each
+residual of the supports found on it, and by columns of supports found in other folds. The rows
 that a fold leaves out have no influence. Products with all columns go through BLAS, many residuals at once; no matrix
 is q x q.
 
@@ -45,7 +45,6 @@ from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
-from sparsecv_mio.units import TINY
 
 WORST = 1.05  # f of a first replacement, relative to the best, beyond which it is not followed
 
@@ -349,7 +348,6 @@ def improved(
     return search.standing
 
 
-TABLE_SIZE = 1 << 26  # columns of supports held in all
 SAMPLED = 20  # folds, spread evenly, that search at every gamma, and keep columns out in turn
 
 
@@ -440,7 +438,7 @@ class FoldSearches:
     ) -> None:
         self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
         self.expired = until.expired
-        largest = max(1, int(np.sqrt(TABLE_SIZE / (len(grid.gammas) * folds.k))))
+        largest = max(1, int(np.sqrt(STORE_BYTES / 8 / (len(grid.gammas) * folds.k))))
         self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, min(data.q, largest))
         self.top = largest_searched(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
@@ -517,10 +515,6 @@ class FoldSearches:
         return paths
 
 
-FIRST_COLUMNS, MORE_COLUMNS = 240, 120  # of a working set, and by how many it may grow at a time
-NOMINATED = 3  # columns a residual nominates
-
-
 class WorkingSets:
     """Passes over the folds on working sets of columns, which grow between them.
 
@@ -548,7 +542,6 @@ class WorkingSets:
     def quick(self, seeds: Sequence[NDArray[np.integer]]) -> Iterator[FoldPaths]:
         """Make first working sets by forward selection at the middle gamma, and first paths on them."""
         searches, data, folds = self.searches, self.searches.data, self.searches.folds
-        most = largest_working_set(folds.k, data.q, searches.top)
         if len(data.forced):
             seeds = [np.setdiff1d(support, data.forced) for support in seeds]
         wanted = {int(j) for support in seeds for j in support}
@@ -563,9 +556,8 @@ class WorkingSets:
             forward = ForwardSelection(self.rows, batch, squares, float(searches.lams[searches.middle]), searches.top)
             forward.run(searches.expired)
             jobs = []
-            for fold, picked, rank in zip(batch, forward.picked, forward.rank, strict=True):
-                ranked = [*dict.fromkeys([*wanted, *picked, *sorted(rank, key=rank.__getitem__)])]
-                among = at_least(searches.top, ranked[: most + len(wanted)], data.q)
+            for fold, picked in zip(batch, forward.picked, strict=True):
+                among = at_least(searches.top, [*wanted, *picked], data.q)
                 path = [np.array(picked[:size]) for size in range(1, len(picked) + 1)]
                 jobs.append((fold, (among, seeds_of([*seeds, *path], searches.top))))
             yield from run_folds(iter(jobs), work, min(searches.threads, len(batch)))
@@ -610,37 +602,18 @@ def search_on(searches: FoldSearches, fold: int, among: IntArray) -> FoldSearch:
     return FoldSearch(fold, problem, searches.lams, searches.top, among)
 
 
-def largest_working_set(folds: int, columns: int, top: int) -> int:
-    """Return how many columns a first working set may hold.
-
-    Parameters
-    ----------
-    folds : int
-        Number of folds, each with a Gram matrix.
-    columns : int
-        Number of columns of the data.
-    top : int
-        Largest size searched.
-
-    Returns
-    -------
-    int
-    """
-    return min(columns, max(min(FIRST_COLUMNS, int(np.sqrt(STORE_BYTES / 8 / folds))), 2 * top))
-
-
 def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
     """Return (m, n) residuals on the training rows of a fold.
 
     Those of its best supports at the first, the middle and the last gamma, and at the middle one of these with one
-    column left out, no more than columns that may be added.
+    column left out, as many as give a block of products with all columns.
     """
     G, problem = len(search.lams), search.problem
     some = sorted({0, G // 2, G - 1})
     refits = [(g, search.columns[g, s, :s]) for g, s in product(some, range(search.top + 1)) if search.known(g, s)]
     dropped = 0
     for s in range(1, search.top + 1):
-        if search.known(G // 2, s) and dropped + s <= MORE_COLUMNS:
+        if search.known(G // 2, s) and dropped + s <= BLOCK_NUMBERS // rows.data.q:
             S = search.columns[G // 2, s, :s]
             refits += [(G // 2, np.delete(S, a)) for a in range(s)]
             dropped += s
@@ -654,7 +627,7 @@ def residuals(search: FoldSearch, rows: WeightedRows) -> FloatArray:
 
 
 def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.float32]) -> IntArray:
-    """Return columns outside of a working set that residuals of its supports are most correlated with.
+    """Return the columns outside of a working set that residuals of its supports are most correlated with.
 
     Parameters
     ----------
@@ -667,20 +640,14 @@ def columns_to_add(search: FoldSearch, rows: WeightedRows, squares: NDArray[np.f
     Returns
     -------
     int array
-        The best first, at most `MORE_COLUMNS`.
+        Ascending, one of each residual at most.
     """
     length = squares + search.lams[0] * rows.data.weight
     products = rows.products(residuals(search, rows))
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = np.where(length > 0.0, products**2 / length, 0.0)
-    inside = gain[:, search.of_whole].max(axis=1, initial=0.0)
-    gain[:, search.of_whole] = -1.0
-    best = np.argpartition(-gain, min(NOMINATED, gain.shape[1]) - 1, axis=1)[:, :NOMINATED]
-    share = np.take_along_axis(gain, best, axis=1) / np.maximum(inside, TINY)[:, None]
-    order = np.argsort(-share, axis=None, kind="stable")
-    named = best.ravel()[order][share.ravel()[order] > 0.0]
-    _, first = np.unique(named, return_index=True)
-    return named[np.sort(first)][:MORE_COLUMNS].astype(np.int64)
+    gain[:, search.of_whole] = 0.0
+    return np.unique(gain.argmax(axis=1)[gain.max(axis=1) > 0.0]).astype(np.int64)
 
 
 def at_least(size: int, columns: Sequence[int] | IntArray, q: int) -> IntArray:

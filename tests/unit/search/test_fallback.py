@@ -49,12 +49,6 @@ def test_it_picks_what_a_fold_alone_would_pick(seed: int, intercept: str) -> Non
             assert sorted(picked[:size]) == np.flatnonzero(masks[size]).tolist()
 
 
-def test_picks_rank_first_and_others_are_noted() -> None:
-    forward = selected(random_data(0))
-    for picked, rank in zip(forward.picked, forward.rank, strict=True):
-        assert all(rank[j] == 0 for j in picked) and len(rank) > TOP
-
-
 def test_one_column_is_picked_even_where_the_time_is_over() -> None:
     assert [len(picked) for picked in selected(random_data(0), late=True).picked] == [1, 1, 1]
 
