@@ -228,14 +228,15 @@ class CellIntervals:
     def _bound(self, here: FoldProblem, g: int, undecided: dict[int, Incumbent], relax: bool) -> None:
         """Bound the held-out errors of cells of which only an incumbent is known, by the number of tau."""
         incumbents = list(undecided.values())
-        relax = relax and self.context.deadline.spare()
-        intervals, floors = self.context.hands.do(held_out_intervals, here, incumbents, relax)
         on_all_rows = np.array([self.all_rows.best[g].by_size[incumbent.tau].lower for incumbent in incumbents])
         uppers = np.array([incumbent.upper for incumbent in incumbents])
         place = (g, np.array(list(undecided)), here.fold)
-        self.cells.raise_floor(place, floors)
         if self.context.folds.scores_all_left_out[here.fold]:
             self.cells.narrow(place, training_loss_bound(on_all_rows, uppers), np.inf)
+        if not self.context.deadline.spare():  # nobody waits for more
+            return
+        intervals, floors = self.context.hands.do(held_out_intervals, here, incumbents, relax)
+        self.cells.raise_floor(place, floors)
         self.cells.narrow(place, [interval.lower for interval in intervals], [interval.upper for interval in intervals])
 
     def decide(self, here: FoldProblem, where: Where, supports: list[IntArray], fits: Refits, branched: bool) -> None:

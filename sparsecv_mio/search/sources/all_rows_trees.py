@@ -93,6 +93,8 @@ class AllRowsTrees:
         words = f"{'trees' if effort else 'relaxations'} on all rows: {taus_named(taus)},"
 
         def solve_gamma(g: int, which: list[int]) -> int:
+            if until.expired():  # else each of the threads that waited would still begin its tree
+                return 0
             best = self._best_subsets(g, which, effort, until, enough)
             run.all_rows.improve(g, best)
             return best.nodes
