@@ -33,7 +33,7 @@ LOST_DIGITS = 1e30  # in place of a factor of rounding that leaves no digit
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
 SPECTRUM_WORK = 1 << 31  # multiplications that the largest eigenvalue is worth
-KEPT_BYTES = 1 << 26  # of rows of X'X that are kept for other sizes
+PRODUCTS_KEPT = 1 << 26  # bytes of rows of X'X that are kept for other sizes
 
 
 class Wide(NamedTuple):
@@ -166,7 +166,7 @@ class WideRows:
         products = self._products.get(column)
         if products is None:
             products = self.Xt @ self.Xt[column]
-            if 8 * self.q * len(self._products) < KEPT_BYTES:
+            if 8 * self.q * len(self._products) < PRODUCTS_KEPT:
                 self._products[column] = products
         return products
 

@@ -39,12 +39,12 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.observers import Progress, reports
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import MANY_NUMBERS, classes_of, counts_of, data_info, fitted_row
+from sparsecv_mio.search.result import classes_of, counts_of, data_info, fitted_row
+from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
 
-PAIRS_REFITTED = 300  # pairs that are fitted to all their digits after a limit too, in a fraction of a second
 NOT_TOLD_APART = (
     "rounding leaves subsets that cannot be told apart, or too many of them to try: more time would prove no more; a "
     "larger gamma, or fewer columns that are nearly copies of others, would"
@@ -370,7 +370,7 @@ class PathSearch:
         return cells
 
     def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
-        quick = quick and (self.pairs > PAIRS_REFITTED or self.data.n * cell.tau > MANY_NUMBERS)
+        quick = quick and self.pairs * self.data.n * cell.tau**2 > QUICK_WORK
         return fitted_row(self.data, gamma, problem, cell, self.options.gap, quick)
 
     def _by_rows(self) -> None:

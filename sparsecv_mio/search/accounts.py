@@ -49,6 +49,7 @@ from sparsecv_mio.certificate.json_text import read_as
 from sparsecv_mio.certificate.parts import GapStep, SourceWork
 from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.observers import REPORT_SHARE
 
 
 class BoundSource(StrEnum):
@@ -76,7 +77,6 @@ def mios_of(backend: str) -> str:
 
 
 COURSE_STEPS = 200  # of the course of the gap that are kept
-SLICES_A_LOOK = 32  # of one source in turn, after which the cells are looked at
 
 
 @dataclass
@@ -133,7 +133,7 @@ class Accounts:
         self._course: list[GapStep] = []
         self._open: list[str] = []
         self._last: str = BoundSource.OTHER  # whose gain the cells have not been looked at for
-        self._slices = 0  # since they were
+        self._look_due = 0.0  # moment of the next look, where the same source goes on
         self._lock = threading.RLock()
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
@@ -205,9 +205,8 @@ class Accounts:
             return self._accounts.setdefault(str(source), Account())
 
     def _turn_to(self, source: str) -> None:
-        """Look at the cells, unless the same source goes on that was looked at a few slices ago."""
-        self._slices += 1
-        if source != self._last or self._slices >= SLICES_A_LOOK:
+        """Look at the cells, unless the same source goes on and looks would take more than their share of the time."""
+        if source != self._last or time.monotonic() >= self._look_due:
             self._book_gain()
         self._last = source
 
@@ -228,12 +227,13 @@ class Accounts:
 
     def _book_gain(self) -> None:
         """Book what is known of the cells beyond what was known last to the source that was asked last. O(G T K)."""
-        before, now = self._known, self._standing(self._known.out)
+        began, before, now = time.monotonic(), self._known, self._standing(self._known.out)
         account = self._account(self._last)
         account.decided += int((now.decided - before.decided).sum())
         account.ruled_out += int(((now.out & ~before.out) * (self.state.context.folds.k - now.decided)).sum())
         account.gap_closed += before.gap - now.gap
-        self._known, self._slices = now, 0
+        self._known, seen = now, time.monotonic()
+        self._look_due = seen + REPORT_SHARE * (seen - began)
         self._note(str(self._last), now.gap)
 
     def _standing(self, out_before: BoolArray) -> _Standing:

@@ -48,9 +48,7 @@ from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED
 from sparsecv_mio.words import Intercept, Loss
 
 MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
-SIZES_AT_ONCE = 8
 MODEL_EFFORT = 256  # nodes of a size, to find the model
-EFFORT_SHARE = 0.05  # of the nodes of the search, that a size may cost to prove it
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
@@ -324,8 +322,8 @@ class Projection:
         if self.problem is not None and not self.data.restrictions.beyond_forcing:
             self._search(self.problem, expired)
         else:
-            for i in range(0, len(self.sizes), SIZES_AT_ONCE):
-                self._solve(self.sizes[i : i + SIZES_AT_ONCE], MODEL_EFFORT, expired)
+            for size in self.sizes:
+                self._solve([size], MODEL_EFFORT, expired)
                 if self.near_enough:
                     break
 
@@ -473,7 +471,7 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
             break
         distances[first:] = np.inf  # fits of all columns, to whose average no size of the grid is near
         fits = {i: fit for i, fit in fits.items() if i < first}
-    aim.prove(expired, max(ROUND_EFFORT, int(EFFORT_SHARE * record.work.nodes)))
+    aim.prove(expired, ROUND_EFFORT)
     model, fewer = aim.model()
     pairs = tuple(replace(pair, weight=weight) for pair, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))

@@ -19,14 +19,13 @@ What our own relaxations know of the cell is passed to the solver as data (theor
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.cv_error import BoundsHooks, KnownBefore, compute_bounds
 from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screened
 from sparsecv_mio.errors import BackendUnavailable
@@ -48,7 +47,6 @@ from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSu
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
-SHARED_POINTS = 8  # coefficients of earlier cells whose cuts come first
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ class Listed:
 
 
 class VendorListing:
-    """Lists the near-optimal supports of cells by a vendor's solver, and remembers the coefficients it met.
+    """Lists the near-optimal supports of cells by a vendor's solver.
 
     Parameters
     ----------
@@ -122,7 +120,6 @@ class VendorListing:
 
     def __init__(self, mio: MioSettings, deadline: Deadline) -> None:
         self.mio, self.deadline = mio, deadline
-        self.points: deque[FloatArray] = deque(maxlen=SHARED_POINTS)
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
         """Solve one tau, and exclude supports until what is left is out of reach.
@@ -153,7 +150,6 @@ class VendorListing:
         if not listed.supports:
             unproved = Listed([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
             return BestSubsets({tau: _as_cell(problem, tau, unproved)}, listed.nodes, False)
-        self.remember(problem, listed.supports[0])
         return BestSubsets({tau: _as_cell(problem, tau, listed)}, listed.nodes, not self.deadline.expired())
 
     def _exclude(
@@ -207,19 +203,11 @@ class VendorListing:
         Fixed
         """
         nothing = np.zeros(0, dtype=np.int64)
-        shared = tuple(point for point in self.points if len(point) == problem.q)
         if relaxation is None or not np.isfinite(value):
-            return Fixed(nothing, nothing, KnownBounds(points=shared))
+            return Fixed(nothing, nothing, KnownBounds())
         status = screened(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + fold_fits.objective_rounding(problem))
-        advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta, *shared))
+        advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta,))
         return Fixed(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
-
-    def remember(self, problem: SparseProblem, support: IntArray) -> None:
-        """Keep the coefficients of a support as a point to cut at in other cells."""
-        fit, point = fold_fits.fit_from_moments(problem, [support]), np.zeros(problem.q)
-        if np.isfinite(fit.value_error[0]):  # else singular to rounding: nothing to learn from it
-            point[support] = fit.coefficients(0)
-            self.points.append(point)
 
 
 def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:

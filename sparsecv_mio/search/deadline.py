@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.units import MODEL_SHARE
 
 GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may still return, or the answer be made
 
@@ -206,11 +207,6 @@ def prepared(data: T | None) -> T:
     return data
 
 
-CLOCK_INTERVAL = 0.02  # seconds between two checks of the clock
-RESERVED_SHARE = 0.25  # of the limit, at its end, for preparing the fallback
-LEAST_RESERVE, MOST_RESERVE = 0.4, 4.0  # seconds of that share
-
-
 def run_within_limit(
     work: Callable[[], T],
     deadline: Deadline,
@@ -268,9 +264,9 @@ def _wait(returned: threading.Event, deadline: Deadline, prepare: Callable[[floa
     """Wait for the work, until `grace` is over; whether it has returned."""
     called = time.monotonic()
     limit = deadline.at - deadline.began
-    ready_at = deadline.at - min(max(RESERVED_SHARE * limit, LEAST_RESERVE), MOST_RESERVE)
+    ready_at = deadline.at - max(MODEL_SHARE * limit, 2.0 * GRACE)
     over: float | None = None
-    while not returned.wait(CLOCK_INTERVAL):
+    while not returned.wait(grace / 10.0):
         now = time.monotonic()
         if over is None and deadline.over():
             over = max(min(now, deadline.at), called)

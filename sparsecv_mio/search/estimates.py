@@ -43,8 +43,6 @@ from sparsecv_mio.thresholds import FEW_FOLDS, FOLDS_ONE_BY_ONE, QUICK_WORK, SMA
 
 Expired = Callable[[], bool]
 
-INFLUENTIAL = 80  # folds beside them, those whose rows influence the fit of all rows most
-
 
 def influential_folds(root: RootNode) -> IntArray:
     """Return the folds that change the fit of all columns most when they are left out, and some spread evenly.
@@ -57,7 +55,7 @@ def influential_folds(root: RootNode) -> IntArray:
     influence = largest_decrease(root.residual, root.leverage)
     k = len(influence)
     even = np.arange(0, k, -(-k // SAMPLED))
-    most = INFLUENTIAL if k > INFLUENTIAL + SAMPLED else k
+    most = FEW_FOLDS if k > FEW_FOLDS + SAMPLED else k
     return np.union1d(np.argsort(-influence, kind="stable")[:most], even)
 
 

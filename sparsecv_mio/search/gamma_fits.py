@@ -293,8 +293,6 @@ class Envelope:
         return np.asarray(np.minimum(np.minimum(over_left, over_right), at_kink) <= room)
 
 
-MOST_BITS = 62  # columns up to which a support is one number
-
 Ball = tuple[FloatArray, FloatArray]  # centres and radii
 
 
@@ -392,7 +390,7 @@ def row_keys(table: IntArray) -> NDArray[Any]:
     """
     if table.shape[1] == 0:
         return np.zeros(len(table), dtype=np.int64)
-    if int(table.max(initial=0)) < MOST_BITS:
+    if int(table.max(initial=0)) < np.iinfo(np.int64).bits - 1:
         return np.asarray(np.left_shift(np.int64(1), table).sum(axis=1))
     rows = np.ascontiguousarray(table)
     return rows.view(f"V{rows.itemsize * rows.shape[1]}").reshape(-1)

@@ -18,18 +18,17 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
 from sparsecv_mio.search.leave_fold_out import LARGEST_LEVERAGE
+from sparsecv_mio.search.shared_trees import SCORED_AT_MOST
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import KEEP_RTOL, TINY
 from sparsecv_mio.words import Intercept
 
 Supports = Mapping[int, Sequence[IntArray]]
 Pairs = tuple[IntArray, IntArray]  # (P,) training sets and (P, s) supports
-
-LISTED_OF_FOLD = 1 << 14  # supports of one training set, all sizes together
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +236,7 @@ class Lister:
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
                 inner[size] = max(inner[size], float(form.raised(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
-        listed, nodes = supports_below(form, form.solved(), inner, MOST_NODES, LISTED_OF_FOLD, self.expired)
+        listed, nodes = supports_below(form, form.solved(), inner, MOST_NODES, SCORED_AT_MOST, self.expired)
         self.nodes += nodes
         if listed is None:
             return False
@@ -306,9 +305,6 @@ class _Rows:
             out[lo : lo + step] = (self.form.yy - fall)[:, None] - e * e / (1.0 - h)
         return out
 
-
-WIDTH_ROOM = 1e-3  # share of a width that is added for rounding
-WIDENINGS = 4  # rounds, of which the first nearly always does
 
 Both = tuple[
     IntArray, IntArray, gamma_fits.FitsAtLam, gamma_fits.FitsAtLam
@@ -417,16 +413,16 @@ class EndLists:
             Ends of the interval.
         size : int
         """
-        for _ in range(WIDENINGS):
-            bars, (fold, support, low_values, right) = self._wanted(low, high, size)
-            if bars is None:
-                alive = np.flatnonzero(
-                    gamma_fits.Envelope.of((low, high), fold, low_values, right).may_win(low_values, right)
-                )
-                return self.sets.fits(fold[alive], support[alive])
+        bars, listed = self._wanted(low, high, size)
+        if bars is not None:
             if not all(self.widen(lam, [(low, high, size)]) for lam in (low, high)):
                 return None
-        return None
+            bars, listed = self._wanted(low, high, size)
+        if bars is not None:  # better supports came to light, which lowered the tangents
+            return None
+        fold, support, left, right = listed
+        alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, left, right).may_win(left, right))
+        return self.sets.fits(fold[alive], support[alive])
 
     def of_one(self, lam: float, size: int) -> gamma_fits.FitsAtLam:
         """Return the values of the best support of all rows in every training set."""
@@ -456,7 +452,7 @@ class EndLists:
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
         if np.all(enough):
             return None, listed
-        room = np.where(enough, -np.inf, wanted * (1.0 + WIDTH_ROOM) + TINY)
+        room = np.where(enough, -np.inf, wanted * (1.0 + KEEP_RTOL) + TINY)
         return (envelope.left + room, envelope.right + room), listed
 
 

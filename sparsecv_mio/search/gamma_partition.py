@@ -74,7 +74,6 @@ def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) 
 
 
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
-SHARE_OF_GAP = 0.98  # that the bounds are closed to: the rest is for rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,8 +178,8 @@ class GammaPartition:
 
     @property
     def target(self) -> float:
-        """Lower bound at which a piece is finished."""
-        return self.upper * (1.0 - SHARE_OF_GAP * self.gap)
+        """Lower bound at which a piece is finished, with room for rounding."""
+        return self.upper * (1.0 - (1.0 - CROSSING_RTOL) * self.gap)
 
     @property
     def lower(self) -> float:

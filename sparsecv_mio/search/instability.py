@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.bounds.model_changes import (
     LossesOfRows,
     OpenFolds,
@@ -37,9 +38,8 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept, Loss
 
-VALUE_SHARE = 1e-10  # of y'y, added to a training objective that is to be an upper bound
 NEWTON_COST = 50.0  # a fit by Newton's method, beside one by moments
-TIED_MODELS = 16  # models of a fold or of all rows that are tied; more are as good as unknown
+MOST_TIED = 512  # models of a fold or of all rows, beyond which not all are fitted: then the best is unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Instabilities:
         context, cells = self.context, self.cells
         gamma = float(context.grid.gammas[g])
         tied = self._best_models(gamma, cell)
-        complete = cell.complete and len(tied) <= TIED_MODELS
+        complete = cell.complete and len(tied) <= MOST_TIED
         nothing = [np.zeros(0, dtype=np.int64)]
         full = [self._without(support, gamma, nothing) for support in (tied if complete else tied[:1])]
         changes, doubt = self._changes(gamma, cells.support[g, t], full)
@@ -144,7 +144,7 @@ class Instabilities:
         if complete:
             ends = [self._interval(g, t, *values) for values in zip(full, changes, doubt, strict=True)]
         complete_folds = complete and bool(cells.decided[g, t].all())
-        complete_folds &= all(len(others) <= TIED_MODELS for _, others in self._tied_folds(g, t))
+        complete_folds &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
     def _changes(self, gamma: float, numbers: IntArray, full: Sequence[Losses]) -> tuple[FloatArray, FloatArray]:
@@ -194,7 +194,7 @@ class Instabilities:
         decided = self.cells.decided[g, t].copy()
         low, high = np.maximum(found - doubt, 0.0), found + doubt
         for fold, others in self._tied_folds(g, t):
-            if len(others) > TIED_MODELS:
+            if len(others) > MOST_TIED:
                 decided[fold] = False
                 continue
             for number in others:
@@ -228,7 +228,7 @@ class Instabilities:
 
     def _values(self, g: int, t: int) -> FloatArray:
         """(K,): at least the training objective of every optimum of a fold, tied ones included."""
-        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + VALUE_SHARE * self._size)
+        return np.asarray(self.cells.value[g, t] * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self._size)
 
     def _distances(self, g: int, t: int, full: Residuals, which: IntArray, value: FloatArray) -> FloatArray:
         """Bound the distances between the residuals of the models with and without a fold, on its training rows."""
@@ -259,7 +259,7 @@ class Instabilities:
 
     def _whatever(self, g: int, t: int, cell: BestSubset) -> float:
         """Bound the largest change where the best model of all rows is not known either."""
-        top = cell.upper * (1.0 + KEEP_RTOL) + VALUE_SHARE * self._size
+        top = cell.upper * (1.0 + KEEP_RTOL) + ROWS_ROUNDING * self._size
         high = self._values(g, t) + self.cells.upper[g, t] + top
         return float(np.where(self.context.folds.scores_all_left_out, high, np.inf).max())
 

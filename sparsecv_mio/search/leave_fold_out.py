@@ -30,7 +30,7 @@ from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.thresholds import SUPPORTS_TRIED
 from sparsecv_mio.trees.normal_form import NormalForm
-from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Intercept
 
 
@@ -91,10 +91,7 @@ def clear_of_ties_refitted(best: FloatArray, second: FloatArray, value_error: Fl
 
 WIDEST_LEVERAGE = 0.45  # of a fold, beyond which `objective_threshold` says nothing: it diverges at one half
 LARGEST_LEVERAGE = 0.99  # of a fold, beyond which dividing by `1 - leverage` loses too many digits
-WIDEST_KEEP = (
-    1e-6  # rounding of a fit on all rows, relative, up to which it serves the folds: thresholds are raised by it
-)
-LEVERAGE_OUTWARD = 1e-8  # relative, of bounds computed from leverages and residuals
+WIDEST_KEEP = 1e-6  # rounding of a fit on all rows up to which it serves the folds: thresholds are raised by it
 
 
 def largest_decrease(residual: FloatArray, leverage: FloatArray) -> FloatArray:
@@ -174,7 +171,7 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     Returns
     -------
     array
-        Rounded up by `LEVERAGE_OUTWARD`; inf where the leverage is `LARGEST_LEVERAGE` or more.
+        Rounded up by `KEEP_RTOL`; inf where the leverage is `LARGEST_LEVERAGE` or more.
 
     Examples
     --------
@@ -183,7 +180,7 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     """
     with np.errstate(invalid="ignore", over="ignore"):
         room = cutoff - (lower - largest_decrease(residual, leverage))
-        most = ball_of_left_out(room, residual, leverage) * (1.0 + LEVERAGE_OUTWARD)
+        most = ball_of_left_out(room, residual, leverage) * (1.0 + KEEP_RTOL)
     return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
 
 
@@ -511,9 +508,6 @@ class ScoredTogether:
         )
 
 
-KNOWN_ERROR = 1e-6  # relative rounding of a held-out error up to which an open cell is bounded by its support
-
-
 def first_intervals(root: RootNode) -> None:
     """Show the best supports of all rows in every open cell of a gamma, and bound its held-out error.
 
@@ -544,7 +538,7 @@ def first_intervals(root: RootNode) -> None:
         place = (g, slice(None), slice(lo, hi))
         cells.offer(place, numbers[scores.which], scores.held_out, np.where(well, scores.value, np.nan))
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
-        residual = root.residual[lo:hi] * (1.0 + LEVERAGE_OUTWARD) + form.slack
+        residual = root.residual[lo:hi] * (1.0 + KEEP_RTOL) + form.slack
         least = np.where(well, training_loss_bound(lower[:, None], cutoffs), 0.0)
         most = np.where(well, held_out_ceiling(cutoffs, root.lower, residual, leverage), np.inf)
         cells.narrow(place, least, most)
@@ -580,4 +574,4 @@ def offer_supports(root: RootNode, supports: Sequence[IntArray], tau_index: Sequ
 
 def well_known(root: RootNode, scores: BestByFold) -> BoolArray:
     """Where the held-out error of the best support is known well enough to be shown, in the shape of the scores."""
-    return np.asarray((scores.which >= 0) & (scores.error <= KNOWN_ERROR * scores.held_out + root.form.slack))
+    return np.asarray((scores.which >= 0) & (scores.error <= WORST_ROUNDING * scores.held_out + root.form.slack))

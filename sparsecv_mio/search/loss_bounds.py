@@ -23,12 +23,10 @@ from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run, StoredPart
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL, TIE_RTOL
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
-
-SUM_ROUNDING = 1e-14  # of a sum over folds, for its rounding
 
 
 def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
@@ -45,8 +43,8 @@ def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
     whole, on_all_rows, sums = run.context.folds.scores_all_left_out, run.all_rows.lower_bounds(), held_sums(values)
     by_sums = np.isfinite(sums)
     for g, t in np.argwhere(by_sums).tolist():
-        least = run.context.folds.k * (on_all_rows[g, t] - slip) * (1.0 - SUM_ROUNDING)
-        run.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_ROUNDING)))
+        least = run.context.folds.k * (on_all_rows[g, t] - slip) * (1.0 - SUM_RTOL)
+        run.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
     for g, lower in enumerate(on_all_rows):  # one by one, as all at once would take memory
         for t in _rows_of(by_sums[g]):
             bound = training_loss_bound(lower[t, None], values[g, t], slip)
@@ -77,7 +75,7 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
             )  # fmt: skip
     if by_sums.any():
         reached = np.asarray(run.cells.lower.sum(axis=2)) >= bars
-        least = (bars + sums * (1.0 + SUM_ROUNDING)) / (run.context.folds.k * (1.0 - SUM_ROUNDING)) + slip
+        least = (bars + sums * (1.0 + SUM_RTOL)) / (run.context.folds.k * (1.0 - SUM_RTOL)) + slip
         enough[by_sums] = np.where(reached, 0.0, least)[by_sums]
     return enough
 

@@ -120,7 +120,7 @@ class Signals:
             listener()
 
 
-REPORT_SHARE = 20.0  # reports, and checkpoints, may take one part in so many of the time
+REPORT_SHARE = 20.0  # what tells of a run, or stores it, may take one part in so many of the time
 RESUMED = "resumed"
 COMPILING = "compiling kernels (first use)"
 FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
@@ -359,7 +359,6 @@ class Watched(ABC):
 
 TRACE_SCHEMA = "sparsecv-trace/1"
 DESCENT = "descent"
-TRACE_EVERY = 0.02  # seconds between two lines
 
 
 def head_of(context: Context, method: str) -> dict[str, Any]:
@@ -421,11 +420,13 @@ class Trace:
         """Write a line."""
         if self.failure is not None:
             return
+        begin = time.monotonic()
         if not self.named:
             self.lines.write(head_of(run.context, run.name))
             self.named = True
         self.lines.write(run.trace_line())
-        self.due = time.monotonic() + TRACE_EVERY
+        now = time.monotonic()
+        self.due = now + REPORT_SHARE * (now - begin)
 
     def close(self, run: Watched) -> None:
         """Write the last line."""
@@ -470,12 +471,10 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
 
 
 CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
-CHECKPOINT_EVERY = 0.5  # seconds between two writes, or more where a write takes long
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
     NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-MOST_CHECKPOINT_BYTES = 1 << 36  # of the file
 
 
 def key_of(context: Context, method: str) -> dict[str, Any]:
@@ -511,8 +510,6 @@ class Checkpoint:
     Parameters
     ----------
     path : path
-    every : float
-        Least seconds between two writes.
 
     Attributes
     ----------
@@ -525,9 +522,9 @@ class Checkpoint:
         There is no folder for the file, or what stands there is no regular file.
     """
 
-    def __init__(self, path: str | os.PathLike[str], every: float = CHECKPOINT_EVERY) -> None:
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         check_place(path, "checkpoint")
-        self.path, self.every = Path(path), every
+        self.path = Path(path)
         self.due = time.monotonic()
         self.failure: SparseCVError | None = None
 
@@ -559,7 +556,7 @@ class Checkpoint:
         except BadInput as error:
             self.failure = error
         now = time.monotonic()
-        self.due = now + max(self.every, REPORT_SHARE * (now - begin))
+        self.due = now + REPORT_SHARE * (now - begin)
 
 
 Stored = tuple[Mapping[str, Any], Archive]
@@ -591,7 +588,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
     CorruptStore
         The file cannot be read, is damaged or is no checkpoint.
     """
-    check_readable(path, "checkpoint", CorruptStore, MOST_CHECKPOINT_BYTES)
+    check_readable(path, "checkpoint", CorruptStore, RECORD_BYTES)
     try:
         digest, _, payload = Path(path).read_bytes().partition(b"\n")
     except OSError as error:

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, IntArray
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.refits import Exchanges
 from sparsecv_mio.digits import ends_of, shown
@@ -33,7 +33,6 @@ from sparsecv_mio.units import CROSSING_RTOL, TINY
 from sparsecv_mio.words import Loss
 
 RECHECK_SHARE = 0.04  # of the seconds of a search, that it may take
-DRAWN_AT_ONCE = 1 << 16  # cells, between two looks at the clock
 DOUBLED_NUMBERS = 250_000  # rows times columns of a support, beyond which fits in twice the precision take much memory
 
 
@@ -73,8 +72,8 @@ def _in_turn(snapshot: Snapshot, until: float) -> Iterator[Where]:
         if decided[g, t, fold]:
             yield g, t, fold
     size, of_all = decided.size, decided.reshape(-1)
-    for first in range(0, size, DRAWN_AT_ONCE):  # cells that come twice are few
-        drawn = rng.integers(size, size=min(DRAWN_AT_ONCE, size - first))
+    for first in range(0, size, CHUNK_ELEMENTS):  # cells that come twice are few
+        drawn = rng.integers(size, size=min(CHUNK_ELEMENTS, size - first))
         for place in drawn[of_all[drawn]].tolist():
             g, t, fold = (int(i) for i in np.unravel_index(place, decided.shape))
             if decided[g, t, fold]:  # those of withdrawn folds are not any more

@@ -43,7 +43,7 @@ from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import BestOnAllRows, Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline
-from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
+from sparsecv_mio.search.instability import MOST_TIED, ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import BestSubset
@@ -127,12 +127,10 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
     return rounded if rounded <= LONGEST else None
 
 
-MANY_NUMBERS = 1 << 14  # rows x columns of a support beyond which moments are tried first
 DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LOSS_SLACK = 5e-9  # of an objective of log losses: what rounding may leave between bounds that count as closed
-MOST_REFITS = 512  # tied candidates refitted before one is called the best
 
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
@@ -170,7 +168,7 @@ class _AllRowsFit:
 
 def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None, support: IntArray) -> _AllRowsFit:
     """Fit by QR of the rows; of many rows from their moments, where those are at hand and accurate enough."""
-    if problem is not None and data.n * len(support) > MANY_NUMBERS:
+    if problem is not None and data.n * len(support) ** 2 > QUICK_WORK:
         from sparsecv_mio.search.fold_fits import fit_from_moments
 
         fit_by_moments = fit_from_moments(problem, [support])
@@ -238,7 +236,7 @@ def all_rows_fit(
             best = same
     objective, coefficients, intercept = best.in_file_units(data, gamma)
     upper = best.objective + best.error
-    all_known = cell.complete and len(cell.candidates) <= MOST_REFITS
+    all_known = cell.complete and len(cell.candidates) <= MOST_TIED
     lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # that all candidates are known is no proof where one of them cannot be valued
@@ -257,7 +255,7 @@ def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
     best = np.asarray(cell.support, dtype=np.int64)
     if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
         best = filled_up(best, min(cell.tau, data.q), np.arange(data.q))
-    supports = [best, *(cell.candidates[:MOST_REFITS] if cell.complete else ())]
+    supports = [best, *(cell.candidates[:MOST_TIED] if cell.complete else ())]
     distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in supports)
     return [np.array(support, dtype=np.int64) for support in distinct]
 
@@ -611,7 +609,7 @@ def _fitted_at(
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
     cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
     at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
-    quick = context.deadline.abandoned.is_set() and data.n * cell.tau > MANY_NUMBERS
+    quick = context.deadline.abandoned.is_set() and data.n * cell.tau**2 > QUICK_WORK
     return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
 
 

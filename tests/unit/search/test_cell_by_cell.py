@@ -48,12 +48,6 @@ def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
     assert cell.lower == 0.5 and cell.upper == np.inf
 
 
-def test_it_is_no_point_to_cut_at() -> None:
-    cells = VendorListing(MioSettings("highs"), Deadline(None, None))
-    cells.remember(far_from_the_origin(), np.array([0, 1]))
-    assert len(cells.points) == 0
-
-
 def test_every_tied_support_is_listed() -> None:
     """Two pairs of columns, alike up to rounding: each of the four choices is as good."""
     pytest.importorskip("highspy", reason="HiGHS is not installed")
@@ -69,7 +63,7 @@ def test_every_tied_support_is_listed() -> None:
     every = {s: ridge(problem, s)[1] for s in combinations(range(5), 2)}
     tied = {s for s, value in every.items() if value <= min(every.values()) * (1.0 + 1e-9)}
     assert len(tied) == 4 and cell.complete and {tuple(s.tolist()) for s in cell.candidates} == tied
-    assert cell.lower <= min(every.values()) <= cell.upper and len(listing.points) == 1
+    assert cell.lower <= min(every.values()) <= cell.upper
     alone = listing.solve(problem, 5, []).by_size[5]
     assert alone.complete and alone.support.tolist() == list(range(5))
 

@@ -8,8 +8,9 @@ from drawn_search import drawn
 from runs import new_run, to_end
 
 from sparsecv_mio.search import estimates
-from sparsecv_mio.search.estimates import INFLUENTIAL, SAMPLED, SampledFolds, gammas_to_search, influential_folds
+from sparsecv_mio.search.estimates import SAMPLED, SampledFolds, gammas_to_search, influential_folds
 from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.thresholds import FEW_FOLDS
 
 
 def test_every_fold_searches_at_so_many_gammas_and_every_gamma_is_searched() -> None:
@@ -30,9 +31,9 @@ def test_the_most_influential_folds_are_in_the_sample() -> None:
     root = SharedTrees(run.run).root(0)
     assert root is not None
     sample = influential_folds(root)
-    assert INFLUENTIAL <= len(sample) <= INFLUENTIAL + SAMPLED and len(np.unique(sample)) == len(sample)
+    assert FEW_FOLDS <= len(sample) <= FEW_FOLDS + SAMPLED and len(np.unique(sample)) == len(sample)
     influence = root.residual**2 / (1.0 - root.leverage)
-    assert set(np.argsort(-influence)[:INFLUENTIAL].tolist()) <= set(sample.tolist())
+    assert set(np.argsort(-influence)[:FEW_FOLDS].tolist()) <= set(sample.tolist())
 
 
 def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
