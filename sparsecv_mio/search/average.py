@@ -43,12 +43,12 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
 from sparsecv_mio.search.run import ROUND_EFFORT
 from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.trees.every_size import FIRST_LOOK
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept, Loss
 
 MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose supports the record keeps
-MODEL_EFFORT = 256  # nodes of a size, to find the model
 
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
@@ -323,7 +323,7 @@ class Projection:
             self._search(self.problem, expired)
         else:
             for size in self.sizes:
-                self._solve([size], MODEL_EFFORT, expired)
+                self._solve([size], FIRST_LOOK, expired)
                 if self.near_enough:
                     break
 
@@ -503,7 +503,7 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
             here, str(context.data.scale), str(context.data.intercept), context.data.restrictions, context.data.loss
         )  # fmt: skip
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
-        model, _ = projected(training, mean, average.allowed, most, MODEL_EFFORT, expired)
+        model, _ = projected(training, mean, average.allowed, most, FIRST_LOOK, expired)
         rows = data.take(folds.scored_rows(fold))
         columns = [data.names.index(name) for name in model.support]
         predictors = rows.X[:, columns] @ [model.coefficients[name] for name in model.support] + model.intercept

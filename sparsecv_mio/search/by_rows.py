@@ -45,7 +45,8 @@ from sparsecv_mio.search.run import (
     unproved,
 )
 from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, PRODUCT_BYTES, TREE_MATRICES
-from sparsecv_mio.trees.every_size import NODE_RATIO, solve_path
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.listing import NODE_RATIO
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 

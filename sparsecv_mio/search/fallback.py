@@ -29,6 +29,7 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import CentredRows, RidgeFits, fits_of_all_rows, fits_without_folds
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.words import Intercept, Loss
 
@@ -156,7 +157,6 @@ class ForwardSelection:
 
 
 CHOSEN_FROM = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
-MOST_PROMISING = 512  # columns of a fold that are kept in order
 FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
 
 
@@ -241,7 +241,7 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     if data.restrictions.beyond_forcing:
         return _within_restrictions(data, folds, grid, until)
     made, taus = _nothing_known(data, folds, grid), grid.taus.tolist()
-    fits = _Folds(data, folds, made.gamma)
+    fits = _Folds(data, folds, made.gamma, max(taus))
     order = [ALL_ROWS, *range(folds.k)]
     made.nominal[:], made.value[:] = fits.least()
     for done, fold in enumerate(order):
@@ -249,7 +249,8 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
             break
         _write(made, fold, taus, fits.first(fold))
     searched = [tau for tau in taus if tau < data.q]
-    if len(searched) == len(taus) or data.q > MOST_PROMISING or not _fit_all_columns(made, fits, len(searched), until):
+    quick = data.q**2 * (data.n + data.q) <= QUICK_WORK
+    if len(searched) == len(taus) or not quick or not _fit_all_columns(made, fits, len(searched), until):
         searched = taus
     for fold in order if searched else ():
         if fold not in fits.promising or time.monotonic() > until:
@@ -319,7 +320,7 @@ def supports_on_all_rows(
     out = []
     fits: _Folds | None = None
     for gamma in gammas:
-        fits = _Folds(data, None, gamma) if fits is None else fits.at(gamma)
+        fits = _Folds(data, None, gamma, max(taus)) if fits is None else fits.at(gamma)
         fits.first(ALL_ROWS)
         best_first = fits.forward(ALL_ROWS, taus)
         best = {tau: _largest(best_first, tau) for tau in taus}
@@ -355,10 +356,10 @@ def _put(made: FallbackSupports, fold: int, t: int, fit: _Fit) -> None:
 
 
 class _Folds:
-    """Fits of every fold at one gamma, from the sums over all rows less those over the rows left out."""
+    """Fits of every fold at one gamma, of at most so many columns, from the sums over all rows less those left out."""
 
-    def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float) -> None:
-        self.data, self.folds = data, folds
+    def __init__(self, data: StandardData, folds: FoldPlan | None, gamma: float, most: int) -> None:
+        self.data, self.folds, self.chosen_from = data, folds, min(max(CHOSEN_FROM, 2 * most), data.q)
         self.centred = data.intercept is Intercept.FOLD
         self.penalty = penalty_of(lam_of(gamma), data.weight)
         self.promising: dict[int, IntArray] = {}
@@ -414,8 +415,7 @@ class _Folds:
         c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
         M = np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty
         gain = c**2 / M
-        width = min(self.data.q, MOST_PROMISING)
-        best = np.argpartition(-gain, width - 1)[:width]
+        best = np.argpartition(-gain, self.chosen_from - 1)[: self.chosen_from]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
         if len(self.data.forced):
             return self.forward(fold, [len(self.data.forced)])

@@ -31,7 +31,7 @@ from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.thresholds import FOLDS_FITTED_AGAIN, QUICK_WORK
+from sparsecv_mio.thresholds import FOLDS_ONE_BY_ONE, QUICK_WORK
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
 from sparsecv_mio.words import Loss
 
@@ -91,7 +91,7 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds:
     errors = record.chosen_folds.error
     if (plan.sizes == 1).all():
         return replace(record, mae=float(np.mean(np.sqrt(errors))))
-    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.dataset.X.size > QUICK_WORK:
+    if plan.k > FOLDS_ONE_BY_ONE or plan.k * data.dataset.X.size > QUICK_WORK:
         return record
     rows, predicted = _predictions(record, data, plan)
     missed = data.dataset.y[rows] - predicted
@@ -102,7 +102,7 @@ def with_mae(record: Record, data: StandardData | None, plan: FoldPlan, seconds:
 
 def _with_class_quality(record: Record, classes: Classes, data: StandardData, plan: FoldPlan, seconds: float) -> Record:
     """Return the record with accuracy, AUC and Brier score of held-out rows, where that is soon found."""
-    if plan.k > FOLDS_FITTED_AGAIN or plan.k * data.n > QUICK_WORK / 10:
+    if plan.k > FOLDS_ONE_BY_ONE or plan.k * data.n > QUICK_WORK / 10:
         return record
     try:
         rows, predicted = _predictions(record, data, plan, time.monotonic() + seconds)

@@ -22,7 +22,7 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
-from sparsecv_mio.trees.listing import PATH_SLICE, WHOLE, Candidates, PerspectiveTree
+from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
@@ -31,7 +31,6 @@ PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes wi
 FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
 MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, after the path tree, and between two looks
-NODE_RATIO = 16  # path nodes worth one perspective node
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters

@@ -321,7 +321,7 @@ def _block_part(form: NormalForm) -> BlockPart | None:
 FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one
 TRACE_ROOM = 1e-6  # of a trace that rounding may have left below the largest eigenvalue
 LISTED_PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
-NODE_WORTH = 16  # path nodes worth one perspective node
+NODE_RATIO = 16  # path nodes worth one perspective node
 DELIVERY_NODES = 16  # perspective nodes between two deliveries
 LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # supports that one delivery may hold
 
@@ -401,7 +401,7 @@ class SupportsBelow:
     def effort(self) -> int:
         """Nodes of path trees, and those of perspective trees times what one is worth."""
         path = 0 if self._path is None else self._path.nodes
-        return path + NODE_WORTH * (self.nodes - path)
+        return path + NODE_RATIO * (self.nodes - path)
 
     @property
     def nodes(self) -> int:

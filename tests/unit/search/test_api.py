@@ -75,7 +75,7 @@ def test_a_mean_absolute_error_is_found_where_it_is_soon_found(monkeypatch: pyte
     repeated = sc.solve(DATA, folds="3x2", gammas=0.1, taus=2)
     rows, predicted = predictions_by_fold(repeated, DATA, "3x2")
     assert len(rows) == 3 * DATA.n and repeated.mae == pytest.approx(np.mean(np.abs(DATA.y[rows] - predicted)))
-    monkeypatch.setattr(fold_models, "FOLDS_FITTED_AGAIN", 4)
+    monkeypatch.setattr(fold_models, "FOLDS_ONE_BY_ONE", 4)
     assert sc.solve(DATA, folds="5", gammas=0.1, taus=2).mae is None
     monkeypatch.undo()
     many = sc.solve(DATA, folds="30", gammas=0.1, taus=2)
