@@ -121,6 +121,7 @@ class Signals:
 
 
 REPORT_SHARE = 20.0  # what tells of a run, or stores it, may take one part in so many of the time
+TRACE_EVERY, CHECKPOINT_EVERY = 0.02, 0.5  # seconds between lines and writes at least: long runs keep files small
 RESUMED = "resumed"
 COMPILING = "compiling kernels (first use)"
 FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
@@ -426,7 +427,7 @@ class Trace:
             self.named = True
         self.lines.write(run.trace_line())
         now = time.monotonic()
-        self.due = now + REPORT_SHARE * (now - begin)
+        self.due = now + max(TRACE_EVERY, REPORT_SHARE * (now - begin))
 
     def close(self, run: Watched) -> None:
         """Write the last line."""
@@ -556,7 +557,7 @@ class Checkpoint:
         except BadInput as error:
             self.failure = error
         now = time.monotonic()
-        self.due = now + REPORT_SHARE * (now - begin)
+        self.due = now + max(CHECKPOINT_EVERY, REPORT_SHARE * (now - begin))
 
 
 Stored = tuple[Mapping[str, Any], Archive]
