@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +23,7 @@ from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
+from sparsecv_mio.certificate.glm_single_rows import LeftOutAlone, SingleRows
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
@@ -40,6 +43,7 @@ COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
 PREDICTORS_OFF = 2e-8  # what those of a search by Newton steps may be off by (`trees.glm_left_out.KNOWN`)
 SPREAD_RTOL = 1e-5  # of a CV error: what losses of folds may differ by, for their standard error
 MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
+MANY_ALONE = 200  # folds of one row each; fewer are fitted, some milliseconds each
 UNEVEN = 2  # times its share of them, which the first fold may take: others may take fewer
 SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
@@ -117,6 +121,20 @@ class GlmDesign:
         """Return the loss of some rows, and what rounding may be worth in it."""
         loss, doubt = model.held_out(self.dataset, rows, PREDICTORS_OFF)
         return loss, CROSSING_RTOL * loss + doubt + TINY
+
+    def without_each(
+        self, support: Support, gamma: float, rows: IntArray, tell: Callable[[int], None]
+    ) -> tuple[SingleRows, FloatArray]:  # fmt: skip
+        """Return what a support says of rows that are left out one by one, and what rounding may be worth in it.
+
+        nan where steps do not get there.
+        """
+        try:
+            alone = LeftOutAlone(self.fit(support, gamma), self.dataset)
+        except np.linalg.LinAlgError:
+            return SingleRows(*np.full((4, len(rows)), np.nan)), np.zeros(len(rows))
+        found = alone.held_out(rows, tell)
+        return found, CROSSING_RTOL * found.losses + alone.rises(rows, found, PREDICTORS_OFF) + TINY
 
     def rounding(self, model: GlmModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
@@ -270,30 +288,61 @@ def _errors(
     supports: list[Support],
 ) -> None:  # fmt: skip
     """Check the held-out losses of the folds of a pair, their sum, and the quality of the predictions."""
-    total, losses, chance, rows = Scored.of(design.dataset, plan).total, [], [], []
-    for fold, support in enumerate(supports):
-        checks.tell(fold, plan.k)
-        model, scored = design.fit(support, pair.known.gamma, plan.train_rows(fold)), plan.scored_rows(fold)
-        loss, room = design.held_out(model, scored)
-        losses.append(loss)
-        checks.close(f"{pair.name}[{fold}].error", float(pair.folds.error[fold]), loss, room)
-        rows.append(scored)
-        if record.classes is not None:
-            chance.append(probabilities(model.predictors(design.dataset.X[scored])))
+    total, said = Scored.of(design.dataset, plan).total, pair.folds.error
+    found = _refitted(checks, design, plan, pair.known.gamma, supports)
+    for fold in np.flatnonzero(~(np.abs(said - found.losses) <= found.room)).tolist():
+        checks.close(f"{pair.name}[{fold}].error", float(said[fold]), float(found.losses[fold]), 0.0)
     checks.recomputed(f"{pair.name}[].fold", f"{pair.name}[].error")
     checks.part(f"held-out {LOSS_OF_ROWS[record.loss]} of every fold{pair.words}")
-    mean, own = sum(losses) / total, row_of(pair.known, record.table)
+    mean, own = float(found.losses.sum()) / total, row_of(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:  # an estimate is moved into the interval of its pair
         mean = min(max(mean, own.lower), own.upper)
-    checks.close(f"{pair.path}cv_error", pair.known.cv_error, mean, 2.0 * CROSSING_RTOL * mean + TINY)
+    checks.close(
+        f"{pair.path}cv_error", pair.known.cv_error, mean, 2.0 * CROSSING_RTOL * mean + found.open / total + TINY
+    )
     checks.part(f"{pair.path}cv_error")
     if pair.path or record.classes is None or record.classes.accuracy is None:
         return
-    scored, data = np.concatenate(rows), design.dataset
+    scored, data = plan.order[: plan.scored], design.dataset
     weights = None if data.row_weights is None else data.row_weights[scored]
-    chances = np.concatenate(chance)
-    check_quality(checks, record.classes, data.y[scored], chances, weights, "classes.")
+    check_quality(checks, record.classes, data.y[scored], probabilities(found.predictors), weights, "classes.")
     checks.part("accuracy, AUC and Brier score of the held-out predictions")
+
+
+class _Refitted(NamedTuple):
+    """(k,) held-out losses of folds and what they may be off by, beside what their sum may be, and all predictors."""
+
+    losses: FloatArray
+    room: FloatArray
+    open: float
+    predictors: FloatArray
+
+
+def _tell_after(checks: Checks, total: int, begun: int, done: int) -> None:
+    checks.tell(begun + done, total)
+
+
+def _refitted(
+    checks: Checks, design: GlmDesign, plan: FoldPlan, gamma: float, supports: list[Support]
+) -> _Refitted:  # fmt: skip
+    """Fit the support of every fold without its rows; of many folds of one row by steps from the fit of all rows."""
+    losses, room, wide = np.full(plan.k, np.nan), np.zeros(plan.k), np.zeros(plan.k)
+    predictors = np.full(plan.scored, np.nan)
+    alone = plan.k >= MANY_ALONE and np.all(plan.sizes == 1) and np.all(plan.left_sizes == 1) and not design.own
+    for support in sorted(set(supports)) if alone else ():
+        folds = np.array([fold for fold, other in enumerate(supports) if other == support])
+        rows, begun = plan.order[folds], plan.k - int(np.isnan(losses).sum())
+        found, off = design.without_each(support, gamma, rows, partial(_tell_after, checks, plan.k, begun))
+        losses[folds], predictors[folds] = found.losses, found.predictors
+        wide[folds] = np.maximum(found.upper - found.losses, found.losses - found.lower)
+        room[folds] = wide[folds] + off
+    for fold in np.flatnonzero(np.isnan(losses)).tolist():
+        checks.tell(fold, plan.k)
+        model, scored = design.fit(supports[fold], gamma, plan.train_rows(fold)), plan.scored_rows(fold)
+        losses[fold], room[fold] = design.held_out(model, scored)
+        predictors[plan.starts[fold] : plan.starts[fold + 1]] = model.predictors(design.dataset.X[scored])
+        wide[fold] = 0.0
+    return _Refitted(losses, room, float(wide.sum()), predictors)
 
 
 def check_quality(

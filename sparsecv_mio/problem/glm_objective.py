@@ -52,6 +52,8 @@ class GlmModel:
         Of Newton's method at the end: the least objective is about half its square lower.
     inverse : (k, k) array
         The inverse of the Hessian there.
+    penalty : (k,) array
+        Of the squares of theta.
     loss : RowLoss
     """
 
@@ -64,11 +66,12 @@ class GlmModel:
     theta: FloatArray
     decrement: float
     inverse: FloatArray
+    penalty: FloatArray
     loss: RowLoss = LOG_LOSS
 
     def predictors(self, X: FloatArray) -> FloatArray:
         """(m,) linear predictors of rows (m, p)."""
-        return np.asarray(self._rows(X) @ self.theta)
+        return np.asarray(self.rows(X) @ self.theta)
 
     def losses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
         """(m,) losses of rows with targets of the file, weighted."""
@@ -106,14 +109,15 @@ class GlmModel:
 
     def doubt(self, X: FloatArray) -> FloatArray:
         """(m,) by how much the predictors of rows may be off, about: the last decrement carried to them."""
-        Z = self._rows(X)
+        Z = self.rows(X)
         level = np.abs(Z) @ np.abs(self.theta)
         return np.asarray(
             4.0 * self.decrement * np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", Z, self.inverse, Z), 0.0))
             + 64.0 * np.finfo(float).eps * (1.0 + level)
         )
 
-    def _rows(self, X: FloatArray) -> FloatArray:
+    def rows(self, X: FloatArray) -> FloatArray:
+        """(m, k) rows as theta takes them: columns less their centres over their units, after 1 for an intercept."""
         columns = (X[:, list(self.support)] - self.center) / self.unit
         return np.column_stack([np.ones((len(columns), len(self.theta) - columns.shape[1])), columns])
 
@@ -191,7 +195,7 @@ def _fitted(
     level = float(theta[0]) if first else 0.0
     return GlmModel(
         tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement,
-        inverse, loss,
+        inverse, ridge * ridge, loss,
     )  # fmt: skip
 
 
@@ -244,6 +248,11 @@ def _minimise(
     return theta, value, decrement, inverse
 
 
+def targets_of(dataset: Dataset, loss: RowLoss) -> Targets:
+    """Return targets and weights of all rows of data as a loss has them."""
+    return Targets(*of_dataset(loss, dataset, slice(0, dataset.n)), dataset.row_weights, loss)
+
+
 def fit_of_data(
     dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float | FloatArray, **how: Any
 ) -> GlmModel:
@@ -258,8 +267,7 @@ def fit_of_data(
     **how
         `scale`, `intercept` and `rows`, as for `fit`.
     """
-    by_row = row_loss(loss)
-    targets = Targets(*of_dataset(by_row, dataset, slice(0, dataset.n)), dataset.row_weights, by_row)
+    targets = targets_of(dataset, row_loss(loss))
     return _fitted(dataset.X, targets, (support, gamma), how["scale"], how["intercept"], how.get("rows"))
 
 

@@ -1,0 +1,142 @@
+"""Held-out losses of many folds of one row each, from one fit of all rows: no fit for every fold.
+
+At a fit theta of all rows with Hessian H = L L' let t_j = L^{-1} z_j, c_j the curvature of the loss of row j, f_j minus
+its slope, both weighted and for the predictor z_j'theta. Without row i the gradient in the coordinates of L is
+u = f_i t_i, and the Hessian I - c_i t_i t_i'; a step of Newton's method d = -(I - c_i t_i t_i')^{-1} u moves the
+predictor of row j by t_j'd. As |l'''| <= l'', what is left of the gradient there is at most
+`exp(m) / 2 * longest * |d|^2` in the norm of the inverse Hessian, m = longest |d| and longest the largest |t_j|. If
+that is delta, the optimum is in the ball of radius `rho >= delta exp(m + rho longest grown)` about the point, grown the
+root of 1 / (1 - c_i |t_i|^2): on its boundary the objective rises outward. Further steps have gradients of their own,
+summed over all rows (docs/theory/glm.md, section 9). All in plain numpy: nothing of the search is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.problem.glm_objective import GlmModel, targets_of
+
+NARROW = 1e-6  # of a loss: a wider interval is worth another step
+MOST_STEPS, MOST_MOVED = 8, 1.0  # and how far predictors may move in them
+AT_ONCE = 1 << 20  # margins that are looked at together
+
+
+class SingleRows(NamedTuple):
+    """Of (m,) rows, each left out alone: ends of their weighted losses and what these nearly are, and predictors.
+
+    Ends are 0 and inf, and the others nan, where nothing is known.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    losses: FloatArray
+    predictors: FloatArray
+
+
+class LeftOutAlone:
+    """Fits without one row each, by steps from the fit of all rows.
+
+    Parameters
+    ----------
+    model : GlmModel
+        The fit of all rows.
+    dataset : Dataset
+    """
+
+    def __init__(self, model: GlmModel, dataset: Dataset) -> None:
+        self.loss, self.theta, self.penalty = model.loss, model.theta, model.penalty
+        self.y, self.w = targets_of(dataset, self.loss)[:2]
+        self.Z, self.signs = model.rows(dataset.X), self.loss.signs(self.y)
+        margins = self.signs * (self.Z @ self.theta)
+        self.curved = self.loss.curvatures(margins, self.y, self.w)
+        H = (self.Z * self.curved[:, None]).T @ self.Z + 2.0 * np.diag(self.penalty)
+        unit = np.sqrt(np.diag(H))
+        factor = np.linalg.cholesky(H / unit[:, None] / unit)
+        self.back = np.linalg.solve(factor, np.diag(1.0 / unit))  # L^{-1}
+        self.T = self.Z @ self.back.T
+        self.length = np.linalg.norm(self.T, axis=1)
+        self.longest = float(self.length.max(initial=0.0))
+        self.gradient = self._gradient(margins[:, None], self.theta[:, None])[:, 0]
+        self.falls = self.signs * self.loss.falls(margins, self.y, self.w)
+
+    def _gradient(self, margins: FloatArray, points: FloatArray) -> FloatArray:
+        """(k, B) gradients of all rows at points, with their (n, B) margins, in the coordinates of L."""
+        falls = self.loss.falls(margins, self.y[:, None], (self.w * self.signs)[:, None])
+        return np.asarray(self.back @ (2.0 * self.penalty[:, None] * points - self.Z.T @ falls))
+
+    def held_out(self, rows: IntArray, tell: Callable[[int], None] = lambda done: None) -> SingleRows:
+        """Leave each of some rows out.
+
+        Parameters
+        ----------
+        rows : (m,) int array
+        tell : callable
+            Called with how many rows are done.
+        """
+        first, step, done = self._first(rows), max(AT_ONCE // max(len(self.y), 1), 1), len(rows)
+        wide = np.flatnonzero(~(first.upper - first.lower <= NARROW * first.upper))
+        for begin in range(0, len(wide), step):
+            here = wide[begin : begin + step]
+            tell(done - len(wide) + begin)
+            for known, more in zip(first, self._further(rows[here]), strict=True):
+                known[here] = more
+        return first
+
+    def rises(self, rows: IntArray, found: SingleRows, off: float) -> FloatArray:
+        """(m,) by how much losses may be off where predictors are off by so much."""
+        y = self.y[rows]
+        return self.w[rows] * self.loss.rises(self.loss.signs(y) * found.predictors, y, np.full(len(y), off))
+
+    def _solved(self, rows: IntArray, u: FloatArray) -> FloatArray:
+        """(m, k): `(I - c t t')^{-1} u` of every row."""
+        t, left = self.T[rows], self._left(rows)
+        return np.asarray(u + (self.curved[rows] * (t * u).sum(axis=1) / left)[:, None] * t)
+
+    def _left(self, rows: IntArray) -> FloatArray:
+        """(m,) least eigenvalues of the Hessians without rows; nan where rounding hides them."""
+        left = 1.0 - self.curved[rows] * self.length[rows] ** 2
+        return np.where(left > 1e-6, left, np.nan)
+
+    def _first(self, rows: IntArray) -> SingleRows:
+        d = -self._solved(rows, self.gradient + self.falls[rows, None] * self.T[rows])
+        size = np.linalg.norm(d, axis=1)
+        moved = self.longest * size
+        delta = 0.5 * np.exp(moved) * self.longest * size**2 / np.sqrt(self._left(rows))
+        return self._ends(rows, d, delta, moved)
+
+    def _further(self, rows: IntArray) -> SingleRows:
+        """Take further steps, with gradients of their own."""
+        own, d = np.arange(len(rows)), -self._solved(rows, self.gradient + self.falls[rows, None] * self.T[rows])
+        for _ in range(MOST_STEPS):
+            points = self.theta[:, None] + self.back.T @ d.T
+            margins = self.signs[:, None] * (self.Z @ points)
+            falls = self.signs[rows] * self.loss.falls(margins[rows, own], self.y[rows], self.w[rows])
+            u = self._gradient(margins, points).T + falls[:, None] * self.T[rows]
+            step = self._solved(rows, u)
+            delta = np.sqrt(np.maximum((step * u).sum(axis=1), 0.0))
+            found = self._ends(rows, d, delta, self.longest * np.linalg.norm(d, axis=1))
+            if np.all(found.upper - found.lower <= NARROW * found.upper):
+                break
+            d = d - step
+        return found
+
+    def _ends(self, rows: IntArray, d: FloatArray, delta: FloatArray, moved: FloatArray) -> SingleRows:
+        """Bound the losses of rows where a gradient is at most delta in the norm of the Hessian's inverse."""
+        grown = 1.0 / np.sqrt(self._left(rows))
+        rho = delta * np.exp(moved)
+        for _ in range(60):
+            rho = delta * np.exp(moved + rho * self.longest * grown) * (1.0 + 1e-6)
+        known = (moved + rho * self.longest * grown <= MOST_MOVED) & (
+            delta * np.exp(moved + rho * self.longest * grown) <= rho
+        )
+        half = rho * self.length[rows] * grown
+        predictors, y, w = self.Z[rows] @ self.theta + (self.T[rows] * d).sum(axis=1), self.y[rows], self.w[rows]
+        predictors = np.where(known, predictors, np.nan)
+        low, high = self.loss.between(predictors - half, predictors + half, y)
+        near = w * self.loss.losses(self.loss.signs(y) * predictors, y)
+        return SingleRows(np.where(known, w * low, 0.0), np.where(known, w * high, np.inf), near, predictors)
