@@ -49,6 +49,9 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
     >>> as_two_classes(data, 1).y.tolist()
     [1.0, 0.0, 0.0]
     """
+    if dataset.classes is not None and positive in (None, dataset.classes[1]):
+        check_spreads(dataset, "logistic")
+        return dataset
     if dataset.classes is not None:
         names, ones = dataset.classes, dataset.y > 0.0
     else:
@@ -76,8 +79,9 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
 
 def check_spreads(dataset: Dataset, loss: str) -> None:
     """Raise `BadInput` for a column that varies so much, or so little, that squares of its numbers are none."""
+    X, first = dataset.X, dataset.X[0]
     with np.errstate(over="ignore"):
-        spread = np.abs(dataset.X - dataset.X[0]).max(axis=0)
+        spread = np.maximum(X.max(axis=0) - first, first - X.min(axis=0))
     wrong = np.flatnonzero((spread > 0.0) & ~((spread >= LEAST_SPREAD) & (spread <= MOST_SPREAD)))
     if wrong.size:
         name, by = dataset.names[wrong[0]], float(spread[wrong[0]])

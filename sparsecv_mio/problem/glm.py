@@ -101,8 +101,7 @@ class GlmProblem:
 
         Which rows they are comes first.
         """
-        n, signs = len(self.y), self.signs
-        step = max(AT_ONCE // max(self.first + self.p, 1), 1)
+        n, signs, step = len(self.y), self.signs, self.rows_at_once
         for begin in range(0, max(n, 1), step):
             here = slice(begin, min(begin + step, n))
             ones, X, sign = np.ones((len(signs[here]), self.first)), self.X[here], signs[here]
@@ -118,7 +117,9 @@ class GlmProblem:
 
     def unsigned(self) -> GlmProblem:
         """Return the same problem with its rows as they are."""
-        return replace(self, X=self.X * self.signs[:, None], signed=False) if self.signed else self
+        return (
+            replace(self, X=np.ascontiguousarray(self.X * self.signs[:, None]), signed=False) if self.signed else self
+        )
 
     def signed_columns(self) -> FloatArray:
         """Return (first + p, n) rows times their signs, as columns."""
@@ -164,15 +165,29 @@ class GlmProblem:
 
         The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
         """
+        signed, _, centring = self.centred_columns()
+        return signed.unsigned(), centring
+
+    def centred_columns(self) -> tuple[GlmProblem, FloatArray, Centring]:
+        """Return that problem with rows times their signs, which are there once: as `signed_columns`, beside it."""
         if self.signed:
-            return self.unsigned().centred()
-        kept: Any = slice(None) if np.all(self.v > 0.0) else self.v > 0.0
-        X, v = self.X[kept], self.v[kept]
-        centring = Centring.of(X, v, self.intercept)
-        problem = replace(
-            self, X=centring.rows(X), y=self.y[kept], v=v, weight=self.weight / centring.unit**2
-        )  # fmt: skip
-        return problem, centring
+            return self.unsigned().centred_columns()
+        kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
+        whole: Any = slice(None) if len(kept) == len(self.v) else kept
+        y, v = self.y[whole], self.v[whole]
+        centring, signs = Centring.of(self.X, v, self.intercept, kept), self.loss.signs(y)
+        W = np.empty((self.first + self.p, len(y)))
+        W[: self.first] = signs
+        for begin in range(0, len(y), step):
+            here = slice(begin, begin + step)
+            W[self.first :, here] = (centring.rows(self.X[kept[here]]) * signs[here, None]).T
+        weight = self.weight / centring.unit**2
+        return replace(self, X=W[self.first :].T, y=y, v=v, weight=weight, signed=True), W, centring
+
+    @property
+    def rows_at_once(self) -> int:
+        """Rows that are looked at together."""
+        return max(AT_ONCE // max(self.first + self.p, 1), 1)
 
 
 CENTRE_BITS = 20  # of the spread: centres are that coarse, so that a column and its complement stay each other's copy
@@ -193,14 +208,15 @@ class Centring:
     unit: FloatArray
 
     @classmethod
-    def of(cls, X: FloatArray, v: FloatArray, intercept: bool) -> Centring:
-        """Choose them for some rows; without an intercept the centre is 0."""
-        begin = X[0] if intercept else np.zeros(X.shape[1])
+    def of(cls, X: FloatArray, v: FloatArray, intercept: bool, rows: IntArray | None = None) -> Centring:
+        """Choose them for some rows, all by default, of these weights; without an intercept the centre is 0."""
+        rows = np.arange(len(X)) if rows is None else rows
+        begin = X[rows[0]] if intercept else np.zeros(X.shape[1])
         step = max(AT_ONCE // max(X.shape[1], 1), 1)
-        parts = [slice(at, at + step) for at in range(0, len(X), step)]
+        parts = [slice(at, at + step) for at in range(0, len(rows), step)]
 
         def farthest(centre: FloatArray) -> FloatArray:
-            most = [np.abs(X[part] - centre).max(axis=0, initial=0.0) for part in parts]
+            most = [np.abs(X[rows[part]] - centre).max(axis=0, initial=0.0) for part in parts]
             return np.max(most, axis=0, initial=0.0)
 
         widest = farthest(begin)
@@ -208,7 +224,7 @@ class Centring:
         centre = begin
         if intercept:
             step_of_centre = unit * 2.0**-CENTRE_BITS
-            moved = np.sum([v[part] @ (X[part] - begin) for part in parts], axis=0)
+            moved = np.sum([v[part] @ (X[rows[part]] - begin) for part in parts], axis=0)
             centre = np.where(
                 widest > 0.0, np.round((begin + moved / v.sum()) / step_of_centre) * step_of_centre, begin
             )
@@ -313,11 +329,11 @@ def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
     ridge = problem.penalty * theta
     value = float(v @ loss.losses(margins, y) + ridge @ theta)
     noise = 1.01 * float(v @ loss.roundings(margins, y, off, EPS)) + (n + k + 24) * EPS * value
-    falls, sizes = loss.falls(margins, y, v), loss.sizes(margins, y, v) * (2.0 * off + (n + 16) * EPS)
     pull, rounded = np.zeros(k), np.zeros(k)
     for here, Z, sign in problem.blocks():
-        pull += Z.T @ (falls[here] * sign)
-        rounded += np.abs(Z).T @ sizes[here]
+        of_rows = margins[here], y[here], v[here]
+        pull += Z.T @ (loss.falls(*of_rows) * sign)
+        rounded += np.abs(Z).T @ (loss.sizes(*of_rows) * (2.0 * off[here] + (n + 16) * EPS))
     return _RoundedPoint(margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), off)
 
 
@@ -349,12 +365,12 @@ def symmetric(upper: FloatArray) -> FloatArray:
 
 def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ranges) -> _QuadraticAbout | None:
     n, k = len(at.margins), len(at.gradient)
-    least, most = ranges.low - at.margin_off, ranges.high + at.margin_off
-    curvature = problem.loss.least_curvature(at.margins, least, most, problem.y)
-    weights = problem.v * curvature * (1.0 - 2.0 * at.margin_off)
-    roots, H = np.sqrt(np.maximum(weights, 0.0)), np.zeros((k, k))
+    H = np.zeros((k, k))
     for here, Z, _ in problem.blocks():
-        H += symmetric(dsyrk(1.0, (Z * roots[here, None]).T))
+        m, off = at.margins[here], at.margin_off[here]
+        curvature = problem.loss.least_curvature(m, ranges.low[here] - off, ranges.high[here] + off, problem.y[here])
+        weights = problem.v[here] * curvature * (1.0 - 2.0 * off)
+        H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
     unit = np.sqrt(np.diag(H))
     if not np.all((unit > 0.0) & np.isfinite(unit)):
@@ -379,15 +395,14 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     else:
         return None
     spread = (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall)) * (1.0 + 4.0 * doubt)
-    half, middle = np.empty(n), at.margins.copy()
+    ends = Ranges(np.empty(n), np.empty(n))
     for here, Z, sign in problem.blocks():
         length = np.sqrt(np.maximum(np.einsum("ij,ij->i", Z @ inverse, Z), 0.0)) * spread
-        half[here] = length * WIDENED + 1e-12 * (np.abs(Z) @ reach) + LEAST_RANGE
-        middle[here] += sign * (Z @ step)
+        half = length * WIDENED + 1e-12 * (np.abs(Z) @ reach) + LEAST_RANGE
+        middle = at.margins[here] + sign * (Z @ step)
+        ends.low[here], ends.high[here] = middle - half, middle + half
     low = at.value - at.value_off - lost
-    return _QuadraticAbout(
-        (1.0 - doubt) * H, low, Ranges(middle - half, middle + half), step, reach, inverse, spread, doubt
-    )
+    return _QuadraticAbout((1.0 - doubt) * H, low, ends, step, reach, inverse, spread, doubt)
 
 
 def minorant(

@@ -29,6 +29,7 @@ REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends 
 REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
 TRIES = 60  # radii tried
+AT_ONCE = 1 << 15  # rows that are had in long precision together
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +214,10 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
     """
     Z, y, w, penalty, loss = rows.Z, rows.y, rows.w, rows.penalty, rows.loss
     n, k = Z.shape
-    signed = rows.signed.astype(LONG)
-    margins = signed @ theta.astype(LONG)
+    blocks, fine = [slice(at, at + AT_ONCE) for at in range(0, n, AT_ONCE)], theta.astype(LONG)
+    margins = np.concatenate([rows.signed[here].astype(LONG) @ fine for here in blocks] or [np.zeros(0, LONG)])
     margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
-    value = float(w @ loss.losses(margins, y) + penalty @ theta.astype(LONG) ** 2)
+    value = float(w @ loss.losses(margins, y) + penalty @ fine**2)
     off = 1.01 * float(w @ loss.roundings(margins, y, margin_off, FINE)) + ((n + k + 12) * FINE + EPS) * value
     unknown = _LongPoint(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
     curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
@@ -233,8 +234,9 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
     sound, tau = tau <= REFIT_DOUBT, min(tau, REFIT_DOUBT)
     root = back.T / D / (1.0 - tau)
     weighted = loss.sizes(margins, y, w)
-    ridge = 2.0 * penalty * theta.astype(LONG)
-    g = (ridge - loss.falls(margins, y, w) @ signed).astype(np.float64)
+    ridge, falls = 2.0 * penalty * fine, loss.falls(margins, y, w)
+    pull = np.sum([falls[here] @ rows.signed[here].astype(LONG) for here in blocks], axis=0)
+    g = (ridge - pull).astype(np.float64)
     g_off = np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64) + EPS * blur * float(weighted.sum())
     g_off += FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
     along_off = 1.2 * float(np.linalg.norm(curvature * margin_off)) + float(np.linalg.norm(np.abs(root) @ g_off))

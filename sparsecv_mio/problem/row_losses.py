@@ -123,7 +123,7 @@ class LogLoss(RowLoss):
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all(np.abs(y) == 1.0):
             raise BadInput("logistic loss needs labels -1 and +1: map the two values of the target to them")
-        if intercept and len(set(y.tolist())) < 2:
+        if intercept and (len(y) == 0 or np.all(y == y[0])):
             raise BadInput(
                 "logistic loss: the rows with a weight are all of one class, so the intercept has no best value"
             )

@@ -49,6 +49,7 @@ from sparsecv_mio.certificate.json_text import read_as
 from sparsecv_mio.certificate.parts import GapStep, SourceWork
 from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.observers import REPORT_SHARE
 
 
 class BoundSource(StrEnum):
@@ -132,7 +133,7 @@ class Accounts:
         self._course: list[GapStep] = []
         self._open: list[str] = []
         self._last: str = BoundSource.OTHER  # whose gain the cells have not been looked at for
-        self._slices = 0  # since they were of another source
+        self._look_due = 0.0  # moment of the next look, where the same source goes on
         self._lock = threading.RLock()
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
@@ -204,9 +205,8 @@ class Accounts:
             return self._accounts.setdefault(str(source), Account())
 
     def _turn_to(self, source: str) -> None:
-        """Look at the cells where another source begins, and of one that goes on after 1, 2, 4, 8, ... slices."""
-        self._slices = self._slices + 1 if source == self._last else 0
-        if self._slices & (self._slices - 1) == 0:
+        """Look at the cells, unless the same source goes on and looks would take more than their share of the time."""
+        if source != self._last or time.monotonic() >= self._look_due:
             self._book_gain()
         self._last = source
 
@@ -227,12 +227,13 @@ class Accounts:
 
     def _book_gain(self) -> None:
         """Book what is known of the cells beyond what was known last to the source that was asked last. O(G T K)."""
-        before, now = self._known, self._standing(self._known.out)
+        began, before, now = time.monotonic(), self._known, self._standing(self._known.out)
         account = self._account(self._last)
         account.decided += int((now.decided - before.decided).sum())
         account.ruled_out += int(((now.out & ~before.out) * (self.state.context.folds.k - now.decided)).sum())
         account.gap_closed += before.gap - now.gap
-        self._known = now
+        self._known, seen = now, time.monotonic()
+        self._look_due = seen + REPORT_SHARE * (seen - began)
         self._note(str(self._last), now.gap)
 
     def _standing(self, out_before: BoolArray) -> _Standing:

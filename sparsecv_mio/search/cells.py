@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any, NoReturn
 
 import numpy as np
@@ -87,12 +88,13 @@ def places_in(columns: IntArray, supports: Sequence[IntArray]) -> list[IntArray]
 
 
 Arrays = Mapping[str, NDArray[Any]]
+OF_ANY_LENGTH = ".at", ".rows"  # of tables that hold rows of pairs
 
 
 def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
     """Raise `CorruptStore` unless the arrays of `like` are all there, of its types and shapes.
 
-    Those in `free` may be of any length, with the dimensions of `like`.
+    Those in `free`, and rows of pairs, may be of any length, with the dimensions of `like`.
 
     Parameters
     ----------
@@ -105,7 +107,8 @@ def check_like(state: Arrays, like: Arrays, free: Sequence[str] = ()) -> None:
         stored = state[name]
         if stored.dtype.kind != model.dtype.kind or stored.dtype.itemsize > 8 and stored.dtype.kind != "U":
             raise CorruptStore(f"its array {name} holds {stored.dtype}, not {model.dtype}")
-        if stored.ndim != model.ndim or (name not in free and stored.shape != model.shape):
+        any_length = name in free or name.endswith(OF_ANY_LENGTH)
+        if stored.ndim != model.ndim or not (any_length or stored.shape == model.shape):
             raise CorruptStore(f"its array {name} has shape {stored.shape}, not {model.shape}")
 
 
@@ -152,10 +155,10 @@ Where = tuple[int, int, int]  # gamma, tau, fold
 Archive = dict[str, NDArray[Any]]  # what a checkpoint holds, by name
 Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
+ShownAgain = Callable[[int, NDArray[np.int32]], tuple[FloatArray, FloatArray]]
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
 BY_PAIRS = 1 << 19  # cells from which on tables may hold rows of pairs: 30 MB of arrays, 56 bytes a cell
-SUMMED = "lower", "upper", "nominal"
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -232,7 +235,10 @@ class CellTable:
     pool : SupportPool
         The distinct supports: folds share few.
     standard_errors : dict of (gamma, tau) to float
-        Of the sum of `nominal` over folds, of pairs that are held as sums.
+        Of the sum of `nominal` over folds, of pairs that are held as sums; nan where it is not known any more.
+    shown_again : callable, optional
+        Of an index of gamma and the (K,) supports that the folds of a pair show, their training objectives and held-out
+        sums, computed anew, inf and nan where there is no time: what is written to a pair that is held as sums asks it.
     lock : RLock
         Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
     """
@@ -250,6 +256,7 @@ class CellTable:
     pool: SupportPool
     others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
     standard_errors: dict[tuple[int, int], float] = field(default_factory=dict)
+    shown_again: ShownAgain | None = None
     lock: threading.RLock = field(default_factory=threading.RLock, repr=False)
 
     @classmethod
@@ -289,7 +296,7 @@ class CellTable:
             arrays = {name: _own_copy(getattr(self, name)) for name in (*STORED, "floor")}
             return CellTable(
                 **arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others),
-                standard_errors=dict(self.standard_errors),
+                standard_errors=dict(self.standard_errors), shown_again=self.shown_again,
             )  # fmt: skip
 
     def withdraw(self, fold: int) -> None:
@@ -345,6 +352,7 @@ class CellTable:
                     self._contradict(where, low, high)
             if self.decided[where]:
                 return
+            self._have_rows(where)
             self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
             self.nominal[where], self.support[where] = nominal, first
             if self._keeps_values:
@@ -383,6 +391,8 @@ class CellTable:
         """
         with self.lock:
             sure = sure & ~self.decided[part]
+            if sure.any():
+                self._have_rows(part)
             errors, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
             below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
             self._agree(part, low, errors, sure)
@@ -435,6 +445,7 @@ class CellTable:
             Held-out sums of squares and training objectives.
         """
         with self.lock:
+            self._have_rows(part, np.isfinite(nominal) & np.isfinite(value))
             better = ~self.decided[part] & np.isfinite(nominal)
             better &= np.less(value, self.value[part])
             if not np.any(better):
@@ -443,17 +454,22 @@ class CellTable:
             self.nominal[part] = np.where(better, nominal, self.nominal[part])
             self._own_values()[part] = np.where(better, value, self.value[part])
 
-    def rescore(self, where: Where, nominal: float, value: float) -> None:
-        """Replace the numbers of the support that an undecided cell shows by more accurate ones.
+    def rescore(self, part: Index, nominal: Floats, value: Floats | None = None) -> None:
+        """Replace the numbers of the supports that undecided cells show by more accurate ones, where these are numbers.
 
         Parameters
         ----------
-        where : gamma, tau, fold
-        nominal, value : float
+        part : index
+            Of numpy.
+        nominal, value : arrays or floats
+            None leaves training objectives as they are.
         """
         with self.lock:
-            if not self.decided[where] and np.isfinite(nominal + value):
-                self.nominal[where], self._own_values()[where] = nominal, value
+            value = np.array(self.value[part]) if value is None else value
+            fine = ~self.decided[part] & np.isfinite(np.add(nominal, value))
+            self._have_rows(part, fine)
+            self.nominal[part] = np.where(fine, nominal, self.nominal[part])
+            self._own_values()[part] = np.where(fine, value, self.value[part])
 
     def narrow(self, part: Index, lower: Floats, upper: Floats) -> None:
         """Tighten intervals; bounds only ever tighten, and those of a decided cell go on holding its `nominal`.
@@ -524,24 +540,34 @@ class CellTable:
                 pair_rows_of(self.lower).hold_for_all(g, t, float(self.lower[g, t].min()))
                 pair_rows_of(self.upper).hold_for_all(g, t, float(self.upper[g, t].max()))
 
-    def show_anew(self, g: int, t: int) -> None:
-        """Have a pair that is held as a sum of what its folds show take whatever they are offered next.
+    def _have_rows(self, part: Index, offered: BoolArray | np.bool_ | bool = False) -> None:
+        """Have the folds of pairs that are held as sums show their own again, before some of a part is replaced.
 
-        A cell that nothing is offered goes on being read as the mean: offer all folds of the pair.
-
-        Parameters
-        ----------
-        g, t : int
+        Where all folds of a pair are `offered` something, they are to take that. Where there is no time, they go on
+        being read as their mean.
         """
-        with self.lock:
-            if self.standard_error(g, t) is not None and not self.decided[g, t].any():
+        if not self.standard_errors:
+            return
+        here = np.zeros(self.lower.shape[:2], dtype=np.bool_)
+        here[part[:2]] = True
+        for g, t in [pair for pair in self.standard_errors if here[pair]]:
+            if np.size(offered) == self.lower.shape[2] and np.all(offered):
                 self._own_values()[g, t] = np.inf
+                del self.standard_errors[g, t]
+                continue
+            values, losses = (np.inf, np.nan) if self.shown_again is None else self.shown_again(g, self.support[g, t])
+            self.standard_errors[g, t] = np.nan
+            if np.isfinite(losses).all():
+                self.nominal[g, t], self._own_values()[g, t] = losses, values
+                del self.standard_errors[g, t]
+
+    def show_again_by(self, shown: ShownAgain) -> None:
+        """Have another one compute what folds of pairs that are held as sums show."""
+        object.__setattr__(self, "shown_again", shown)
 
     def standard_error(self, g: int, t: int) -> float | None:
         """Return that of what the folds of a pair show, where they are held as a sum."""
-        nominal: Any = self.nominal
-        held = isinstance(nominal, PairRows) and np.isfinite(nominal.held_sums()[g, t])
-        return self.standard_errors[g, t] if held else None
+        return self.standard_errors.get((g, t))
 
     def raise_floor(self, part: Index, lower: Floats) -> None:
         """Take note of certified lower bounds of training objectives.
@@ -625,7 +651,7 @@ class CellTable:
             where = sorted(self.ties)
             others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
             return (
-                {name: np.array(getattr(self, name)) for name in STORED}
+                dict(chain.from_iterable(packed(name, getattr(self, name)).items() for name in STORED))
                 | self._sums()
                 | {
                     "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
@@ -637,27 +663,21 @@ class CellTable:
             )
 
     def _sums(self) -> Archive:
-        """Return the sums that are held, by table."""
+        """Return of which pairs what folds show is held as a sum, with their standard errors."""
         if not isinstance(self.lower, PairRows):
             return {}
-        errors = np.full(self.lower.shape[:2], np.nan)
-        for pair, error in self.standard_errors.items():
-            errors[pair] = error
-        return {f"{name}_sums": pair_rows_of(getattr(self, name)).held_sums() for name in SUMMED} | {
-            "errors_of_sums": errors
-        }
+        pairs, errors = list(self.standard_errors), list(self.standard_errors.values())
+        return {"pairs_of_sums": np.array(pairs, dtype=np.int64).reshape(-1, 2), "errors_of_sums": np.array(errors)}
 
     def fill(self, state: Archive) -> None:
         """Fill an empty table of the same shape with what `archive` returned."""
         with self.lock:
             for name in STORED:
                 target = self._own_values() if name == "value" else getattr(self, name)
-                target[...] = state[name]
-            for name in SUMMED if isinstance(self.lower, PairRows) else ():
-                hold_sums(getattr(self, name), state[f"{name}_sums"])
+                fill_like(target, unpacked(name, state, target))
             if isinstance(self.lower, PairRows):
-                for g, t in np.argwhere(np.isfinite(state["errors_of_sums"])).tolist():
-                    self.standard_errors[g, t] = float(state["errors_of_sums"][g, t])
+                pairs, errors = state["pairs_of_sums"].tolist(), state["errors_of_sums"].tolist()
+                self.standard_errors.update(zip(map(tuple, pairs), errors, strict=True))
             for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
                 self.ties[g, t, fold] = width
             for g, t, fold, number in state["other_ties"].tolist():
@@ -670,30 +690,34 @@ class CellTable:
 
     def check(self, state: Archive, p: int) -> None:
         """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
-        check_like(state, self.archive(), ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns"))
+        free = ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns", *self._sums())
+        check_like(state, self.archive(), free)
+        state = dict(state) | {name: unpacked(name, state, getattr(self, name)) for name in STORED}
         sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
         within(state, "pool_sizes", 0, p)
         within(state, "pool_columns", 0, p - 1)
         within(state, "support", 0, len(sizes) - 1)
         within(state, "lower", 0.0, np.finfo(float).max)
         within(state, "tie_width", 0.0, np.finfo(float).max)
-        for name in (f"{name}_sums" for name in SUMMED if isinstance(self.lower, PairRows)):
-            unbounded = name != "upper_sums" and np.any(np.isinf(state[name]))  # folds without an upper end have no sum
-            if np.any(state[name] < 0.0) or unbounded:
-                raise CorruptStore(f"its array {name} holds numbers outside of 0 .. inf")
+        if isinstance(self.lower, PairRows):
+            if np.isinf([held_sums(state[name]) for name in ("lower", "nominal")]).any():
+                raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
+            pairs = state["pairs_of_sums"]
+            if pairs.shape != (len(state["errors_of_sums"]), 2) or not within_shape(pairs, self.lower.shape[:2]):
+                raise CorruptStore("its array pairs_of_sums names pairs that are not there")
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
-        if ties.shape != (len(state["tie_width"]), 3) or not ((ties >= 0) & (ties < self.lower.shape)).all():
+        if ties.shape != (len(state["tie_width"]), 3) or not within_shape(ties, self.lower.shape):
             raise CorruptStore("its array ties names cells that are not there")
-        others, shape = state["other_ties"], (*self.lower.shape, len(sizes))
-        if others.shape[1] != 4 or not ((others >= 0) & (others < shape)).all():
+        others = state["other_ties"]
+        if others.shape[1] != 4 or not within_shape(others, (*self.lower.shape, len(sizes))):
             raise CorruptStore("its array other_ties names cells or supports that are not there")
         if not (state["lower"] <= state["upper"]).all():
             raise CorruptStore("its array lower is not below upper")
         if np.isnan(state["nominal"]).any() or np.isnan(state["value"]).any():
             raise CorruptStore("its arrays nominal and value hold NaN")
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
-        if not inside[state["decided"]].all():
+        if not inside[np.asarray(state["decided"])].all():
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
 
 
@@ -704,18 +728,6 @@ def pair_rows_of(table: Any) -> PairRows:
     return table
 
 
-def hold_sums(table: Any, sums: FloatArray) -> None:
-    """Have a table hold sums of pairs, where they are not nan and it holds rows of pairs.
-
-    Parameters
-    ----------
-    table : (G, T, K) array
-    sums : (G, T) array
-    """
-    for g, t in np.argwhere(~np.isnan(sums)).tolist():
-        pair_rows_of(table).hold_sum(g, t, float(sums[g, t]))
-
-
 def held_sums(table: Any) -> FloatArray:
     """(G, T): sums that a table holds in place of rows; nan where it holds none.
 
@@ -724,6 +736,48 @@ def held_sums(table: Any) -> FloatArray:
     table : (G, T, K) array
     """
     return table.held_sums() if isinstance(table, PairRows) else np.full(table.shape[:2], np.nan)
+
+
+def packed(name: str, table: Any) -> Archive:
+    """Return a table for a checkpoint, by names: whole, or of one that holds rows of pairs what these are.
+
+    Parameters
+    ----------
+    name : str
+    table : (G, T, K) array
+    """
+    return prefixed(name, table.packed()) if isinstance(table, PairRows) else {name: np.array(table)}
+
+
+def unpacked(name: str, state: Arrays, like: Any) -> Any:
+    """Return what `packed` has made arrays of; raises `CorruptStore` where they are of no table of that shape.
+
+    Parameters
+    ----------
+    name : str
+    state : mapping of str to array
+    like : (G, T, K) array
+        A table of the same kind.
+    """
+    return like.of_packed(below(name, state)) if isinstance(like, PairRows) else state[name]
+
+
+def fill_like(table: Any, other: Any) -> None:
+    """Write another table of the same kind to one, with the sums that it holds.
+
+    Parameters
+    ----------
+    table, other : (G, T, K) arrays
+    """
+    if isinstance(table, PairRows):
+        table.become(other)
+    else:
+        table[...] = other
+
+
+def within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:
+    """Whether (m, d) places are of an array of that shape."""
+    return bool(((places >= 0) & (places < shape)).all())
 
 
 def some_without(marks: Any, others: Any) -> BoolArray:

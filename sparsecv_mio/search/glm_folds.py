@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -68,7 +68,15 @@ def subsets_of(data: StandardData, rows: IntArray) -> GlmSubsets:
     rows : int array
         Training rows.
     """
-    return GlmSubsets(problem_of(data, rows), data.forced)
+    n, p = data.dataset.X.shape
+    if not (len(data.columns) == p and len(rows) > n // 2 and np.all(np.diff(rows) > 0)):
+        return GlmSubsets(problem_of(data, rows), data.forced)
+    every = problem_of(
+        data, np.arange(n)
+    )  # what has no weight is left out as columns are centred: no copy of most rows
+    weights = np.zeros(n)
+    weights[rows] = every.v[rows]
+    return GlmSubsets(replace(every, v=weights), data.forced)
 
 
 def problem_of(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmProblem:
@@ -161,21 +169,29 @@ class GlmFolds:
             known = self._problems.get(fold)
         if known is None:
             rows = np.arange(self.data.n) if fold == ALL_ROWS else self.plan.train_rows(fold)
+            with self._lock:
+                self._forget()
             known = subsets_of(self.data, rows)
             with self._lock:
                 self._problems[fold] = known
-                self._forget()
         return known
 
     def _forget(self) -> None:
-        """Keep the problems of all rows and of the last folds, as many as `KEPT` numbers are."""
+        """Keep the problems of all rows and of the last folds, as many as `KEPT` numbers are, before one is made."""
         few, size = self.plan.k <= FEW_FOLDS, self.data.n * (self.data.q + 1)
-        most = max(KEPT // size if few else 0, 2 * self.context.threads)  # of many, none is kept until its next turn
+        most = max(KEPT // size if few else 0, self.context.threads)  # of many, none is kept until its next turn
         folds = [fold for fold in self._problems if fold != ALL_ROWS]
-        for fold in folds[: max(len(folds) - most, 0)]:
+        for fold in folds[: max(len(folds) - most + 1, 0)]:
             del self._problems[fold]
             for at in [at for at in self._at_gamma if at[0] == fold]:
                 del self._at_gamma[at]
+
+    def forget(self) -> None:
+        """Keep no problem: what is asked next is made anew."""
+        with self._lock:
+            self._problems.clear()
+            self._at_gamma.clear()
+            self._folds = None
 
     def score(self, fold: int, g: int, supports: Sequence[IntArray]) -> ScoredFits:
         """Fit supports on the training rows of a fold, and score its held-out rows.
@@ -230,9 +246,10 @@ class GlmFolds:
 
     def left_out_rows(self, fits: GlmFits) -> LeftOut:
         """Return the rows of every fold, to be left out of fits of all rows."""
-        if self._folds is None:
-            self._folds = left_out_of(self.data, self.plan, fits)
-        return self._folds.with_fits(fits)
+        known = self._folds
+        if known is None:
+            known = self._folds = left_out_of(self.data, self.plan, fits)
+        return known.with_fits(fits)
 
     def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
         """Bound the held-out loss of a cell of which only an incumbent is known."""

@@ -34,12 +34,13 @@ from sparsecv_mio.search.cells import (
     ALL_ROWS,
     Archive,
     Where,
-    held_sums,
-    hold_sums,
+    fill_like,
+    packed,
     pair_rows_of,
     shared_rows,
     some_without,
     table_filled,
+    unpacked,
     within,
 )
 from sparsecv_mio.search.glm_bounds import held_out_with_more_weight
@@ -113,6 +114,7 @@ class GlmSearch(GridMethod):
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
         self.idle, self.stuck = False, False
         self.jobs = Jobs(run)
+        run.cells.show_again_by(self._shown)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
         self._heavier: dict[int, MoreWeight] = {}  # held-out rows of a fold
 
@@ -247,7 +249,6 @@ class GlmSearch(GridMethod):
         for t, value, losses, number in zip(ts.tolist(), values, held, numbers, strict=True):
             self.values[g, t] = np.minimum(self.values[g, t], value)
             if t in shown:
-                self._show_anew((g, t), losses)
                 self.run.cells.offer(np.s_[g, t, :], number, losses, value)
             shared_rows(self.values, self.run.cells.value, [(g, t)])
             self._hold_sums((g, t), intervals=False)
@@ -269,22 +270,13 @@ class GlmSearch(GridMethod):
         pair_rows_of(self.values).hold_for_all(*pair, float(self.values[pair].max()))
         self.run.cells.hold_sums(*pair, error, intervals)
 
-    def _show_anew(self, pair: Pair, held: FloatArray | None = None) -> None:
-        """Have what all folds of a pair are offered next, or else what they show, stand in place of a sum."""
-        cells, (g, t) = self.run.cells, pair
-        if cells.standard_error(g, t) is None:
-            return
-        if held is not None and np.isfinite(held).all():
-            cells.show_anew(g, t)
-            return
-        numbers = np.array(cells.support[pair])
-        values, losses = np.empty(len(numbers)), np.empty(len(numbers))
+    def _shown(self, g: int, numbers: NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
+        """(K,) objectives and held-out losses of the supports that folds show, by their numbers."""
+        values, losses = np.full(len(numbers), np.inf), np.full(len(numbers), np.nan)
         for number in np.unique(numbers).tolist():
-            here, (value, loss) = numbers == number, self._in_folds(g, cells.pool.supports[number])
+            here, (value, loss) = numbers == number, self._in_folds(g, self.run.cells.pool.supports[number])
             values[here], losses[here] = value[here], loss[here]
-        if np.isfinite(losses).all():
-            cells.show_anew(g, t)
-            cells.offer(np.s_[g, t, :], numbers, losses, values)
+        return values, losses
 
     @property
     def own_supports(self) -> bool:
@@ -523,7 +515,6 @@ class GlmSearch(GridMethod):
     def _offer_all(self, pair: Pair, numbers: NDArray[np.int32] | int, held: FloatArray, values: FloatArray) -> None:
         """Show supports, by their numbers, in all folds of a pair."""
         self.values[pair] = np.minimum(self.values[pair], values)
-        self._show_anew(pair, held)
         self.run.cells.offer(np.s_[pair[0], pair[1], :], numbers, held, values)
         shared_rows(self.values, self.run.cells.value, [pair])
 
@@ -655,7 +646,6 @@ class GlmSearch(GridMethod):
             self.tried[where] = True
             self.trees += 1
             self.run.counts.add(result.nodes, problems=1)
-            self._show_anew((g, t))
             write()
 
         return solved
@@ -688,6 +678,7 @@ class GlmSearch(GridMethod):
         """Write what is still being worked on, and decide what is asked for beyond the proof."""
         self.jobs.end()
         super().finish()
+        self.folds.forget()
 
     def work_on(self, pairs: BoolArray) -> None:
         """Grow trees of open cells of the first of some pairs."""
@@ -745,24 +736,23 @@ class GlmSearch(GridMethod):
         """Return where it stands."""
         lower = self._of_all_rows("lower") if self.run.all_rows.best else np.zeros(self.solved.shape)
         return {
-            "values": np.asarray(self.values), "tried": np.asarray(self.tried), "solved": self.solved,
+            **packed("values", self.values), **packed("tried", self.tried), "solved": self.solved,
             "searched": self.searched, "all_rows_lower": lower, "effort": np.array(self.effort),
-            "trees": np.array(self.trees), "begun": np.array(self.begun), "value_sums": held_sums(self.values),
+            "trees": np.array(self.trees), "begun": np.array(self.begun),
         }  # fmt: skip
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` for numbers that cannot be such; any masks of the grid's shape may be."""
-        within(stored, "values", 0.0, np.inf)
+        within({"values": unpacked("values", stored, self.values)}, "values", 0.0, np.inf)
+        unpacked("tried", stored, self.tried)
         within(stored, "all_rows_lower", 0.0, np.finfo(float).max)
         within(stored, "effort", 1, UNLIMITED)
         within(stored, "trees", 0, np.iinfo(np.int64).max)
-        within({"value_sums": np.nan_to_num(stored["value_sums"], posinf=np.inf)}, "value_sums", 0.0, np.inf)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
-        self.values[...], self.tried[...], self.solved[...] = stored["values"], stored["tried"], stored["solved"]
-        self.searched[...] = stored["searched"]
-        if isinstance(self.values, PairRows):
-            hold_sums(self.values, stored["value_sums"])
+        for name, table in (("values", self.values), ("tried", self.tried)):
+            fill_like(table, unpacked(name, stored, table))
+        self.solved[...], self.searched[...] = stored["solved"], stored["searched"]
         self.effort, self.trees, self.begun = int(stored["effort"]), int(stored["trees"]), True
         self.run.all_rows.raise_lower_bounds(np.asarray(stored["all_rows_lower"], dtype=np.float64))

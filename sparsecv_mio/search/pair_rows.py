@@ -7,11 +7,13 @@ number that stands for each of its cells, beside the sum that they had.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from sparsecv_mio.errors import CorruptStore
 
 Row = NDArray[Any]
 Index = Any  # of numpy
@@ -107,6 +109,43 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         sums = np.full(len(self._rows), np.nan)
         sums[list(self._held)] = list(self._held.values())
         return sums.reshape(self.shape[:2])
+
+    # -- a checkpoint -------------------------------------------------------------------------------------------------
+
+    def packed(self) -> dict[str, NDArray[Any]]:
+        """Return what is held: a number of every pair, rows of those whose numbers differ, and sums, nan for none."""
+        at = [place for place, row in enumerate(self._rows) if row.ndim]
+        return {
+            "cells": np.array([row.flat[0] for row in self._rows], dtype=self.dtype).reshape(self.shape[:2]),
+            "at": np.array(at, dtype=np.int64),
+            "rows": np.array([self._rows[place] for place in at], dtype=self.dtype).reshape(-1, self.shape[2]),
+            "sums": self.held_sums(),
+        }
+
+    def of_packed(self, packed: Mapping[str, NDArray[Any]]) -> PairRows:
+        """Return the table of this shape that `packed` has made arrays of.
+
+        Raises
+        ------
+        CorruptStore
+            If they are of none.
+        """
+        at, rows, sums = packed["at"], packed["rows"], packed["sums"]
+        if rows.shape != (len(at), self.shape[2]) or not ((at >= 0) & (at < self._places.size)).all():
+            raise CorruptStore("its rows are of pairs that are not there")
+        if np.any(sums < 0.0):
+            raise CorruptStore("its sums are below 0")
+        table = PairRows(self.shape, 0, self.dtype, self.better)
+        table._rows = [np.array(cell, dtype=self.dtype) for cell in packed["cells"].ravel()]
+        for place, row in zip(at.tolist(), rows, strict=True):
+            table._replace(place, row)
+        for g, t in np.argwhere(~np.isnan(sums)).tolist():
+            table.hold_sum(g, t, float(sums[g, t]))
+        return table
+
+    def become(self, other: PairRows) -> None:
+        """Hold what another table of the same kind does."""
+        self.__dict__.update(other.copy().__dict__)
 
     # -- readers ------------------------------------------------------------------------------------------------------
 

@@ -71,11 +71,11 @@ def _in_turn(snapshot: Snapshot, until: float) -> Iterator[Where]:
     for fold in rng.permutation(np.flatnonzero(decided[g, t])).tolist():
         if decided[g, t, fold]:
             yield g, t, fold
-    size, of_all = decided.size, decided.reshape(-1)
-    for first in range(0, size, CHUNK_ELEMENTS):  # cells that come twice are few
-        drawn = rng.integers(size, size=min(CHUNK_ELEMENTS, size - first))
-        for place in drawn[of_all[drawn]].tolist():
-            g, t, fold = (int(i) for i in np.unravel_index(place, decided.shape))
+    step = max(CHUNK_ELEMENTS // 16, 1)  # places take more than numbers
+    for first in range(0, decided.size, step):  # cells that come twice are few
+        drawn = rng.integers(decided.size, size=min(step, decided.size - first))
+        places = np.unravel_index(drawn, decided.shape)
+        for g, t, fold in np.transpose(places)[np.asarray(decided[places])].tolist():
             if decided[g, t, fold]:  # those of withdrawn folds are not any more
                 yield g, t, fold
         if time.monotonic() > until:

@@ -376,9 +376,7 @@ class _Reported:
             places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
             gamma = float(self.grid.gammas[pair[0]])
             losses = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)
-            for place, loss in zip(places.tolist(), losses.tolist(), strict=True):
-                where = (*pair, int(folds[place]))
-                cells.rescore(where, loss, float(cells.value[where]))
+            cells.rescore((*pair, folds[places]), losses)
             scored[places] = np.isfinite(losses)
         return scored
 
@@ -396,7 +394,7 @@ class _Reported:
         """Return the standard error of h over folds; None where it has none, or is not known yet."""
         errors, scored, of_sum = self.cells.nominal[g, t], self.scored, self.cells.standard_error(g, t)
         if of_sum is not None:
-            return of_sum * self.unit if scored.has_standard_error else None
+            return of_sum * self.unit if scored.has_standard_error and np.isfinite(of_sum) else None
         has_error = scored.has_standard_error and bool(np.isfinite(errors).all())
         return standard_error(errors * self.unit, scored.by_fold, scored.times) if has_error else None
 
@@ -466,9 +464,12 @@ class _Reported:
             Lower bound of the objective of the pair on all rows.
         """
         cells, worst, until = self.cells, 0.0, time.monotonic() + GRACE
-        undecided, floors = np.flatnonzero(~cells.decided[g, t]), self._floors(g, t, on_all_rows)
-        squares = int(self.grid.taus[t]) ** 2 + (0 if (floors[undecided] > 0.0).all() else self.data.q**2)
+        undecided, squares = np.flatnonzero(~cells.decided[g, t]), int(self.grid.taus[t]) ** 2
         if not len(undecided) or self.data.n * squares > QUICK_WORK:
+            return None
+        floors = self._floors(g, t, on_all_rows)
+        squares += 0 if (floors[undecided] > 0.0).all() else self.data.q**2
+        if self.data.n * squares > QUICK_WORK:
             return None
         for fold in undecided.tolist():
             rows, gamma, floor = self.folds.train_rows(fold), float(self.grid.gammas[g]), float(floors[fold])
@@ -667,14 +668,12 @@ def compiling_took(deadline: Deadline) -> tuple[str, ...]:
 
 def check_cells(cells: CellTable) -> None:
     """Raise `Inconsistent` if the number of a decided cell lies outside of its interval."""
-    for t in range(cells.decided.shape[1]):  # one tau at a time: there may be millions of folds
-        of_tau = np.s_[:, t]
-        right = (cells.lower[of_tau] <= cells.nominal[of_tau]) & (cells.nominal[of_tau] <= cells.upper[of_tau])
-        wrong = cells.decided[of_tau] & ~right
+    for g, t in np.argwhere(cells.decided.any(axis=2)).tolist():  # one pair at a time: there may be millions of folds
+        nominal = cells.nominal[g, t]
+        wrong = cells.decided[g, t] & ~((cells.lower[g, t] <= nominal) & (nominal <= cells.upper[g, t]))
         if not wrong.any():
             continue
-        g, fold = (int(i) for i in np.argwhere(wrong)[0])
-        where = g, t, fold
+        where = g, t, int(np.argmax(wrong))
         lower, error, upper = (float(array[where]) for array in (cells.lower, cells.nominal, cells.upper))
         raise Inconsistent(
             f"gamma {where[0]}, tau {where[1]}, fold {where[2]}: held-out error {error!r} lies outside of "

@@ -67,11 +67,9 @@ class GlmFits:
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Centre a problem and find its copies."""
-        inner, centring = problem.centred()
-        copy_of, sign = _copies(inner.X, inner.weight)
+        inner, W, centring = problem.centred_columns()
+        copy_of, sign = _copies(inner)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
-        W = inner.signed_columns()
-        inner = replace(inner, X=W[inner.first :].T, signed=True)
         fits = cls(inner, centring, columns, copy_of, sign, varies)
         fits.__dict__["rows"] = fits._rows_of(W)
         return fits
@@ -271,13 +269,13 @@ class GlmFits:
         return rows, spread
 
 
-def _copies(Z: FloatArray, weight: FloatArray) -> tuple[IntArray, FloatArray]:
+def _copies(problem: GlmProblem) -> tuple[IntArray, FloatArray]:
     """Return the first column that each one equals up to sign, under the same penalty weight, and that sign."""
-    p = Z.shape[1]
+    p, weight, signs = problem.p, problem.weight, problem.signs
     copy_of, sign = np.arange(p), np.ones(p)
     seen: dict[bytes, list[int]] = {}
     for j in range(p):
-        column = Z[:, j] + 0.0  # no minus zero
+        column = problem.X[:, j] * signs + 0.0  # no minus zero
         places = np.flatnonzero(column)
         if not len(places):
             continue

@@ -26,6 +26,7 @@ SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
 KNOWN = 2e-8  # of a margin, that such a loss may be off
 NEARLY = 1e-4  # the same, where objectives are to be near the least ones
 AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
+ROWS_AT_ONCE = 1 << 15  # rows left out whose losses are had together
 FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
 ENOUGH_FOR_TWO = 1e-7  # off after one step, times the move: two steps are off a fifth of it at most (4,000 draws)
 APART = 1e-4  # of a margin, between curvatures
@@ -258,15 +259,19 @@ class SupportLeftOut:
 
     def held_out(self) -> HeldOut:
         """Return what is known of the held-out loss of every fold."""
-        counted, most = self.folds.counted, np.diff(self.folds.ends).max(initial=0)
-        problem, rows, (first, last, middle) = self.folds.fits.problem, self.folds.rows, self.margins.T
+        most, losses = np.diff(self.folds.ends).max(initial=0), np.empty((3, len(self.folds.rows)))
+        for begin in range(0, len(self.folds.rows), ROWS_AT_ONCE):
+            here = slice(begin, begin + ROWS_AT_ONCE)
+            losses[:, here] = np.where(self.folds.counted[here] > 0.0, self._losses(here), 0.0)
+        room = ROUNDING + most * float(np.finfo(float).eps)
+        lower, upper, near = (self.folds.by_fold(of_rows) for of_rows in losses)
+        return HeldOut(lower * (1.0 - room), upper * (1.0 + room), near)
+
+    def _losses(self, here: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return ends of the losses of some of the rows left out, and what they nearly are."""
+        problem, rows, (first, last, middle) = self.folds.fits.problem, self.folds.rows[here], self.margins[here].T
         signs, y, known = problem.signs[rows], problem.y[rows], np.isfinite(first) & np.isfinite(last)
         ends = np.sort(np.where(known, signs * np.array([first, last]), 0.0), axis=0)
         low, high = problem.loss.between(ends[0], ends[1], y)
-        low, high = np.where(known, low, 0.0), np.where(known, high, np.inf)
         with np.errstate(invalid="ignore"):
-            middle = problem.loss.losses(middle, y)
-        room = ROUNDING + most * float(np.finfo(float).eps)
-        of_rows = (np.where(counted > 0.0, losses, 0.0) for losses in (low, high, middle))
-        lower, upper, near = (self.folds.by_fold(losses) for losses in of_rows)
-        return HeldOut(lower * (1.0 - room), upper * (1.0 + room), near)
+            return np.where(known, low, 0.0), np.where(known, high, np.inf), problem.loss.losses(middle, y)

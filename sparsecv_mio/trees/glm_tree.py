@@ -255,7 +255,9 @@ class SizeSearch:
         if below is None:
             return None
         intercept = np.array([below.centre[0], below.reach[0]])
-        return glm_leaps.FitRanges(np.array(below.ranges), intercept, np.abs(fits.rows.W).max(axis=1))
+        return glm_leaps.FitRanges(
+            np.array(below.ranges), intercept, np.array([np.abs(row).max(initial=0.0) for row in fits.rows.W])
+        )
 
     def _leapt(
         self, region: glm_leaps.FitRanges, bound: float, node: _Node, columns: IntArray

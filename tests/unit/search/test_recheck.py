@@ -91,7 +91,7 @@ def test_looking_for_decided_cells_ends_where_there_are_none(monkeypatch: pytest
     """Of millions of open cells a limit would not be kept."""
     looks: list[int] = []
     snapshot = new_run(standardize(problem()[0]), problem()[1], Grid.of(GAMMAS, TAUS, 5)).snapshot()
-    monkeypatch.setattr(recheck, "CHUNK_ELEMENTS", 5)
+    monkeypatch.setattr(recheck, "CHUNK_ELEMENTS", 5 * 16)
     monkeypatch.setattr(recheck.time, "monotonic", lambda: looks.append(1) or 1.0)
     assert list(recheck._in_turn(snapshot, until=0.0)) == [] and len(looks) == 1
     assert list(recheck._in_turn(snapshot, until=2.0)) == [] and len(looks) == 1 + 5  # 24 cells

@@ -1,0 +1,74 @@
+"""Whatever is written to a pair held as sums finds the rows that its folds showed, and checkpoints keep both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search import cells
+from sparsecv_mio.search.cells import CellTable
+
+K = 30
+LOSSES, VALUES = np.arange(1.0, K + 1.0), np.linspace(5.0, 6.0, K)
+
+
+@pytest.fixture
+def table(monkeypatch: pytest.MonkeyPatch) -> CellTable:
+    """A table whose pair (0, 1) is held as sums, and shows one support in all folds."""
+    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    made = CellTable.empty(1, 3, K, by_pairs=True)
+    made.show_again_by(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
+    made.offer(np.s_[0, 1, :], made.pool.number(np.array([2])), LOSSES, VALUES)
+    made.hold_sums(0, 1, 0.25, intervals=True)
+    assert made.nominal[0, 1].tolist() == [LOSSES.mean()] * K and made.standard_error(0, 1) == 0.25
+    return made
+
+
+def replaced(fold: int, loss: float) -> list[float]:
+    return [loss if k == fold else float(old) for k, old in enumerate(LOSSES)]
+
+
+@pytest.mark.parametrize("write", [
+    lambda table: table.offer((0, 1, 4), 0, 9.0, 1.0),
+    lambda table: table.rescore((0, 1, 4), 9.0),
+    lambda table: table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0),
+    lambda table: table.decide_part(
+        np.s_[0, 1, :], np.arange(K) == 4, 0, np.full(K, 9.0), np.full(K, 9.0), np.full(K, 9.0), np.ones(K), False),
+])  # fmt: skip
+def test_every_writer_finds_rows(table: CellTable, write: Callable[[CellTable], None]) -> None:
+    write(table)
+    assert table.nominal[0, 1].tolist() == replaced(4, 9.0)
+    assert table.value[0, 1][5:].tolist() == VALUES[5:].tolist()
+    assert table.standard_error(0, 1) is None
+    assert table.nominal.sum(axis=2)[0, 1] == pytest.approx(LOSSES.sum() - LOSSES[4] + 9.0)
+
+
+def test_an_offer_that_is_no_better_changes_no_fold(table: CellTable) -> None:
+    table.offer((0, 1, 0), 0, 9.0, 5.5)  # above the objective of that fold, below the largest one
+    assert table.nominal[0, 1].tolist() == LOSSES.tolist()
+
+
+def test_offers_to_all_folds_replace_all(table: CellTable) -> None:
+    table.offer(np.s_[0, 1, :], 0, 2.0 * LOSSES, VALUES + 3.0)
+    assert table.nominal[0, 1].tolist() == (2.0 * LOSSES).tolist() and table.standard_error(0, 1) is None
+
+
+def test_without_time_the_standard_error_is_unknown(table: CellTable) -> None:
+    table.show_again_by(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
+    table.offer((0, 1, 4), 0, 9.0, 1.0)
+    assert np.isnan(table.standard_error(0, 1) or 0.0) and np.isfinite(table.nominal[0, 1]).all()
+
+
+def test_checkpoints_hold_sums_and_no_row_of_theirs(table: CellTable) -> None:
+    state, same = table.archive(), CellTable.empty(1, 3, K, by_pairs=True)
+    assert state["nominal.rows"].shape == (0, K)
+    same.check(state, 3)
+    same.fill(state)
+    assert same.nominal.sum(axis=2).tolist() == table.nominal.sum(axis=2).tolist()
+    assert same.standard_error(0, 1) == 0.25 and same.lower.sum(axis=2).tolist() == table.lower.sum(axis=2).tolist()
+    for name, wrong in (("lower.sums", -1.0), ("nominal.at", 7), ("pairs_of_sums", 5)):
+        with pytest.raises(CorruptStore):
+            same.check(state | {name: np.full_like(state[name], wrong) if len(state[name]) else np.array([7])}, 3)
