@@ -15,7 +15,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.errors import BadInput, word_of
-from sparsecv_mio.model_space import DEFAULT_GAMMAS, WIDE_GAMMAS
+from sparsecv_mio.model_space import DEFAULT_GAMMAS, GAMMAS_OVER_ROWS, WIDE_GAMMAS
 from sparsecv_mio.units import MOST_THREADS
 from sparsecv_mio.words import By, ClassWeight, Encode, Intercept, Loss, Method, Missing, Model, Scale, Within
 
@@ -139,6 +139,10 @@ class Option:
 
 
 _FEATURES = "A,B,..."
+_GAMMAS_OF_LOSSES = ", ".join(
+    f"with {loss} loss {count} from {least:g} to {largest:g}"
+    for loss, (least, largest, count) in GAMMAS_OVER_ROWS.items()
+)
 
 OPTIONS = {
     one.name: one
@@ -182,7 +186,8 @@ OPTIONS = {
         Option("gamma", str, None, "LIST",
                "Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive; 0 is least squares; of solve also "
                "LO..HI, every one. "
-               f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}]"),
+               f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}; {_GAMMAS_OF_LOSSES}, "
+               "over n_train]"),
         Option("tau", str, None, "LIST",
                "Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
                "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most, "

@@ -196,7 +196,7 @@ def solve(
     if steps is not None:
         steps.end(status, record)
         lost += filter(None, [steps.lines.failure])
-    _note_target(dataset, quiet or how.loss is not Loss.SQUARED)
+    _note_data(dataset, how.loss, quiet)
     last = snapshots[-1] if snapshots else None
     quality, files = None, proof_files(record, dataset, proof, plan, last, data=data, json=json, quiet=quiet)
     if save_held_out is not None:
@@ -240,11 +240,12 @@ def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hook
         ending.tell(f"warning: --{words}")
 
 
-def _note_target(dataset: Dataset, quiet: bool) -> None:
-    from sparsecv_mio.data.table_facts import about_target
+def _note_data(dataset: Dataset, loss: Loss, quiet: bool) -> None:
+    from sparsecv_mio.data.table_facts import about_near_copies, about_target
 
-    if not quiet and (line := about_target(dataset)):
-        ending.tell(f"note: {line}")
+    for line in () if quiet else (about_target(dataset) if loss is Loss.SQUARED else "", about_near_copies(dataset)):
+        if line:
+            ending.tell(f"note: {line}")
 
 
 def _held_out_file(

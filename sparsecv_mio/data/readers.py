@@ -354,6 +354,9 @@ class NewRows(NamedTuple):
         return self.data.reading.left_out if self.data.reading is not None else 0
 
 
+EXPOSURES = "the model predicts counts over exposures (1 in every row for rates), and their column"
+
+
 def read_rows(
     path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None,
     aux: tuple[str, ...] = (),
@@ -386,14 +389,15 @@ def read_rows(
     columns, how = features, STRICT
     if learnt is not None:
         columns, how = learnt.columns_of(features), learnt.how
-    wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col)
+    wanted = Wanted(target, columns, None, aux, needed=False, index=how.index_col, role=EXPOSURES)
     try:
         data, doubt = read_by(path, wanted, how, learnt), ""
     except BadInput as error:
         data, doubt = read_by(path, replace(wanted, target=""), how, learnt), str(error)  # raises if not the target's
     if id is None:
         return NewRows(data, not doubt and data.target == target, doubt)
-    ids = read_raw(path, replace(wanted, target="", features=columns[:1], aux=(id,)), how).aux[id]
+    named = replace(wanted, target="", features=columns[:1], aux=(id,), role="id column")
+    ids = read_raw(path, named, how).aux[id]
     return NewRows(data, not doubt and data.target == target, doubt, ids)
 
 

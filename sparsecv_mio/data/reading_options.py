@@ -608,6 +608,7 @@ class Wanted:
     index: str | None = None  # a column that only numbers the rows
     two_words: bool = False  # whether the target may hold two words
     sure: bool = False  # whether it is known how numbers are written, as where rows are read once more
+    role: str = "id, fold, group, weight or exposure column"  # of what is in `aux`, for messages
 
     @property
     def settled(self) -> bool:
@@ -640,9 +641,7 @@ class Wanted:
             _check_there(features, names)
         _check_header(names)
         goal = _target(names, self.target) if self.needed or self.target in names else None
-        extra = tuple(
-            _position(names, name, "id, fold, group, weight or exposure column") for name in dict.fromkeys(self.aux)
-        )
+        extra = tuple(_position(names, name, self.role) for name in dict.fromkeys(self.aux))
         if goal in extra:
             raise BadInput(
                 f"column {names[goal or 0]!r} is the target and cannot give folds, weights, exposures or ids too: "

@@ -35,7 +35,7 @@ from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, do
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
-from sparsecv_mio.digits import several
+from sparsecv_mio.digits import first_named, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import names_joined
 from sparsecv_mio.units import TINY
@@ -43,6 +43,8 @@ from sparsecv_mio.words import Encode, Intercept, Missing, Scale
 
 NAMED_CORRELATION = 0.95  # absolute correlation from which two columns are named
 COPIES = 1.0 - 1e-9
+ROUNDED = 1e-12  # by how much the directions of copies differ, at most
+NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # among which a search looks for near copies: 20 ms
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
 DEFAULT_FOLDS = 10  # the default of solve
@@ -470,16 +472,46 @@ def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
     full = ~np.any([column.empty | ~np.isfinite(column.numbers) for column in plain], axis=0)
     if full.sum() < 3:
         return {}
-    X = np.array([column.numbers[full] for column in plain])
-    X = X - X.mean(axis=1, keepdims=True)
-    X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
-    length = np.linalg.norm(X, axis=1)
-    X /= np.where(length > 0.0, length, 1.0)[:, None]
+    X = _directions(np.array([column.numbers[full] for column in plain]))
     alike: dict[str, list[Likeness]] = {}
     for j, row in enumerate(np.abs(np.tril(X @ X.T, -1))):
         for i in np.flatnonzero(row >= NAMED_CORRELATION)[:3].tolist():
             alike.setdefault(plain[j].name, []).append(Likeness(plain[i].name, float(row[i]), int(full.sum())))
     return alike
+
+
+def _directions(X: FloatArray) -> FloatArray:
+    """Return rows less their means, of length 1 where they are not constant."""
+    X = X - X.mean(axis=1, keepdims=True)
+    X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
+    length = np.linalg.norm(X, axis=1)
+    return np.asarray(X / np.where(length > 0.0, length, 1.0)[:, None])
+
+
+def about_near_copies(data: Dataset) -> str:
+    """Say in a line which columns rows can hardly tell from earlier ones; not of copies, nor of very many columns.
+
+    Examples
+    --------
+    >>> X = np.arange(12.0).reshape(6, 2) ** 2
+    >>> X[:, 1] = X[:, 0] + 1e-6 * np.sin(X[:, 0])
+    >>> about_near_copies(Dataset.from_arrays(X, np.arange(6.0)))[:61]
+    "near copies of earlier columns: 'x1' of 'x0'; the rows hardly"
+    """
+    if not 1 < data.p <= NOTED_COLUMNS:
+        return ""
+    X, near = _directions(data.X[:: -(-data.n // NOTED_ROWS)].T), []
+    for j, row in enumerate(np.tril(X @ X.T, -1)):
+        for i in np.flatnonzero(np.abs(row) >= COPIES)[:1].tolist():
+            one, other = _directions(data.X[:, [i, j]].T)
+            off = float(np.linalg.norm(other - np.sign(row[i]) * one))
+            if ROUNDED < off <= math.sqrt(2.0 * (1.0 - COPIES)):
+                near.append(f"{data.names[j]!r} of {data.names[i]!r}")
+    if not near:
+        return ""
+    return (
+        f"near copies of earlier columns: {first_named(near)}; the rows hardly say which of the two a model should have"
+    )
 
 
 def _repeated(columns: Sequence[RawColumn], rows: int) -> int:

@@ -19,7 +19,14 @@ from sparsecv_mio.formulation.backends import NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
 from sparsecv_mio.model_space import NONE, RESTRICTIONS, Restrictions
 from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
-from sparsecv_mio.search.options import check_formulation, check_limits, solver_options_of, with_keywords
+from sparsecv_mio.search.options import (
+    LEVELS_ALONE,
+    ONLY_FORCING,
+    check_formulation,
+    check_limits,
+    solver_options_of,
+    with_keywords,
+)
 from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
 
 
@@ -185,7 +192,7 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
     if loss is Loss.SQUARED:
         return
     for kind in restrictions.beyond_forcing:
-        why = "its trees know forced and adjusted features alone"
+        why = LEVELS_ALONE if kind == "count" else ONLY_FORCING
         raise BadInput(f"{shown(kind)}: goes with loss squared, not {loss} ({why})")
     if how.intercept is Intercept.GLOBAL:
         why = "centring the target is for squares"

@@ -91,33 +91,39 @@ def _plan(found: Inspection, path: str) -> list[str]:
         return [f"column {column!r}: {said}, and inspect again"]
     if found.refused:
         return [f"solve would not take it yet: {found.refused}"]
-    folds = found.folds
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
-    shape = found.p, found.n - -(-found.n // folds)
     loss = Loss.LOGISTIC if found.two_classes else Loss.SQUARED
-    sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
-    cells = len(gammas) * len(sizes) * folds
     words = [word for option in found.options for word in shlex.split(option)]
     words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
     command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
-    size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {folds} folds, {len(gammas)} gammas from "
+    lines = [*([found.about_target] if found.about_target else []), command, *_size_and_hope(found, loss)]
+    return lines if not found.counts else [*lines, *_as_counts(found, command)]
+
+
+def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
+    """Return lines on how many problems a search by a loss is, and on when to expect what of it."""
+    shape = found.p, found.n - -(-found.n // found.folds)
+    sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
+    cells, squares = len(gammas) * len(sizes) * found.folds, loss is Loss.SQUARED
+    size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
-    if found.p <= (SURE_OF_CLASSES if found.two_classes else SMALL):
-        hope = "expect a proof within a minute" if found.two_classes else "expect a proof in seconds"
+    if found.p <= (SMALL if squares else SURE_OF_CLASSES):
+        compiled = "expect a proof within a minute (a first use on this machine may compile for a minute before)"
+        hope = "expect a proof in seconds" if squares else compiled
     elif found.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"
         hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
     else:
         hope = "expect an estimate in seconds; give --time-limit 60 and see which part of the grid is proved"
-    lines = [*([found.about_target] if found.about_target else []), command, size, hope]
-    return lines if not found.counts else [*lines, *_as_counts(found, command)]
+    return size, hope
 
 
 def _as_counts(found: Inspection, command: str) -> list[str]:
     """Return the command that fits a target as counts, and what may be their exposures."""
     lines = ["if the target holds counts, of which rates are modelled:", f"{command} --loss poisson"]
+    lines += _size_and_hope(found, Loss.POISSON)
     for name in found.exposures:
         says = f"where {name!r} says how long, or of how many, each row was counted"
         lines.append(f"with --exposure {shlex.quote(name)} {says}; it is no feature then")

@@ -16,6 +16,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.digits import aligned, interval_digits, shown
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
+from sparsecv_mio.model_space import quoted_name
 from sparsecv_mio.report.layout import print_table, say, say_of_link
 from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
@@ -135,7 +136,7 @@ def _shares(fit: Mapping[str, Any]) -> list[str]:
 def _of_model(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
     """Return the last cells of a row: of the model first what is chosen, then what it adjusts for."""
     names = sorted(row.coefficients, key=lambda name: name in adjusted)
-    model = "".join(f"  {row.coefficients[name]:+.5g} {name}" for name in names)
+    model = "".join(f"  {row.coefficients[name]:+.5g} {quoted_name(name)}" for name in names)
     return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{shown(row.intercept, 5)}{model}"
 
 

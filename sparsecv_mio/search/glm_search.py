@@ -647,6 +647,8 @@ class GlmSearch(GridMethod):
             self.trees += 1
             self.run.counts.add(result.nodes, problems=1)
             write()
+            if result.finished and not cell.complete:  # rounding hides some of its fits
+                self.run.cells.mark(where, branched=True)
 
         return solved
 

@@ -142,12 +142,16 @@ def worded(value: Any) -> str:
     return (",".join(value) or "none") if isinstance(value, tuple) else str(value)
 
 
+ONLY_FORCING = "with other losses columns can be forced in or out, or adjusted for, and no more"
+LEVELS_ALONE = "with other losses each level of a factor enters, and counts, by itself: leave this option out"
+
 SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "method": "the other has a search of its own",
     "backend": "solvers are asked for squares",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",
-    **dict.fromkeys(BEYOND_FORCING, "trees of the other know forced and adjusted features alone"),
+    **dict.fromkeys(BEYOND_FORCING, ONLY_FORCING),
+    "count": LEVELS_ALONE,
 }
 
 

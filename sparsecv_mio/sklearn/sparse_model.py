@@ -32,7 +32,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
 from sparsecv_mio.data.weights import least_rows, weighted
-from sparsecv_mio.digits import ends_of, shown
+from sparsecv_mio.digits import ends_of, first_named, shown
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, gammas_of, taus_of
@@ -186,18 +186,31 @@ def cures_named(X: Any) -> Iterator[None]:
         cure = next((cure for words, cure in CURES if re.search(f"({words})$", text)), None)
         if cure is None:
             raise
-        raise BadInput(text + _first_of(X, text) + cure) from None
+        raise BadInput(text + _places_of(X, text) + cure) from None
 
 
-def _first_of(X: Any, text: str) -> str:
-    """Say where the first cell of an array is that a message of scikit-learn is about."""
-    kind = float if text == "Input X contains NaN" else str if text.startswith("could not convert") else None
-    cells = np.asarray(X, dtype=object) if kind is not None else np.empty(0)
-    for row, line in enumerate(cells.tolist() if cells.ndim == 2 else ()):
-        for column, value in enumerate(line):
-            if (kind is str and isinstance(value, str)) or (kind is float and value != value):
-                return f", first in row {row + 1}, column {column + 1} of X"
-    return ""
+def _places_of(X: Any, text: str) -> str:
+    """Say where the first cell is that a message is about, where it does not, and which columns have such cells."""
+    cells = np.asarray(X, dtype=object)
+    if cells.ndim != 2 or text.startswith("Input y"):
+        return ""
+    words = text.startswith("could not convert") or " holds text " in text
+    bad = np.array([[isinstance(value, str) if words else _is_empty(value) for value in line] for line in cells])
+    columns, place = np.flatnonzero(bad.any(axis=0)), ""
+    if columns.size and not text.startswith("column"):
+        row = int(np.flatnonzero(bad.any(axis=1))[0])
+        place = f", first in row {row + 1}, column {int(np.flatnonzero(bad[row])[0]) + 1} of X"
+    if columns.size < 2:
+        return place
+    names = [repr(name) for name in X.columns] if hasattr(X, "columns") else range(1, cells.shape[1] + 1)
+    return f"{place} (such cells are in columns {first_named([str(names[j]) for j in columns.tolist()])})"
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a cell of a table holds nothing: None, NaN, or what pandas has for it."""
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )
 
 
 class FittedModel:

@@ -137,15 +137,17 @@ class GlmSubsets:
             Where a size is `complete`, its candidates are all supports that can be optimal, up to columns that are
             constant in these rows.
         """
-        fits, by_size, nodes, before = self.fits, {}, 0, frozenset(self.fits.forced)
+        fits, by_size, nodes, before = self.fits, dict[int, BestSubset](), 0, frozenset(self.fits.forced)
+        finished = True
         given = [frozenset(start.tolist()) for start in starts]
         for tau in sorted(set(sizes)):
             search = SizeSearch(fits, max(tau, len(fits.forced)), expired)
             search.begin([before, *given, *self._starts(tau)], exchanges)
             by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
+            finished &= by_size[tau].complete or search.exhausted
             self._keep_start(before)
-        return BestSubsets(by_size, nodes, all(best.complete for best in by_size.values()))
+        return BestSubsets(by_size, nodes, finished)
 
     def relaxed(self, sizes: Sequence[int], known: BestSubsets, expired: Callable[[], bool] = never) -> BestSubsets:
         """Bound some sizes by the roots of their trees; all of them are left out where columns are many.

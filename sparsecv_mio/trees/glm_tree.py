@@ -102,6 +102,8 @@ class SizeSearch:
         Bounds of F of supports that can be optimal.
     unseen : float
         No support that was not met has an F below this, unless it is above the level.
+    exhausted : bool
+        Whether every node is closed: what is not known then no further work will tell.
     """
 
     def __init__(self, fits: GlmFits, size: int, expired: Callable[[], bool], listing: Listing | None = None) -> None:
@@ -114,7 +116,7 @@ class SizeSearch:
         self.least = np.bincount(fits.copy_of[varying], minlength=fits.problem.p)  # copies of each column forced in
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
-        self.nodes, self.closed, self.unseen, self._left = 0, np.inf, 0.0, np.inf
+        self.nodes, self.closed, self.unseen, self._left, self.exhausted = 0, np.inf, 0.0, np.inf, False
         self.work, self._broad = LEAPS_WORK, 0  # of a node, and nodes that had a share of it
         self._enough = np.inf  # a bound that will do: supports above it are of no interest
         self._lock = threading.Lock()
@@ -177,7 +179,7 @@ class SizeSearch:
             for children in on_threads(lambda given: self._step(*given), nodes, threads):
                 for below, child in children:
                     waiting.push(below, child)
-        self.unseen = min(waiting.least, self._left)
+        self.unseen, self.exhausted = min(waiting.least, self._left), not len(waiting)
         lower = min(waiting.least, self.closed, self.upper)
         if lower < enough <= self.level and not len(waiting) and self.listing is None:  # fits are not exact enough
             self.closed = self._left = np.inf

@@ -423,6 +423,18 @@ def test_no_row_is_lost_on_the_way_to_other_programs(tmp_path: Path, capsys: Sai
     assert stored.predict(plain) == pytest.approx(rows.prediction.dropna(), rel=1e-12)
 
 
+def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, capsys: Said) -> None:
+    data, new, answer = tmp_path / "t.csv", tmp_path / "new.csv", tmp_path / "r.json"
+    data.write_text("y,x,days\n" + "".join(f"{i % 4},{i},{1 + i % 3}\n" for i in range(20)))
+    new.write_text("x\n1\n2\n")
+    loss = ["--loss", "poisson", "--exposure", "days"]
+    assert run(["fit", str(data), "-t", "y", *loss, "--tau", "1", "--gamma", "1", "--json", str(answer)]) == 0
+    capsys.readouterr()
+    assert run(["predict", str(answer), str(new)]) == 2
+    error = capsys.readouterr().err
+    assert "predicts counts over exposures" in error and "their column 'days' is not in the data" in error
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -88,6 +88,19 @@ def test_empty_words_are_a_level_that_is_said(table: str, capsys: pytest.Capture
     assert "(missing)" not in capsys.readouterr().out
 
 
+def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, data = np.random.default_rng(0), tmp_path / "t.csv"
+    x = rng.normal(size=40)
+    frame = pd.DataFrame({"y": x + rng.normal(size=40), "a": x, "b": x + 1e-7 * rng.normal(size=40), "c": 2.0 * x})
+    frame.to_csv(data, index=False)
+    assert run(["solve", str(data), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3"]) == 0
+    error = capsys.readouterr().err
+    assert (
+        "note: near copies of earlier columns: 'b' of 'a'; the rows hardly say which" in error
+        and error.count("'c' of") == 1
+    )
+
+
 COUNTS = {  # by name of the second column: its cells, and whether it may be an exposure
     "days": (RNG.integers(1, 30, N), True),
     "person_years": (RNG.uniform(0.5, 3.0, N), True),

@@ -15,6 +15,7 @@ from interval_problem import interval_problem
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput, OutOfTime
@@ -24,6 +25,7 @@ from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.problem.objective import fit
 from sparsecv_mio.problem.refit import RowFit, refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.gamma_partition import ROUNDED
 from sparsecv_mio.search.observers import Progress
@@ -256,3 +258,15 @@ def test_fits_after_a_limit_have_their_size_and_their_digits() -> None:
         record = search.record()
         assert [len(row.support) for row in record.path] == [2, 5, 6, 7] * 2 and record.status == "limit"
         assert verify(record, data).ok
+
+
+def test_counts_end_where_rounding_hides_the_fits() -> None:
+    rng = np.random.default_rng(0)
+    X = np.array([1e3, 1e6, 1e6]) + rng.normal(size=(20, 3))  # its rounds had no end
+    data = Dataset.from_arrays(X, rng.poisson(10.0 ** rng.uniform(0, 2.5, 20)).astype(float))
+    how: dict[str, Any] = {"loss": "poisson", "scale": "none", "intercept": "none", "time_limit": 60.0}
+    record = best_subsets(data, gammas=[0.01, 0.1], taus=[1, 2], **how)
+    assert NOT_TOLD_APART in record.warnings and all(row.lower <= row.objective <= row.upper for row in record.path)
+    found = cross_validate(data, make_folds("3", data), gammas=[0.01, 0.1], taus=[1, 2], gap=0.0, **how)
+    assert found.status == "limit" and found.work.seconds < 60.0
+    assert all(row.lower <= row.cv_error <= row.upper for row in found.table)

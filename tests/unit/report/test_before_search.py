@@ -47,6 +47,12 @@ def test_what_to_expect(n: int, p: int, words: str) -> None:
     assert ("sparsecv solve 'a b.csv' --target y --na mean" in text) == ("too little" not in words)
 
 
+def test_counts_have_a_size_of_their_own() -> None:
+    text = printed(Inspection(50, (column("x"), column("y")), "y", 0, 0, (), 50, 8, counts=True))
+    assert "15 gammas from 0.001 to 10, tau 1 to 8: 1,200 best" in text
+    assert "7 gammas from 0.067 to 67, tau 1 to 8: 560 best" in text and "expect a proof within a minute" in text
+
+
 def test_findings() -> None:
     text = printed(Inspection(50, (column("x"), column("z", 1e8), column("y")), "y", 3, 2, (), 50, 2))
     assert "3 rows have an empty cell" in text and "2 rows repeat an earlier one" in text

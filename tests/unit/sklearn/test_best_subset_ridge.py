@@ -201,6 +201,9 @@ def test_cells_that_are_no_numbers_are_named_with_what_cures_them(frame: bool) -
     for target in (["no", "yes"] * 10, pd.Series(["no", "yes"] * 10)):
         with pytest.raises(BadInput, match="^y holds text 'no': give numbers; of two classes BestSubsetLogisticCV"):
             BestSubsetRidge(1).fit(X_LINEAR, target)
+    X = np.array([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0]])
+    with pytest.raises(BadInput, match=r"first in row 1, column 2 of X \(such cells are in columns 1, 2\); SimpleImp"):
+        BestSubsetRidge(1).fit(X, np.arange(3.0))
     with pytest.raises(BadInput, match="^Input y contains NaN: leave out the rows without a target$"):
         BestSubsetRidge(1).fit(X_LINEAR, np.where(Y_LINEAR > 3, Y_LINEAR, np.nan))
 
