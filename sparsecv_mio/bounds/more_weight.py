@@ -31,11 +31,13 @@ from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_
 
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
 FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
+LIGHT = LEFT_OUT_WEIGHTS.index(0.4)  # where trees on all rows have said all that the weight 1 can say
+GROWTH = 8  # times as many nodes, for the next tree of a pair
 LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is left to the level, and steps
 PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
 RELAXED_RATIO = 1.05  # of sizes that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
-TREE_KEEPS = 64  # supports that a tree may keep: those better than what it is to prove
+MOST_MISSED = 3  # trees of a pair: the next one would have 65,536 nodes
 
 
 class Known(NamedTuple):
@@ -94,8 +96,8 @@ class MoreWeight:
     ----------
     lower : (W, G, T) array
         By weight, 0 where nothing is known.
-    missed : (G, T) int array
-        Trees that missed their target, up to `MOST_BELOW`.
+    missed : (G, T) array
+        Trees that missed their target; one that the clock ended counts half.
     best : (G, T) int array
         Place of the weight that a pair is bounded by, as far as that was looked for.
     """
@@ -104,7 +106,7 @@ class MoreWeight:
         self.gammas, self.taus = gammas, taus
         self.lower = np.zeros((len(LEFT_OUT_WEIGHTS), len(gammas), len(taus)))
         self.best = np.full(self.lower.shape[1:], FIRST)
-        self.missed = np.zeros(self.best.shape, dtype=np.int64)
+        self.missed = np.zeros(self.best.shape)
         self._yy = np.zeros(len(LEFT_OUT_WEIGHTS))
 
     def held_out_errors(self, values: FloatArray) -> FloatArray:
@@ -155,6 +157,10 @@ class MoreWeight:
             self.best[g] = at_size
         return self, self.held_out_errors(known.values)
 
+    def take_light_weights(self, solved: BoolArray) -> None:
+        """Leave the weights near 1 and above to the trees on all rows, at pairs (G, T) where these are solved."""
+        self.best = np.where(solved, np.minimum(self.best, LIGHT), self.best)
+
     def branch_each(
         self, rows: RowsTogether, targets: Mapping[tuple[int, int], float], nodes: int, known: Known,
         expired: Callable[[], bool],
@@ -191,25 +197,24 @@ class MoreWeight:
         target : float
             Of h. What the tree proves in the end may be less.
         nodes : int
-            At most.
+            Of the first tree, at most; the next ones have more.
         known : Known
         expired : callable
         """
         (g, at), u = pair, float(known.values[pair])
-        place = max(int(self.best[pair]) - int(self.missed[pair]), 0)
+        place = max(int(self.best[pair]) - min(int(self.missed[pair]), MOST_BELOW), 0)
         reduced, form = rows.at(float(self.gammas[g]), place)
         size = reduced.choice.size(int(self.taus[at]))
         if not (form.curved and form.trusted and 0 < size < form.m and np.isfinite(u)):
             return 0
         level = u + LEFT_OUT_WEIGHTS[place] * target
         root = solve_root(form, size, form.raised(level), np.zeros(form.m), expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
-        tree = PerspectiveTree(form, size, np.inf, np.zeros(form.m, dtype=bool), root, (form.raised(level), TREE_KEEPS))
-        tree.advance(nodes, expired)
-        self.missed[pair] = min(self.missed[pair] + (not tree.finished), MOST_BELOW)
+        tree = PerspectiveTree(form, size, level, np.zeros(form.m, dtype=bool), root)
+        tree.advance(int(nodes * GROWTH ** self.missed[pair]), expired)
+        least = tree.upper if tree.finished else min(tree.lower, tree.upper)
+        self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
         if not tree.overflow:
-            still_open = np.inf if tree.finished else float(tree.pool.bound[0])
-            least = min([still_open, *(value for _, value in tree.candidates())])
-            self._note(rows, (place, g, at), min(least, form.raised(level)) - (form.raised(level) - level))
+            self._note(rows, (place, g, at), least - (form.raised(level) - level))
         return tree.nodes
 
     def _note(self, rows: RowsTogether, where: tuple[int, int, int], lower: float) -> None:

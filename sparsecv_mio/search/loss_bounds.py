@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
-from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.more_weight import GROWTH, MOST_MISSED, Known, MoreWeight, RowsTogether
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -27,6 +28,9 @@ from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL, TIE_RTOL
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
+
+LEAST_MISSING = 0.05  # of the rise of a pair, below which a fold is not worth a tree
+NEAR_BEST = 0.25  # of what the most promising fold promises: those below have no trees before it has had more
 
 
 def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
@@ -359,42 +363,76 @@ class WeightBounds:
     def branch(self, pairs: list[tuple[int, int]], rise: float, nodes: int, until: Deadline) -> None:
         """Grow a tree in every fold of some pairs, by index, that is to raise the lower end of the cell.
 
+        The folds share what is asked by what they miss. Those that may rise most for the nodes of their next trees come
+        first, and others wait: one fold that no model fits may hold most of what is missing.
+
         Parameters
         ----------
         pairs : list of (int, int)
         rise : float
-            Of held-out errors.
+            Of the sum of held-out errors of a pair.
         nodes : int
-            Of a tree, at most.
+            Of the first tree of a cell, at most.
         until : Deadline
         """
+        solved = self.run.all_rows.solved_pairs()[self._rising]
         place = np.argsort(self._rising)
         wanted = np.zeros(self.run.context.shape[:2], dtype=bool)
         wanted[tuple(zip(*pairs, strict=True))] = True
 
+        folds = range(self.run.context.folds.k)
+        shares = {pair: rise / max(sum(self._missing(fold)[pair] for fold in folds), rise) for pair in pairs}
+
         def work(here: FoldProblem, rows: RowsTogether, known: Known) -> FloatArray:
-            cells, bounds, targets = self.run.cells, self._of(here.fold), {}
-            for g, t in pairs:
-                lower, shown = float(cells.lower[g, t, here.fold]), float(cells.nominal[g, t, here.fold])
-                if self.run.open[g, t, here.fold] and lower + 0.5 * rise < shown:
-                    targets[int(place[g]), t] = min(lower + rise, shown)
+            cells, bounds, missing, targets = self.run.cells, self._of(here.fold), self._missing(here.fold), {}
+            worth_a_tree = self._worth_trees(here.fold, rise)
+            for pair in pairs:
+                if worth_a_tree[pair]:
+                    asked = float(cells.lower[*pair, here.fold] + shares[pair] * missing[pair])
+                    targets[int(place[pair[0]]), pair[1]] = asked
             if not targets:
                 return bounds.held_out_errors(known.values)
             do, arguments = self.run.context.hands.do, (rows, targets, nodes, known)
+            bounds.take_light_weights(solved)
             self._by_fold[here.fold], errors, spent = do(MoreWeight.branch_each, bounds, *arguments, until=until)
             self.run.counts.add(sum(spent), problems=len(spent))
             return errors
 
         with self.run.accounts.of(BoundSource.LEFT_OUT_TREES):
-            self._in_folds(wanted, work, until)
+            self._in_folds(wanted, work, until, self._most_promising(wanted, rise))
+
+    def _most_promising(self, pairs: BoolArray, rise: float) -> list[int]:
+        """Return the folds that may rise most at some pairs (G, T) for the nodes of their next trees, in that order."""
+        place, promises = np.argsort(self._rising), {}
+        for fold in range(self.run.context.folds.k):
+            nodes = GROWTH ** self._of(fold).missed[place]
+            promises[fold] = float((self._missing(fold) / nodes)[pairs & self._worth_trees(fold, rise)].sum())
+        least = NEAR_BEST * max(promises.values())
+        return sorted((fold for fold in promises if promises[fold] > least), key=lambda fold: -promises[fold])
+
+    def may_rise(self, rise: float) -> BoolArray:
+        """(G, T): pairs with a fold that is worth a tree, for a rise of their sums of held-out errors."""
+        folds = range(self.run.context.folds.k)
+        return np.any([self._worth_trees(fold, rise) for fold in folds], axis=0)
+
+    def _worth_trees(self, fold: int, rise: float) -> BoolArray:
+        missed = self._of(fold).missed[np.argsort(self._rising)]
+        return (self._missing(fold) > LEAST_MISSING * rise) & (missed < MOST_MISSED)
+
+    def _missing(self, fold: int) -> FloatArray:
+        """(G, T): what the lower ends of a fold are below the held-out errors shown; 0 where nothing is open."""
+        cells, still_open = self.run.cells, self.run.open[:, :, fold]
+        shown = np.where(still_open & np.isfinite(cells.nominal[:, :, fold]), cells.nominal[:, :, fold], 0.0)
+        return np.maximum(shown - cells.lower[:, :, fold], 0.0)
 
     def _of(self, fold: int) -> MoreWeight:
         grid = self.run.context.grid
         return self._by_fold.setdefault(fold, MoreWeight(grid.gammas[self._rising], grid.taus))
 
     def _in_folds(
-        self, pairs: BoolArray, work: Callable[[FoldProblem, RowsTogether, Known], FloatArray], until: Deadline
-    ) -> None:
+        self, pairs: BoolArray, work: Callable[[FoldProblem, RowsTogether, Known], FloatArray], until: Deadline,
+        order: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
         """Work on the folds with open cells among some pairs (G, T), and raise the lower ends of all cells by it."""
         run, rising = self.run, self._rising
 
@@ -405,12 +443,20 @@ class WeightBounds:
             lower[rising] = work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)
             run.cells.narrow(np.s_[:, :, fold], lower, np.inf)
 
-        _in_folds(run, pairs[:, :, None] & run.open, narrow, until)
+        _in_folds(run, pairs[:, :, None] & run.open, narrow, until, order)
 
 
-def _in_folds(run: Run, wanted: BoolArray, narrow: Callable[[int, TrainingMoments], None], until: Deadline) -> None:
-    """Bound cells of every fold that has some that are wanted (G, T, K), those not reached by then excepted."""
+def _in_folds(
+    run: Run, wanted: BoolArray, narrow: Callable[[int, TrainingMoments], None], until: Deadline,
+    order: Sequence[int] | None = None,
+) -> None:  # fmt: skip
+    """Bound cells of every fold that has some that are wanted (G, T, K), those not reached by then excepted.
+
+    With an order, only the folds in it, one after the other.
+    """
     folds = np.flatnonzero(wanted.any(axis=(0, 1))).tolist()
-    for _ in run_folds(run.accelerators.training_moments(folds), narrow, run.context.threads) if folds else ():
+    groups = [folds] if order is None else [[fold] for fold in order if fold in folds]
+    moments = chain.from_iterable(map(run.accelerators.training_moments, groups))
+    for _ in run_folds(moments, narrow, run.context.threads) if folds else ():
         if until.expired():
             break

@@ -21,8 +21,8 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
   folds is then left, and where all rows may still exclude a pair, its folds come with its second sweep;
 * what is still open is swept again with more effort, eight times as much every time
   (:mod:`sparsecv_mio.search.sources.tau_sweeps`);
-* under a time limit up to half of the time goes to trees at the pairs whose lower bounds are the least of the
-  grid: these are the gap that a limit leaves (:mod:`sparsecv_mio.search.sources.least_bounds`).
+* under a time limit up to half of the time, and all of its second half, goes to trees at the pairs whose lower bounds
+  are the least of the grid: these are the gap that a limit leaves (:mod:`sparsecv_mio.search.sources.least_bounds`).
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 
 Two sources: trees on all rows, and trees on the rows of folds with those left out. A slice works on the pairs of the
 least bounds, one of each tau, and raises them by a tenth of the least upper bound: no further, as others are the least
-then. Each source notes what that brought at a pair a second, and the one that promises more is taken
-(:mod:`sparsecv_mio.search.ranked_loop`). A tree on all rows shows nothing of what it brought until it passes the bounds
-that other sources gave: it is ranked by how far it has still to go, and how fast it came on. Trees on all rows go on
-where the last slice, or sweep, left them. Without a limit nothing is done: a proof needs all pairs excluded, whatever
-their order.
+then. Trees on all rows are asked for less where their best objectives known allow no more: they go on where the last
+slice, or sweep, left them, and often end. Each source notes what a slice brought at a pair a second, and the one that
+promises more is taken (:mod:`sparsecv_mio.search.ranked_loop`). A tree on all rows shows nothing of what it brought
+until it passes the bounds that other sources gave: it is ranked by how far it has still to go, and how fast it came on.
+Without a limit nothing is done: a proof needs all pairs excluded, whatever their order.
 
-Both together have half of the time. To rank them with sweeps over taus, pairs proved and gap closed counting
-alike, was tried: on 64 columns the gap after a minute was 0.058 and tau 11 was proved, instead of 0.083 and tau 15; on
-91 columns the gap was larger.
+Both together have half of the time in the first half of a limit, and all of the second. To rank them with sweeps over
+taus, pairs proved and gap closed counting alike, was tried: on 64 columns the gap after a minute was 0.058 and tau 11
+was proved, instead of 0.083 and tau 15; on 91 columns the gap was larger.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
 
 TIME_SHARE = 0.5  # of the time since taus are worked on, under a limit
+PROOF_SHARE = 0.5  # of a limit, after which the least bounds come first
 SLICE_SHARE = 0.05  # of a time limit, that a slice may take
 RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
-BAND = 0.05  # of the bar: how far above the least bound a slice works on pairs
+BAND, PAIRS = 0.05, 8  # of the bar: how far above the least bound a slice works on pairs; and how many at first
+LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for where they cannot bring all of it
 SHORT = 1e-6  # of an objective, that what is asked is away at least
 CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
 
@@ -57,9 +59,11 @@ class TimeShare:
 
     @property
     def due(self) -> bool:
-        """Whether a slice is due; never without a limit."""
+        """Whether a slice is due: always in the second half of a limit; never without one."""
+        if not (np.isfinite(self.deadline.at) and np.isfinite(self.began)):
+            return False
         slice_left, since = self.deadline.sooner(SLICE_SHARE).left, self.deadline.seconds - self.began
-        return bool(np.isfinite(self.deadline.at) and self.spent + slice_left <= TIME_SHARE * since)
+        return self.spent + slice_left <= TIME_SHARE * since or self.deadline.by_share(PROOF_SHARE).over()
 
 
 class RankedTrees(ABC):
@@ -77,12 +81,16 @@ class RankedTrees(ABC):
         Of each effort, at a pair.
     gains : (G, T) array
         What the last one brought, in shares of the least upper bound and second; inf where there was none.
+    seconds : (G, T) array
+        That trees of a pair took so far.
+    most : int
+        Pairs of a slice: half as many after one that the clock ended, which left some of them or their folds out.
     """
 
     def __init__(self, trees: AllRowsTrees, share: TimeShare) -> None:
         self.run, self.trees, self.in_question, self.share = trees.run, trees, trees.in_question, share
         self.tries = np.zeros(self.run.context.shape[:2], dtype=np.int64)
-        self.gains = np.full(self.tries.shape, np.inf)
+        self.gains, self.seconds, self.most = np.full(self.tries.shape, np.inf), np.zeros(self.tries.shape), PAIRS
 
     @abstractmethod
     def usable(self) -> BoolArray:
@@ -107,10 +115,16 @@ class RankedTrees(ABC):
 
     def promise(self, pair: Pair) -> float:
         """Return what a slice brought last at a pair, or at the nearest one where one was tried; inf where none was."""
+        near = self.nearest(pair)
+        return np.inf if near is None else float(self.gains[near])
+
+    def nearest(self, pair: Pair) -> Pair | None:
+        """Return the pair nearest to one where a slice was done; None where none was."""
         tried = np.argwhere(np.isfinite(self.gains))
         if not len(tried):
-            return np.inf
-        return float(self.gains[tuple(tried[np.abs(tried - pair).sum(axis=1).argmin()])])
+            return None
+        g, t = tried[np.abs(tried - pair).sum(axis=1).argmin()].tolist()
+        return g, t
 
     def offers(self) -> list[Offer]:
         """Return work on the pairs of the least bounds, one of each tau, at the same effort, where a slice is due."""
@@ -123,18 +137,21 @@ class RankedTrees(ABC):
         pairs = [(int(weakest[t]), t) for t in which.tolist() if np.isfinite(lower[weakest[t], t])]
         top = float(lower.min()) + BAND * self.bar
         pairs = [pair for pair in pairs if self.tries[pair] == self.tries[pairs[0]] and lower[pair] <= top]
-        return [Offer(self, tuple(pairs), self.promise(pairs[0]))] if pairs else []
+        return [Offer(self, tuple(pairs[: self.most]), self.promise(pairs[0]))] if pairs else []
 
     def work(self, offer: Offer) -> None:
         """Do a slice, and note by how much it raised each pair a second."""
         run, pairs = self.run, list(offer.pairs)
         at, bar, began = tuple(zip(*pairs, strict=True)), self.bar, run.context.deadline.seconds
-        before = self.progress()[at]
-        self.grow(pairs, int(self.tries[at].max()), bar, run.context.deadline.sooner(SLICE_SHARE))
+        before, until = self.progress()[at], run.context.deadline.sooner(SLICE_SHARE)
+        self.grow(pairs, int(self.tries[at].max()), bar, until)
+        self.most = max(len(pairs) // 2, 1) if until.expired() else min(2 * self.most, self.tries.size)
         rises = self.progress()[at] - before
         seconds = run.context.deadline.seconds - began
         self.share.spent += seconds
-        self.gains[at] = rises * len(pairs) / max(seconds, CLOCK_TICK)
+        each = max(seconds, CLOCK_TICK) / len(pairs)
+        self.gains[at] = rises / each
+        self.seconds[at] += each
         self.tries[at] += self.needs_more(rises)
 
 
@@ -142,9 +159,8 @@ class RankedAllRows(RankedTrees):
     """Trees on all rows; what they prove at one gamma bounds its neighbours too."""
 
     def usable(self) -> BoolArray:
-        """(G, T): pairs whose best subset of all rows is not known, and may raise the bound by what is asked."""
-        upper = self.run.all_rows.of_pairs(lambda cell: cell.upper)
-        return ~self.run.all_rows.solved_pairs() & (self.trees.enough(self._raised()) <= upper)
+        """(G, T): pairs whose best subset of all rows is not known, and may raise the bound by some of the rise."""
+        return ~self.run.all_rows.solved_pairs() & (self._rises() > 0.0)
 
     def progress(self) -> FloatArray:
         """(G, T): lower bounds on all rows, in shares of the best objective known."""
@@ -153,20 +169,40 @@ class RankedAllRows(RankedTrees):
     def promise(self, pair: Pair) -> float:
         """Return what is asked a second, by how far that is and how fast trees came on here or at the nearest pair.
 
-        Other bounds may hold a pair, of which trees that come near them show nothing yet.
+        Other bounds may hold a pair, of which trees that come near them show nothing yet. Trees come on by the
+        logarithm of their time: with a rate r after S seconds, a distance d takes `S (exp(d / (r S)) - 1)` more. What
+        takes more than is left of the limit promises nothing.
         """
-        upper = self.run.all_rows.of_pairs(lambda cell: cell.upper)[pair]
-        short = self.trees.enough(self._raised())[pair] / upper - self.progress()[pair]
-        return RISE * super().promise(pair) / max(short, SHORT)
+        near, upper, rises = self.nearest(pair), self.run.all_rows.of_pairs(lambda cell: cell.upper), self._rises()
+        if near is None:
+            return np.inf
+        short = max(self.trees.enough(self._raised(rises))[pair] / upper[pair] - self.progress()[pair], SHORT)
+        log_rise = max(float(self.gains[near] * self.seconds[near]), SHORT)
+        with np.errstate(over="ignore"):
+            needed = float(self.seconds[near] * np.expm1(short / log_rise))
+        return float(rises[pair]) / max(needed, CLOCK_TICK) if needed < self.run.context.deadline.left else 0.0
+
+    def offers(self) -> list[Offer]:
+        """Return work that promises something."""
+        return [offer for offer in super().offers() if offer.rate > 0.0]
 
     def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
         """Solve all rows at some pairs, as far as it takes to raise each by what is asked."""
-        self.trees.solve(mask_of(self.tries.shape, *pairs), effort_of(tries), SLICE_SHARE, self._raised())
+        raised = self._raised(self._rises())
+        self.trees.solve(mask_of(self.tries.shape, *pairs), effort_of(tries), SLICE_SHARE, raised)
 
-    def _raised(self) -> FloatArray:
+    def _rises(self) -> FloatArray:
+        """(G, T): by how much bounds are to rise, in shares of the bar: no more than best objectives known allow."""
+        upper, rises = self.run.all_rows.of_pairs(lambda cell: cell.upper), np.zeros(self.tries.shape)
+        for share in (1.0, *LESS):
+            asked = np.full(rises.shape, share * RISE)
+            rises = np.where((rises == 0.0) & (self.trees.enough(self._raised(asked)) <= upper), asked, rises)
+        return rises
+
+    def _raised(self, rises: FloatArray) -> FloatArray:
         """(G, T): sums of lower ends that are asked for, at most those that exclude a pair."""
         lower = self.run.cells.lower.sum(axis=2)
-        return np.asarray(np.minimum(lower + RISE * self.bar, self.in_question.bars()))
+        return np.asarray(np.minimum(lower + rises * self.bar, self.in_question.bars()))
 
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Say yes to all: what an effort proves is known now."""
@@ -182,8 +218,9 @@ class RankedLeftOut(RankedTrees):
         return WeightBounds(self.run, self.trees.loss)
 
     def usable(self) -> BoolArray:
-        """(G, T): all pairs."""
-        return np.full(self.tries.shape, self.run.context.data.q <= MANY)
+        """(G, T): pairs with a fold that is worth a tree."""
+        few_columns = self.run.context.data.q <= MANY
+        return self.weight.may_rise(RISE * self.bar) if few_columns else np.zeros(self.tries.shape, dtype=bool)
 
     def progress(self) -> FloatArray:
         """(G, T): lower bounds, in shares of the bar."""
@@ -194,8 +231,7 @@ class RankedLeftOut(RankedTrees):
         run = self.run
         taus = run.context.said_taus[np.unique([t for _, t in pairs])]
         run.signals.doing(f"trees with rows left out: {taus_named(taus)}, fold")
-        rise = RISE * bar / run.context.folds.k
-        self.weight.branch(pairs, rise, effort_of(tries, LEFT_OUT_NODES), until)
+        self.weight.branch(pairs, RISE * bar, LEFT_OUT_NODES, until)
 
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Whether they brought less than half of what was asked for."""
@@ -207,6 +243,6 @@ class RankedLeftOut(RankedTrees):
         Nothing is done without a limit, which alone leaves a gap.
         """
         deadline = self.run.context.deadline
-        if np.isfinite(deadline.at) and self.usable().all():
+        if np.isfinite(deadline.at) and self.run.context.data.q <= MANY:
             self.run.signals.doing("relaxations of every fold with its rows left out")
             self.weight.relax(self.in_question.pairs(), deadline)

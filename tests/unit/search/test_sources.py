@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from drawn_search import drawn
 from runs import new_run
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.bounds.more_weight import MoreWeight, RowsTogether
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_solver import FoldSolver
@@ -84,8 +86,8 @@ def test_trees_raise_the_least_bounds_of_the_grid(run: Any, kind: type[RankedTre
     after = cells.lower.sum(axis=2)
     assert np.all(after >= before) and after[offer.pairs[0]] > before[offer.pairs[0]]
     assert 0.0 < trees.gains[offer.pairs[0]] < np.inf
-    untried = next(pair for pair in np.ndindex(*before.shape) if np.isinf(trees.gains[pair]))
-    assert 0.0 < trees.promise(untried) < np.inf, "what neighbours brought"
+    for pair in np.argwhere(np.isinf(trees.gains) & trees.usable()).tolist():
+        assert 0.0 < trees.promise((pair[0], pair[1])) < np.inf, "what neighbours brought"
 
 
 def test_least_bounds_have_their_share_of_a_limit(run: Any) -> None:
@@ -101,6 +103,43 @@ def test_least_bounds_have_their_share_of_a_limit(run: Any) -> None:
     free = TimeShare(Deadline(None, None))
     free.began = -1e9
     assert not free.due, "no limit"
+
+
+@pytest.mark.parametrize("gone, due", [(40.0, False), (60.0, True)])
+def test_least_bounds_come_first_in_the_second_half_of_a_limit(gone: float, due: bool) -> None:
+    share = TimeShare(Deadline(100.0, None, time.monotonic() - gone))
+    assert not share.due, "no tau was worked on"
+    share.began, share.spent = 1.0, gone
+    assert share.due is due
+
+
+def test_trees_on_all_rows_promise_by_what_is_left_to_raise(run: Any) -> None:
+    trees = RankedAllRows(run.outward.all_rows, run.outward.share)
+    pair, solved = (0, 2), run.run.all_rows.solved_pairs()
+    assert np.isinf(trees.promise(pair)) and not trees.usable()[solved].any()
+    trees.gains[pair], trees.seconds[pair] = 1e-3, 1.0
+    promised = trees.promise(pair)
+    trees.gains[pair] = 2e-3
+    assert trees.promise(pair) >= promised
+    trees.gains[pair] = 0.0
+    assert trees.promise(pair) == 0.0, "it would take longer than the limit"
+
+
+def test_the_fold_that_misses_most_has_the_first_tree(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees, cells, visited = run.outward.left_out, run.run.cells, []
+    branch = MoreWeight.branch_each
+
+    def noted(
+        bounds: MoreWeight, rows: RowsTogether, targets: dict[tuple[int, int], float], *given: Any, **limit: Any
+    ) -> Any:
+        visited.append(targets[0, 2])
+        return branch(bounds, rows, targets, *given, **limit)
+
+    monkeypatch.setattr(MoreWeight, "branch_each", noted)
+    cells.lower[:] = 0.0
+    shown = cells.nominal[0, 2].copy()
+    trees.weight.branch([(0, 2)], float(shown.sum()), 1, run.context.deadline)
+    assert visited == sorted(shown, reverse=True)
 
 
 class Told:
