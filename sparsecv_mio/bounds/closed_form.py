@@ -77,7 +77,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
 from sparsecv_mio.units import OUTWARD, Interval
 
@@ -120,9 +120,6 @@ def training_loss_bound(
     return bound if everywhere else np.where(finite, bound, -np.inf)
 
 
-CELL_NUMBERS = 1 << 20  # of cells, whose bounds are had together
-
-
 def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
     """Return the least v for which the sum over folds of the better one of two lower bounds reaches a bar.
 
@@ -145,7 +142,7 @@ def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
     [6.0]
     """
-    if lower.ndim > 1 and lower.size > CELL_NUMBERS:  # a pair at a time: the columns below are as large as `lower`
+    if lower.ndim > 1 and lower.size > CHUNK_ELEMENTS:  # a pair at a time: the columns below are as large as `lower`
         return np.array([enough_on_all_rows(*of_one) for of_one in zip(lower, fold, bar, strict=True)])
     if np.all(np.sum(lower, axis=-1) >= bar):
         return np.zeros(lower.shape[:-1])

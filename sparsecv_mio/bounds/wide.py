@@ -24,6 +24,7 @@ from scipy.linalg import solve_triangular
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import RELAXED_AT_MOST, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import (
+    CAPACITY,
     ROUND_STEPS,
     ROWS_ACCURACY,
     Wide,
@@ -238,7 +239,6 @@ def point_error(rows: WideRows, b: FloatArray) -> float:
 
 
 TREE_PRODUCT_BYTES = 1 << 27  # of the rows of G of a tree
-MOST_FEW = 1000  # columns that relaxations are solved on
 AT_FIRST = 20  # of these, beside two for each of a support's
 WIDE_NODE_ACCURACY = 0.1  # accuracy of a node that will not close, of what it lacks
 TREE_ROUNDS = 8  # of adding columns at a node
@@ -288,7 +288,7 @@ class WideTree:
     def __init__(self, rows: WideRows, known: WideSupports, tau: int, left: IntArray, start: FloatArray) -> None:
         self.rows, self.known, self.tau, self.left = rows, known, tau, left
         self.c = rows.c[left]
-        most = max(min(len(left), MOST_FEW, TREE_PRODUCT_BYTES // (8 * len(left))), min(len(left), 2 * tau + AT_FIRST))
+        most = max(min(len(left), CAPACITY, TREE_PRODUCT_BYTES // (8 * len(left))), min(len(left), 2 * tau + AT_FIRST))
         self.products = np.empty((most, len(left)))
         self.few = np.zeros(most, dtype=np.int64)  # places in `left`
         self.count = 0

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable
 
@@ -161,7 +161,6 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
 
 WEIGHTED = " weighted"  # after the spec of the folds
 MOST_ROWS = 100_000_000  # that all folds together may list: 0.8 GB
-FOLDS_AT_ONCE = 1 << 20  # whose labels are written together: with more, what that takes beside the labels shows
 
 
 class RowLists(NamedTuple):
@@ -265,8 +264,8 @@ class FoldPlan:
         """
         self.check_partition("labels")
         labels = np.full(self.n, -1, dtype=np.int64)
-        for lo in range(0, self.k, FOLDS_AT_ONCE):
-            starts = self.starts[lo : lo + FOLDS_AT_ONCE + 1]
+        for lo in range(0, self.k, CHUNK_ELEMENTS):
+            starts = self.starts[lo : lo + CHUNK_ELEMENTS + 1]
             folds = np.arange(lo, lo + len(starts) - 1)
             labels[self.order[starts[0] : starts[-1]]] = np.repeat(folds, np.diff(starts))
         labels.setflags(write=False)

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray
 from sparsecv_mio.data.dataset import Dataset
 
 READ_DIGITS = 17  # that it reads, zeros before the first other digit among them
-MOST_COMPARED = 1 << 22
 EXACT_BELOW = 1e15  # whole numbers below are read exactly
 
 
@@ -60,7 +59,7 @@ def read_by_pandas_2(data: Dataset, fingerprint: str) -> tuple[Dataset, str] | N
     fingerprint : str
         Of the data that are looked for.
     """
-    if data.X.size > MOST_COMPARED:
+    if data.X.size > BLOCK_NUMBERS:
         return None
     read = replace(data, X=as_pandas_2(data.X), y=as_pandas_2(data.y))
     if read.fingerprint != fingerprint:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray
 from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 FEATHER = (".feather", ".arrow", ".ipc")
 SUFFIXES = (".parquet", *FEATHER)
-BATCH_NUMBERS = 1 << 22
 
 
 def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
@@ -85,7 +84,7 @@ def _all_numbers(file: Any, chosen: Selection) -> Dataset:
     for j in chosen.numeric:
         _check_type(header[j], file.schema.field(header[j]).type)
     columns, names = text_tables.FilledColumns(chosen, rows), [header[j] for j in (*chosen.numeric, *chosen.aux)]
-    step = max(1, BATCH_NUMBERS // max(1, rows))
+    step = max(1, BLOCK_NUMBERS // max(1, rows))
     for first in range(0, len(names), step):
         start = 0
         for batch in file.to_batches(columns=names[first : first + step], use_threads=False, batch_readahead=0):

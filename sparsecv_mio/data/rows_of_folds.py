@@ -18,12 +18,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.cure import fill_value, left_out
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan, plan_of_rows, row_lists
+from sparsecv_mio.data.fold_plan import MOST_ROWS, FoldPlan, plan_of_rows, row_lists
 from sparsecv_mio.data.standard import column_moments
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Missing, Scale, Within
-
-MOST_NUMBERS = 100_000_000  # in the table, and rows that its folds list: 0.8 GB each
 
 
 @dataclass(frozen=True)
@@ -227,7 +225,7 @@ def _scaled(
 
 def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
     listed = folds.k * rows - int((folds.n - folds.left_sizes).sum())
-    if max(rows * columns, listed) > MOST_NUMBERS:
+    if max(rows * columns, listed) > MOST_ROWS:
         raise BadInput(
             f"na-within and scale-within folds: {folds.k:,} folds would see up to {rows:,} different rows, too many to "
             "keep: ask for fewer folds"

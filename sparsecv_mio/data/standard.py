@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, row_chunks
 from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, word_of
@@ -249,7 +249,6 @@ def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> Floa
     return off
 
 
-CACHE_BYTES = 256 << 20
 COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64
 TARGET_EXPONENTS = (-505, 508)  # the CV error is in squared units of the target and must stay in range too
 FEW_PART = 4  # columns of which less than a fourth is wanted are gathered one by one
@@ -371,7 +370,7 @@ class StandardData:
 
     @cached_property
     def _all_rows(self) -> tuple[FloatArray, FloatArray] | None:
-        if not self.keeps_rows or self.n * self.q * 8 > CACHE_BYTES:
+        if not self.keeps_rows or self.n * self.q * 8 > STORE_BYTES:
             return None
         V, r = self._compute(slice(0, self.n))
         V.setflags(write=False)

@@ -20,7 +20,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
 from sparsecv_mio.words import Loss
@@ -28,7 +28,6 @@ from sparsecv_mio.words import Loss
 FIT_STEPS, FIT_HALVINGS = 60, 50
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
 CONSTANT = 4.0 * np.finfo(float).eps  # of the largest value: what is left of a column is the rounding of its writer
-LARGEST = 1e150  # of a root of a penalty
 LEAST_CURVATURE = 1e-12  # of the largest: a smaller weight takes part in no digit of a sum, but none is 0
 
 
@@ -177,7 +176,7 @@ def _fitted(
     (support, gamma), loss, weights = asked, targets.loss, targets.weights
     columns = np.array(list(support), dtype=np.int64)
     train = np.arange(len(X)) if rows is None else np.asarray(rows)
-    root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST)
+    root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST_ROOT)
     training, first = X[np.ix_(train, columns)], int(intercept != "none")
     y, w = targets.y[train], targets.v[train]
     center = np.average(training, axis=0, weights=w) if first else np.zeros(len(columns))

@@ -19,7 +19,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.objective import ALIKE_PENALTIES
@@ -82,7 +82,6 @@ class CentredRows:
         return cls(V, r - r_mean, v_mean, r_mean)
 
 
-MOMENT_ELEMENTS = 1 << 21  # rows are read in blocks of at most 16 MB
 WORN = 8.0  # spreads that a mean may be off zero before the digits that are left are too few
 
 
@@ -182,7 +181,7 @@ def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingM
         start, stop, _ = rows.indices(data.n)
     else:
         start, stop = 0, len(rows)
-    step = max(1, MOMENT_ELEMENTS // (data.q + 1))
+    step = max(1, CHUNK_ELEMENTS // (data.q + 1))
     for lo in range(start, stop, step):
         index = slice(lo, min(lo + step, stop)) if isinstance(rows, slice) else rows[lo : lo + step]
         v, r = data.rows(index)

@@ -147,7 +147,7 @@ def test_labels_are_of_partitions() -> None:
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_labels_are_written_some_folds_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv_mio.data.fold_plan.FOLDS_AT_ONCE", at_once)
+    monkeypatch.setattr("sparsecv_mio.data.fold_plan.CHUNK_ELEMENTS", at_once)
     given = np.array([1, 0, 3, 0, -1, 2, 3, 3])
     assert plan_of_labels(given, "labels").labels.tolist() == given.tolist()
 

@@ -101,7 +101,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     for data in (Dataset.from_arrays(np.eye(3), np.arange(3.0)), Dataset.from_frame(FRAME, "y", na="drop")):
         with pytest.raises(BadInput, match="^na-within folds: no empty cell is filled: goes with --na mean or median"):
             BY_FOLD.check(data)
-    monkeypatch.setattr(rows_of_folds, "MOST_NUMBERS", 50)
+    monkeypatch.setattr(rows_of_folds, "MOST_ROWS", 50)
     for within in (BY_FOLD, BOTH):
         with pytest.raises(BadInput, match=r"^na-within and scale-within folds: 6 folds would see up to \d+ different"):
             RowsOfFolds.of(read(), folds_of("loo", read()), within, "length", "fold")

@@ -133,7 +133,7 @@ def test_rows_by_slice_and_by_index_with_and_without_cache(monkeypatch: pytest.M
     cached = standardize(data)
     V, r = cached.rows(slice(0, 20))
     assert V.shape == (20, 3) and not V.flags.writeable
-    monkeypatch.setattr(standard, "CACHE_BYTES", 0)
+    monkeypatch.setattr(standard, "STORE_BYTES", 0)
     direct = standardize(data)
     for index in (slice(3, 9), np.array([5, 1, 19]), np.array([], dtype=np.int64)):
         for std in (cached, direct):

@@ -27,7 +27,7 @@ from sparsecv_mio.search.fold_fits import fit_from_moments
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])
 def test_moments_are_those_of_the_problem(intercept: str, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not kept:
-        monkeypatch.setattr(standard, "CACHE_BYTES", 0)
+        monkeypatch.setattr(standard, "STORE_BYTES", 0)
     rng = np.random.default_rng(3)
     data = standard.standardize(
         Dataset.from_arrays(rng.normal(5.0, 2.0, (17, 4)), rng.normal(9.0, 1.0, 17)), "variance", intercept
@@ -66,7 +66,7 @@ def same(found: TrainingMoments, data: StandardData, rows: np.ndarray) -> None:
 
 @pytest.mark.parametrize("elements", [1, 12, 1 << 21])
 def test_chunks_change_nothing(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accumulate, "MOMENT_ELEMENTS", elements)
+    monkeypatch.setattr(accumulate, "CHUNK_ELEMENTS", elements)
     data, _ = sample()
     same(row_moments(data, slice(2, 20)), data, np.arange(2, 20))
     same(row_moments(data, np.array([5, 1, 7])), data, np.array([5, 1, 7]))
