@@ -128,6 +128,7 @@ ASK += ["--threads", "1"]
 def a_line_at_every_safe_point(monkeypatch: pytest.MonkeyPatch) -> None:
     """However fast the machine, the lines are those of the run."""
     monkeypatch.setattr(trace_module, "REPORT_SHARE", 0.0)
+    monkeypatch.setattr(trace_module, "TRACE_EVERY", 0.0)
 
 
 @pytest.mark.usefixtures("a_line_at_every_safe_point")
