@@ -205,7 +205,7 @@ def covariance_of(p: int, rho: float) -> FloatArray:
 
 
 BUNDLED = ("diabetes", "linnerud")
-HELD = 4  # data sets that a process keeps
+DATA_SETS_KEPT = 4  # data sets that a process keeps
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,7 @@ class DataSource:
         return _read_source(self, aux)
 
 
-@lru_cache(maxsize=HELD)
+@lru_cache(maxsize=DATA_SETS_KEPT)
 def _read_source(source: DataSource, aux: tuple[str, ...]) -> Dataset:
     spec = dict(source.spec)
     if "design" in spec:

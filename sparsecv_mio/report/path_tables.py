@@ -25,7 +25,7 @@ from sparsecv_mio.words import LOSS_WORDS, Intercept
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
-NARROW = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
+CROSSING_WIDTH = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
 GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `GlmCriteria`, without the scatter of counts
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
@@ -176,6 +176,6 @@ def _print_surface(console: Console, surface: Surface) -> None:
     lines = [
         (piece.tau, piece.low, piece.high, subsets_of_piece(surface, piece))
         for piece in surface.pieces
-        if piece.high > piece.low * (1.0 + NARROW) or not piece.proved
+        if piece.high > piece.low * (1.0 + CROSSING_WIDTH) or not piece.proved
     ]
     print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))

@@ -38,7 +38,7 @@ from sparsecv_mio.oracles.glru.optimum_region import change_rows, region_of
 from sparsecv_mio.oracles.glru.risk import EPS, RESIDUAL, DualFit, Problem, fewer_columns, weighted_gram
 from sparsecv_mio.oracles.glru.training import DIRECT_WORK, HessianFactor, assess_with_intercept, train
 
-ROWS_AT_ONCE = 64
+LEFT_OUT_AT_ONCE = 64
 
 
 class GlruOracle:
@@ -452,8 +452,8 @@ def _step_signs(fit: DualFit, rows: IntArray) -> FloatArray:
     """Return signs that the gap at the end of one Newton step proves, NaN for the others."""
     problem, oracle, signs = fit.problem, NewtonOracle(fit), np.full(rows.size, np.nan)
     plain = problem.regularizer.l1 == 0.0 and not problem.regularizer.intercept
-    for start in range(0, rows.size, ROWS_AT_ONCE):
-        chunk = rows[start : start + ROWS_AT_ONCE]
+    for start in range(0, rows.size, LEFT_OUT_AT_ONCE):
+        chunk = rows[start : start + LEFT_OUT_AT_ONCE]
         if plain:
             signs[start : start + chunk.size] = _signs(fit, chunk, oracle.brackets(chunk))
             continue
@@ -468,10 +468,10 @@ def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
     if rows.size == 0:
         return np.zeros(0)
     oracle, signs = NewtonOracle(fit), np.full(rows.size, np.nan)
-    for start in range(0, rows.size, ROWS_AT_ONCE):
+    for start in range(0, rows.size, LEFT_OUT_AT_ONCE):
         if done.stopped:
             break
-        chunk = slice(start, start + ROWS_AT_ONCE)
+        chunk = slice(start, start + LEFT_OUT_AT_ONCE)
         signs[chunk] = np.sign(oracle.leave_out(rows[chunk]).value)
         done.advance(signs[chunk].size)
     return signs
