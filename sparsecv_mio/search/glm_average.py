@@ -52,7 +52,7 @@ def losses_of_pairs(
 def losses_of_single_rows(
     context: Context, cells: CellTable, pairs: tuple[IntArray, IntArray], wanted: IntArray
 ) -> FloatArray:
-    """(P, F) held-out losses of folds of one row; of undecided cells, which show a few steps to fits, at these fits.
+    """(P, F) held-out losses of folds of one row, at fits: cells show a few steps to these, which part equal pairs.
 
     Parameters
     ----------
@@ -66,7 +66,6 @@ def losses_of_single_rows(
     data, plan, losses = context.data, context.folds, np.array(cells.nominal[pairs][:, wanted])
     for here, g, t in zip(losses, *pairs, strict=True):
         gamma, numbers = float(context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
-        numbers = np.where(np.asarray(cells.decided[g, t])[wanted], -1, numbers)
         for number in np.unique(numbers[numbers >= 0]).tolist():
             at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
             here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at])

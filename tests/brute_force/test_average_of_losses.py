@@ -16,9 +16,11 @@ from two_class_cases import TwoClassCase, two_class_case
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.records import Average, Record
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
 from sparsecv_mio.problem.objective import scales, varying_columns
+from sparsecv_mio.search.api import cross_validate
 
 Case = TwoClassCase | CountCase
 MOST_COLUMNS = 5
@@ -174,3 +176,15 @@ def test_an_altered_average_is_refused() -> None:
     for name, other in altered.items():
         report = verify(replace(record, average=other), case.data)
         assert any(failure.field.startswith("average") for failure in report.failures), (name, report.failures)
+
+
+def test_pairs_of_one_model_have_one_distance_with_single_rows_left_out() -> None:
+    rng = np.random.default_rng(2)
+    X, some = rng.normal(size=(30, 3)), rng.random(30) < 0.15
+    y = some * rng.integers(1, 9, 30)
+    y[:2] = 1, 2
+    data = Dataset.from_arrays(X, y.astype(float))
+    how: dict[str, Any] = {"loss": "poisson", "scale": "none", "model": "average", "gap": 0.01, "threads": 1}
+    record = cross_validate(data, "loo", gammas=[0.01, 10.0], taus=[0, 1, 3], **how)
+    assert record.average is not None and verify(record, data).ok
+    assert [pair.distance for pair in record.average.pairs if pair.tau == 0] == [0.0, 0.0]  # one was 0.96
