@@ -20,6 +20,7 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem, refits_by_gamma
 from sparsecv_mio.search.fold_solver import Incumbent, balls_by_gamma
 from sparsecv_mio.search.leave_fold_out import first_intervals
+from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run, StoredPart
 from sparsecv_mio.search.shared_trees import SharedTrees
@@ -50,14 +51,14 @@ def raise_lower_ends(run: Run, values: FloatArray, slip: float = 0.0) -> None:
         least = run.context.folds.k * (on_all_rows[g, t] - slip) * (1.0 - SUM_RTOL)
         run.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
     for g, lower in enumerate(on_all_rows):  # one by one, as all at once would take memory
-        for t in _rows_of(by_sums[g]):
+        for t in _rows_of(by_sums[g], values):
             bound = training_loss_bound(lower[t, None], values[g, t], slip)
             run.cells.narrow(np.s_[g, t, :], np.where(whole, bound, 0.0), np.inf)
 
 
-def _rows_of(by_sums: BoolArray) -> list[Any]:
-    """Return indices of all sizes together, or of those not held as sums one by one."""
-    return np.flatnonzero(~by_sums).tolist() if by_sums.any() else [slice(None)]
+def _rows_of(by_sums: BoolArray, values: Any) -> list[Any]:
+    """Return indices of all sizes together, or of tables that hold rows of pairs one by one, but for those of sums."""
+    return np.flatnonzero(~by_sums).tolist() if isinstance(values, PairRows) else [slice(None)]
 
 
 def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:
@@ -73,7 +74,7 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
     bars, sums = bars * (1.0 + ACCURATE_RTOL), held_sums(values)
     by_sums = np.isfinite(sums)
     for g, bar in enumerate(bars):  # one by one, as all at once would take memory
-        for t in _rows_of(by_sums[g]):
+        for t in _rows_of(by_sums[g], values):
             enough[g, t] = enough_on_all_rows(
                 run.cells.lower[g, t], np.where(whole, values[g, t] + slip, np.inf), bar[t]
             )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -492,7 +492,8 @@ class _Reported:
         data = self.data
         spread = np.average((data.dataset.y - data.y_center) ** 2, weights=data.dataset.row_weights) / self.unit
         loss = on_all_rows - self.cells.upper[g, t] - ROWS_ROUNDING * float(spread) * self.scored.total
-        floors = self.cells.floor[: g + 1, t:].max(axis=(0, 1))
+        pairs = ((h, s) for h in range(g + 1) for s in range(t, len(self.grid.taus)))
+        floors = reduce(np.maximum, (self.cells.floor[pair] for pair in pairs))
         return np.where(self.folds.scores_all_left_out, np.maximum(floors, loss), floors)
 
     def chosen_folds(self, g: int, t: int) -> parts.ChosenFolds:
