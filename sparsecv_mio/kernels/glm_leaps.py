@@ -4,11 +4,14 @@ A node is columns A of which the first I are in every support. Any point theta o
 supports S, by tangents of the losses (docs/theory/glm.md, section 13): with m the margins there, `s = -l'(m)`,
 `G_j = sum_i v_i s_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
 
-    F_S >= sum_i v_i (l(m_i) + s_i m_i) - |G_0| (what intercepts may be) - sum_{j in S} c_j.
+    F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j,
 
-At the fit of A that is F_A where S = A, so Newton's method goes on until it is above the level, or F at the point is
-not. Then the free columns are in falling order of what Newton's quadratic says they cost to leave out, and the t-th
-child has the first t of them in and the next one out.
+the intercept among the columns without ridge, whose coefficients a_j at fits of interest lie in a range. At the fit of
+A that is F_A where S = A, so Newton's method goes on until it is above the level, or F at the point is not. Free
+columns with which no support is up to the level are left out for good. The others are in falling order of what Newton's
+quadratic says they cost to leave out, and the t-th child has the first t of them in and the next one out.
+
+Of very many columns no Hessian is factored: the relaxation of a node begins at its point.
 """
 
 from typing import NamedTuple
@@ -17,6 +20,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import (
     cholesky_in_place,
+    cholesky_solve,
     dot,
     gram_of_lower,
     invert_lower,
@@ -39,7 +43,7 @@ ROUNDS = 5  # points of the relaxation of a node
 WORTH = 0.1  # share of a gap, or of nodes, that they have to close to be asked for at every node
 RARELY = 10  # else at one node of so many
 BLOCK = 8_192  # rows, beyond which products are added up a block at a time
-POLISHES = 4  # steps of the intercept alone
+POLISHES = 4  # steps of the columns without ridge alone
 
 
 class FitRanges(NamedTuple):
@@ -49,14 +53,18 @@ class FitRanges(NamedTuple):
     ----------
     ends : (2, n) array
         Of their margins.
-    intercept : (2,) array
-        Middle and half of the range of their intercepts.
+    free : (f,) int array
+        Places of what has no ridge: the intercept, and columns that are in every support.
+    middle, half : (f,) arrays
+        Of the ranges of their coefficients.
     size : (first + p,) array
         Largest absolute entry of each column.
     """
 
     ends: np.ndarray
-    intercept: np.ndarray
+    free: np.ndarray
+    middle: np.ndarray
+    half: np.ndarray
     size: np.ndarray
 
 
@@ -65,8 +73,8 @@ class Nodes(NamedTuple):
 
     Attributes
     ----------
-    columns : (capacity, p) int array
-        Those that are in, then the free ones.
+    columns : (capacity, c) int array
+        Places of those with ridge that are in, then of the free ones.
     width, inside, depth : (capacity,) int arrays
         Columns, how many of them are in, and nodes above.
     point : (capacity, first + p) array
@@ -94,8 +102,8 @@ class NodeFit(NamedTuple):
         Ridge, and largest absolute entries.
     theta : (k,) array
         The point, written.
-    costs : (k - first,) array
-        What each column can take off the best bound, written.
+    costs : (k - f,) array
+        What each column with ridge can take off the best bound, written.
     curved, H : (k, k) arrays
         A Hessian nearby, and its factor, written.
     """
@@ -110,36 +118,51 @@ class NodeFit(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """Supports of a node: 1 with an intercept, how many columns are in, and the least and most of a support."""
+    """Supports of a node: how many columns have no ridge, are in, the least and most of a support; as `SizesWanted`."""
 
     first: int
     inside: int
     least: int
     most: int
+    factored: bool
 
 
 class SizesWanted(NamedTuple):
-    """Supports of `least` to `most` columns with F at most a level, which `falls` to what is found or not."""
+    """Supports that are looked for.
+
+    Attributes
+    ----------
+    least, most : int
+        Columns with ridge.
+    level : float
+        At least F.
+    falls : bool
+        Whether the level falls to what is found.
+    factored : bool
+        Whether Hessians are factored, which takes too long where columns are very many.
+    """
 
     least: int
     most: int
     level: float
     falls: bool
+    factored: bool
 
 
-def one_node(columns, inside, point, bound):
+def one_node(columns, inside, most, most_fits, point, bound):
     """Return a stack of one node, deep enough for what is below it.
 
     Parameters
     ----------
     columns : (c,) int array
-        Those that are in come first.
-    inside : int
+        Places, of those that are in first.
+    inside, most, most_fits : int
+        Columns that are in, the most of a support, and of nodes.
     point : (first + p,) array
     bound : float
     """
     c = len(columns)
-    capacity = c * (c + 3) // 2 + 4
+    capacity = min(c, most_fits) * (most - inside + 1) + 2
     nodes = Nodes(
         np.zeros((capacity, c), dtype=np.int64), np.zeros(capacity, dtype=np.int64), np.zeros(capacity, dtype=np.int64),
         np.zeros(capacity, dtype=np.int64), np.zeros((capacity, len(point))), np.zeros(capacity),
@@ -162,28 +185,40 @@ def _slopes(Z, response, state, g):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _balance(Z, response, theta, state):
-    """Move the intercept to where the slopes of the losses add up to zero, about; the state goes with it."""
-    n = Z.shape[1]
+def _balance(Z, response, theta, state, first):
+    """Move coefficients without ridge to where the slopes of the losses add up to zero, about; the state goes too."""
+    n, H, d = Z.shape[1], np.empty((first, first)), np.empty(first)
     for _ in range(POLISHES):
-        slope, size, bent = 0.0, 0.0, 0.0
         curvatures(response, state, state.work)
-        for i in range(n):
-            s = response.v[i] * state.falls[i] * Z[0, i]
-            slope += s
-            size += abs(s)
-            bent += state.work[i] * Z[0, i] * Z[0, i]
-        if not bent > 0.0 or abs(slope) <= 1e-8 * size:
+        settled, longest = True, 1.0
+        for a in range(first):
+            slope, size = 0.0, 0.0
+            for i in range(n):
+                s = response.v[i] * state.falls[i] * Z[a, i]
+                slope += s
+                size += abs(s)
+            for e in range(a + 1):
+                bent = 0.0
+                for i in range(n):
+                    bent += state.work[i] * Z[a, i] * Z[e, i]
+                H[a, e] = bent
+            d[a] = slope
+            settled = settled and abs(slope) <= 1e-8 * size
+        if settled or not cholesky_in_place(H, first):
             break
-        move = min(max(slope / bent, -1.0), 1.0)
-        theta[0] += move
-        for i in range(n):
-            state.margins[i] += move * Z[0, i]
+        cholesky_solve(H, d, first)
+        for a in range(first):
+            longest = max(longest, abs(d[a]))
+        for a in range(first):
+            move = d[a] / longest
+            theta[a] += move
+            for i in range(n):
+                state.margins[i] += move * Z[a, i]
         fill(response, state.margins, state)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def worth(response, state, g, total, region, first):
+def worth(response, state, g, total, region):
     """Return the part of a tangent's bound that all supports share, and by how much each of g may be off.
 
     Parameters
@@ -192,11 +227,10 @@ def worth(response, state, g, total, region, first):
     state : State
         At the margins of a point.
     g : (k,) array
-        Of `_slopes`; the first is the intercept's where there is one.
+        Of `_slopes`; the first are those of the columns without ridge.
     total : float
         `sum_i v_i |s_i|`.
     region : FitRanges
-    first : int
 
     Notes
     -----
@@ -214,9 +248,9 @@ def worth(response, state, g, total, region, first):
         loose += state.work[i] * max(abs(region.ends[0, i] - m), abs(region.ends[1, i] - m))
     share = (n + 24) * EPS * total
     base -= 1.01 * loose + (n + 24) * EPS * size
-    if first:
-        middle, half = region.intercept[0], region.intercept[1]
-        base -= g[0] * middle + abs(g[0]) * half + share * (abs(middle) + half)
+    for a in range(region.free.shape[0]):
+        middle, half = region.middle[a], region.half[a]
+        base -= g[a] * middle + abs(g[a]) * half + share * region.size[region.free[a]] * (abs(middle) + half)
     return base, share
 
 
@@ -297,7 +331,7 @@ def settle(fit, response, region, choice, level, known):
     state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
     bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
-    made, fresh = known and _factor(fit), False
+    made, fresh = known and choice.factored and _factor(fit), False
     for step in range(STEPS):
         f = evaluate(Z, response, penalty, theta, state)
         if made and not f <= value + 1e-9 * abs(value):
@@ -314,17 +348,19 @@ def settle(fit, response, region, choice, level, known):
         value = f
         total = _slopes(Z, response, state, g)
         for attempt in range(2):
-            base, share = worth(response, state, g, total, region, first)
+            base, share = worth(response, state, g, total, region)
             _costs(g, penalty, size, share, first, now)
             b = bound_of(base, now, inside, most, buffer, heap)
             if b > bound:
                 bound, best_base = b, base
                 for a in range(k - first):
                     costs[a] = now[a]
-            lost = abs(g[0]) * region.intercept[1] if first else 0.0
-            if attempt == 1 or b > level or not (first and b + 2.0 * lost + abs(g[0] * region.intercept[0]) > level):
+            lost = 0.0
+            for a in range(first):
+                lost += abs(g[a]) * (2.0 * region.half[a] + abs(region.middle[a]))
+            if attempt == 1 or b > level or not b + lost > level:
                 break
-            _balance(Z, response, theta, state)
+            _balance(Z, response, theta, state, first)
             f = evaluate(Z, response, penalty, theta, state)
             value = f
             total = _slopes(Z, response, state, g)
@@ -335,7 +371,7 @@ def settle(fit, response, region, choice, level, known):
         for again in range(2):
             if not made:
                 _hessian(fit, response, state)
-                if not _factor(fit):
+                if not (choice.factored and _factor(fit)):
                     return bound, f, best_base
                 made, fresh = True, True
             else:
@@ -390,6 +426,7 @@ def tighten(fit, response, region, choice, level, bounds):
         return bound, base
     state, g, at, ahead = new_state(n), np.empty(k), theta.copy(), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(c)
+    F, U, beside = np.empty((first, first)), np.empty((c, first)), np.empty(first)
     b, slopes, point, best_slopes = np.empty(c), np.zeros(c), np.zeros(c), np.zeros(c)
     G, linear, root = np.empty((c, c)), np.empty(c), np.empty(c)
     node = Node(np.arange(inside), inside, np.arange(inside, c), c - inside, room)
@@ -404,20 +441,26 @@ def tighten(fit, response, region, choice, level, bounds):
         losses, trace, yy = 0.0, 0.0, 0.0
         for i in range(n):
             losses += response.v[i] * state.losses[i]
-        if first:
-            losses -= 0.5 * g[0] * g[0] / H[0, 0]
+        for a in range(first):
+            beside[a] = g[a]
+            for e in range(a + 1):
+                F[a, e] = H[a, e]
+        if not cholesky_in_place(F, first):
+            break
+        solve_lower(F, beside, first)
+        losses -= 0.5 * dot(beside, beside, first)
         for a in range(c):
             h = 0.5 * root[a]
-            u = H[0, first + a] / H[0, 0] if first else 0.0
+            for e in range(first):
+                U[a, e] = H[first + a, e]
+            solve_lower(F, U[a], first)
             for e in range(a + 1):
-                x = H[first + a, first + e]
-                if first:
-                    x -= u * H[0, first + e]
+                x = H[first + a, first + e] - dot(U[a], U[e], first)
                 if e == a:
                     x -= 2.0 * penalty[first + a]
                 G[a, e] = x * h * root[e]
                 G[e, a] = G[a, e]
-            linear[a] = h * (g[first + a] - (u * g[0] if first else 0.0))
+            linear[a] = h * (g[first + a] - dot(U[a], beside, first))
             b[a] = at[first + a] / root[a]
             trace += G[a, a]
         for a in range(c):
@@ -433,22 +476,20 @@ def tighten(fit, response, region, choice, level, bounds):
         bar = form.yy + level - losses
         _, upper, _ = relax(form, node, Accuracy(bar, CLOSE, MODEL_STEPS), b, slopes, point, best_slopes)
         below = upper < bar
-        shift, length = 0.0, 1.0
-        if first:
-            shift = g[0] / H[0, 0]
-            for a in range(c):
-                shift -= H[0, first + a] / H[0, 0] * (point[a] * root[a] - at[first + a])
-        gained = False
+        for a in range(c):
+            for e in range(first):
+                beside[e] -= U[a, e] * (point[a] * root[a] - at[first + a])
+        solve_upper(F, beside, first)
+        gained, length = False, 1.0
         for _ in range(3):
-            if first:
-                ahead[0] = at[0] + length * shift
+            for a in range(first):
+                ahead[a] = at[a] + length * beside[a]
             for a in range(c):
                 ahead[first + a] = at[first + a] + length * (point[a] * root[a] - at[first + a])
             evaluate(Z, response, no_ridge, ahead, state)
-            if first:
-                _balance(Z, response, ahead, state)
+            _balance(Z, response, ahead, state, first)
             total = _slopes(Z, response, state, g)
-            part, share = worth(response, state, g, total, region, first)
+            part, share = worth(response, state, g, total, region)
             _costs(g, penalty, size, share, first, now)
             there = bound_of(part, now, inside, most, buffer, heap)
             if there > here:
@@ -467,6 +508,8 @@ def tighten(fit, response, region, choice, level, bounds):
                 costs[a] = now[a]
         if bound > level or small or below:
             break
+    for a in range(0 if choice.factored else k):
+        theta[a] = at[a]
     return bound, base
 
 
@@ -486,15 +529,17 @@ def run(rows, region, wanted, nodes, most_fits, found):
     nodes : Nodes
         With one node.
     most_fits : int
-    found : (L, p) bool array
-        Written.
+    found : (L, first + p) bool array
+        Their places, written.
     """
     least, most, level, top = wanted.least, wanted.most, wanted.level, 1
-    first, n, count, fits, asked, closed = rows.first, rows.W.shape[1], 0, 0, 0, 0
+    first, n, count, fits, asked, closed = region.free.shape[0], rows.W.shape[1], 0, 0, 0, 0
     all_in = first + nodes.width[0]
-    above, place = np.empty((nodes.width[0] + 1, all_in, all_in)), np.arange(rows.W.shape[0])
+    above, place = np.empty((min(nodes.width[0] + 1, most_fits), all_in, all_in)), np.zeros(rows.W.shape[0], np.int64)
+    for a in range(first):
+        place[region.free[a]] = a
     for a in range(nodes.width[0]):
-        place[first + nodes.columns[0, a]] = first + a
+        place[nodes.columns[0, a]] = first + a
     while top > 0 and fits < most_fits and count < found.shape[0]:
         top -= 1
         c, inside, depth = nodes.width[top], nodes.inside[top], nodes.depth[top]
@@ -502,20 +547,22 @@ def run(rows, region, wanted, nodes, most_fits, found):
             continue
         k = first + c
         own, Z, theta = np.empty(k, dtype=np.int64), np.empty((k, n)), np.empty(k)
-        ridge, size, costs = np.empty(k), np.empty(k), np.empty(c)
+        ridge, size, costs = np.empty(k), np.empty(k), np.zeros(c)
         curved, H = np.empty((k, k)), np.empty((k, k))
         for a in range(k):
-            own[a] = a if a < first else first + nodes.columns[top, a - first]
+            own[a] = region.free[a] if a < first else nodes.columns[top, a - first]
             Z[a] = rows.W[own[a]]
             theta[a], ridge[a], size[a] = nodes.point[top, own[a]], rows.penalty[own[a]], region.size[own[a]]
         for a in range(k if depth > 0 else 0):
             for e in range(k):
                 curved[a, e] = above[depth - 1, place[own[a]], place[own[e]]]
         fits += 1
-        fit, choice = NodeFit(Z, ridge, size, theta, costs, curved, H), Choice(first, inside, least, most)
+        fit, choice = (
+            NodeFit(Z, ridge, size, theta, costs, curved, H),
+            Choice(first, inside, least, most, wanted.factored),
+        )
         bound, f, base = settle(fit, rows.response, region, choice, level, depth > 0)
-        bound = max(bound, nodes.bound[top])
-        if bound > level:
+        if max(bound, nodes.bound[top]) > level:
             continue
         if closed >= WORTH * (asked - RARELY) or fits % RARELY == 0:
             asked += 1
@@ -523,16 +570,17 @@ def run(rows, region, wanted, nodes, most_fits, found):
             if bound > level:
                 closed += 1
                 continue
+        bound = max(bound, nodes.bound[top])
         if least <= c <= most:
             for j in range(found.shape[1]):
                 found[count, j] = False
-            for a in range(c):
-                found[count, own[first + a] - first] = True
+            for a in range(k):
+                found[count, own[a]] = True
             count += 1
             if wanted.falls and f < np.inf:
                 level = min(level, f * (1.0 + 1e-9))
-        if c > least:
-            for a in range(k):
+        if c > max(least, inside):
+            for a in range(k if fits < most_fits else 0):
                 for e in range(k):
                     above[depth, place[own[a]], place[own[e]]] = curved[a, e]
             top = _split(nodes, top, own, fit, choice, (base, bound), level)
@@ -542,54 +590,62 @@ def run(rows, region, wanted, nodes, most_fits, found):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _split(nodes, top, own, fit, choice, bounds, level):
     """Push the children of a node whose supports may have F up to a level; returns the new top."""
-    first, inside, least, most = choice
+    first, inside, least, most, factored = choice
     theta, H, costs = fit.theta, fit.H, fit.costs
     base, bound = bounds
     k = own.shape[0]
     c, depth = k - first, nodes.depth[top]
     inverse, V = np.zeros((k, k)), np.empty((k, k))
+    cost, whole = np.empty(c - inside), factored
     for a in range(k):
-        H[a, a] = H[a, a] if H[a, a] > 0.0 else np.nan  # where it has no factor
-    invert_lower(H, inverse, k)
-    gram_of_lower(inverse, V)
-    cost, whole = np.empty(c - inside), True
+        whole = whole and H[a, a] > 0.0  # else it has no factor
+    if whole:
+        invert_lower(H, inverse, k)
+        gram_of_lower(inverse, V)
     for a in range(c - inside):
         at = first + inside + a
-        cost[a] = -theta[at] * theta[at] / V[at, at]
-        whole = whole and cost[a] > -np.inf
+        if whole:
+            cost[a] = -theta[at] * theta[at] / V[at, at]
+            whole = cost[a] > -np.inf
     if not whole:
-        cost[:] = 0.0
-    order = np.argsort(cost, kind="mergesort")
+        cost[:] = -costs[inside:]
     buffer, heap, kept = np.empty(k), np.empty(k + 1), np.empty(k)
-    last = min(c - inside - 1, most - inside)
+    beside = bound_of(base, costs, inside, most - 1, buffer, heap)
+    order, free = np.argsort(cost, kind="mergesort"), 0
+    for a in order:
+        if not beside - costs[inside + a] * (1.0 + 8.0 * EPS) > level:  # else no support with it is up to the level
+            order[free] = a
+            free += 1
+    last = min(free if free < c - inside else free - 1, most - inside)
     for t in range(last, -1, -1):
-        at, number = first + inside + order[t], inside
+        at, number = first + inside + order[t] if t < free else -1, inside
         for a in range(inside):
             kept[a] = costs[a]
         for a in range(t):
-            nodes.columns[top, number] = own[first + inside + order[a]] - first
+            nodes.columns[top, number] = own[first + inside + order[a]]
             kept[number] = costs[inside + order[a]]
             number += 1
         chosen = number
         if chosen < most:
-            for a in range(t + 1, c - inside):
-                nodes.columns[top, number] = own[first + inside + order[a]] - first
+            for a in range(t + 1, free):
+                nodes.columns[top, number] = own[first + inside + order[a]]
                 kept[number] = costs[inside + order[a]]
                 number += 1
         if number < least:
             continue
         for a in range(inside):
-            nodes.columns[top, a] = own[first + a] - first
+            nodes.columns[top, a] = own[first + a]
         below = max(bound, bound_of(base, kept[:number], chosen, most, buffer, heap))
         if below > level:
             continue
         for j in range(nodes.point.shape[1]):
             nodes.point[top, j] = 0.0
-        for a in range(k if whole else 0):
+        for a in range(k if whole or not factored else 0):
             nodes.point[top, own[a]] = theta[a]
-            if chosen < most:
+            if chosen < most and at >= 0 and whole:
                 nodes.point[top, own[a]] -= V[a, at] * theta[at] / V[at, at]
-        nodes.point[top, own[at]] = 0.0
+        if at >= 0:
+            nodes.point[top, own[at]] = 0.0
         nodes.width[top], nodes.inside[top], nodes.bound[top] = number, chosen, below
         nodes.depth[top] = depth + 1
         top += 1

@@ -518,3 +518,50 @@ def _with_moments(
         inverse=quadratic.inverse,
         spread=quadratic.spread,
     )
+
+
+def level_ranges(
+    problem: GlmProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
+) -> tuple[Ranges, FloatArray, FloatArray]:
+    """Return ranges of the margins of all points with F at most a level; and middles and halves of the coefficients'.
+
+    Those of coefficients with a ridge are left at 0. Where columns that are adjusted for leave nothing to be proved,
+    ranges are infinite.
+
+    Parameters
+    ----------
+    problem : GlmProblem
+    theta : (first + p,) array
+        One of these points.
+    level : float
+    expired : callable
+
+    Notes
+    -----
+    The penalty alone is at most the level, so `|x'b| <= r` for a row x; losses within that of an intercept add up to
+    no more than the level, and their sum is convex in it (docs/theory/glm.md, section 4).
+    """
+    middle, half, n = np.zeros(len(theta)), np.zeros(len(theta)), len(problem.y)
+    if not np.all(problem.ridge > 0.0):
+        below = minorant(problem, theta, level, expired)
+        if below is None:
+            return Ranges(np.full(n, -np.inf), np.full(n, np.inf)), middle, half + np.inf
+        return below.ranges, below.centre, below.reach
+    reach = np.sqrt(level * np.einsum("ij,ij,j->i", problem.X, problem.X, 1.0 / problem.ridge)) * WIDENED + LEAST_RANGE
+    ends = (
+        [_last_intercept(problem, theta[0], way, reach, level) for way in (-1.0, 1.0)] if problem.first else [0.0, 0.0]
+    )
+    middle[: problem.first], half[: problem.first] = 0.5 * sum(ends), 0.5 * (ends[1] - ends[0]) * WIDENED
+    return Ranges(*np.sort(problem.signs * np.array([ends[0] - reach, ends[1] + reach]), axis=0)), middle, half
+
+
+def _last_intercept(problem: GlmProblem, a: float, way: float, reach: FloatArray, level: float) -> float:
+    """Return an intercept, from one of a point and up or down, beyond which no point has F at most the level."""
+    step = 1.0
+    with np.errstate(over="ignore"):
+        while step < np.inf:
+            low, high = a + way * step - reach, a + way * step + reach
+            if problem.v @ problem.loss.between(low, high, problem.y)[0] > level * WIDENED:
+                break
+            step *= 2.0
+    return a + way * step

@@ -2,7 +2,7 @@
 
 Every fold has a support of each size by local search, whose objective u is an upper bound of the fold's least one. All
 fits with at most that objective are in an ellipsoid, so are their held-out losses (docs/theory/glm.md, section 8); and
-with F* a lower bound of the least objective on all rows, by relaxations of quadratics below it, h is at least F* - u.
+with F* a lower bound of the least objective on all rows, by the roots of its trees, h is at least F* - u.
 """
 
 from __future__ import annotations

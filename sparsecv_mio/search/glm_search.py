@@ -726,7 +726,7 @@ class GlmSearch(GridMethod):
     def engine(self) -> str:
         """Return who solved the cells."""
         what = "log loss" if self.name == Loss.LOGISTIC else "deviance"
-        return f"trees of quadratics below the {what}"
+        return f"trees bounded by tangents of the {what}"
 
     # -- a checkpoint -------------------------------------------------------------------------------------------------
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
-from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
+from sparsecv_mio.trees.glm_fits import WIDE, FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
-from sparsecv_mio.trees.glm_tree import LEAPS_COLUMNS, LEVEL_ROOM, MIXTURES, Listing, SizeSearch
+from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
+MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best fit of a size to that of all columns
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin
 
@@ -160,7 +161,7 @@ class GlmSubsets:
         expired : callable
             True leaves sizes out.
         """
-        by_size, many = dict[int, BestSubset](), np.count_nonzero(self.fits.copies) > LEAPS_COLUMNS
+        by_size, many = dict[int, BestSubset](), np.count_nonzero(self.fits.copies) > WIDE
         for tau in () if many else sizes:
             if expired():
                 break

@@ -1,11 +1,8 @@
 """The outer tree of one size of a best subset by a smooth convex loss.
 
-Where at most 100 columns are open they are left out of fits (`kernels/glm_leaps`; docs/theory/glm.md, section 13).
-Of more, a quadratic below F on the level set of the best support so far goes to the trees of the squared loss: their
-list of supports whose quadratic is within the level holds every support that is at least as good, so refits decide.
-Where the list is long, a column goes out or in. Without it the level set is smaller, so the quadratic is made anew and
-its curvature is larger; with it, it serves as it is, or is made anew for supports that have the column
-(docs/theory/glm.md, section 5).
+Columns are left out of fits (`kernels/glm_leaps`; docs/theory/glm.md, section 5), for some hundredths of a second at a
+node. What is left of it then waits here, so that the least bound rises first, threads share nodes and clocks are looked
+at.
 """
 
 from __future__ import annotations
@@ -16,51 +13,34 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice, product
 from math import comb
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_leaps
-from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.parallel import on_threads
-from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
-from sparsecv_mio.thresholds import PATH_TREE_COLUMNS, SMALL
+from sparsecv_mio.problem.glm import level_ranges
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
-from sparsecv_mio.trees.glm_ranges import sparser
 from sparsecv_mio.trees.glm_starts import exchanged
-from sparsecv_mio.trees.listing import PathListing, PerspectiveTree, sharpened
-from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 
 LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
-MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best support's fit to that of all columns
-PATH_NODES, PATH_EFFORT = 2_048, 60_000  # of a list by the path tree, between two looks at the clock and in all
-NODES_AT_ONCE, PERSPECTIVE_EFFORT = 16, 500  # the same of one by perspectives
-MOST_LISTED = 1_000  # supports of a node, beyond which it is split
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
-PROMISING = 0.6  # of the way from all columns' fit to the level, that a relaxation may be below it for a list of many
 MOST_CHOICES = 512  # of copies, for one support
-LEAPS_COLUMNS = 100  # open columns of a node up to which they are left out of fits; beyond, quadratics are made
 LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
 DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
 LEAPS_FOUND = 1_000  # supports that they find in a node, with which it ends
-REMADE = 1e-3  # of the level: where it has fallen by more, quadratics are made anew
 
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """Columns in and out; the quadratic of the open ones, once there is one."""
+    """Columns in and out, and where fits begin."""
 
     inside: frozenset[int]
     outside: frozenset[int]
-    quadratic: _Quadratic | None = None
-    share: int = 0  # of MIXTURES, that was best above
-    ranges: Ranges | None = None  # of the margins of all fits of interest
-    passed: bool = False  # whether no list is tried, as that of the node above was too long
-    point: FloatArray | None = None  # where its fits begin
+    point: FloatArray
 
 
 class Listing(Protocol):
@@ -169,7 +149,7 @@ class SizeSearch:
         """
         waiting: OpenNodes[_Node] = OpenNodes()
         self._enough = enough
-        waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset()))
+        waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset(), self.point))
         while len(waiting) and self.nodes - self._broad + self._broad // BROAD < effort and not self.expired():
             self.unseen = min(waiting.least, self._left)
             if self.listing is None and min(waiting.least, self.closed) >= enough:
@@ -183,7 +163,6 @@ class SizeSearch:
         lower = min(waiting.least, self.closed, self.upper)
         if lower < enough <= self.level and not len(waiting) and self.listing is None:  # fits are not exact enough
             self.closed = self._left = np.inf
-            vars(self).pop("_region", None)  # that of a lower level
             everything = self.run(tau, effort, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))
         kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
@@ -217,84 +196,57 @@ class SizeSearch:
             return self._tried(bound, node, mask, np.inf)
         if self._few(len(columns), len(node.inside)) and not fits.has_copies:
             return self._tried(bound, node, self._all(node, columns), np.inf)
-        region = self._region if len(columns) <= LEAPS_COLUMNS else None
-        if region is not None:
-            return self._leapt(region, bound, node, columns)
-        quadratic = node.quadratic
-        if quadratic is None or quadratic.level > self.level * (1.0 + REMADE):
-            everything = np.isin(fits.copy_of, columns) & fits.varies
-            far, below = fits.fit_of_all(everything, self.point, self.expired)
-            bound = max(bound, below)
-            if bound > self.level:
-                return self._close(bound)
-            quadratic, bound = self._best_quadratic(node, bound, columns, far)
-        else:
-            bound = max(bound, self._bounded(quadratic, node))
-            if bound < self.level:
-                anew, bound = self._best_quadratic(node, bound, columns, quadratic.everything)
-                quadratic = quadratic if anew is None else anew
-        if bound >= self.level:
-            return self._close(bound)
-        passed = False
-        if quadratic is not None and not node.passed and self._promising(quadratic, bound) and not self.expired():
-            level = min(self.level, quadratic.level)
-            masks = quadratic.listed(
-                node.inside, self._sizes(node, columns), level, MOST_LISTED, self.expired
-            )  # fmt: skip
-            if masks is not None:
-                return self._tried(bound, node, masks, level)
-            passed = True
-        return self._children(node, bound, columns, quadratic, passed)
+        return self._leapt(bound, node, columns)
 
     @cached_property
-    def _region(self) -> glm_leaps.FitRanges | None:
-        """Where all points with F at most the level lie; None where no quadratic says so, or columns are many."""
+    def _region(self) -> glm_leaps.FitRanges:
+        """Where all points with F at most the level lie."""
         fits, firsts = self.fits, np.flatnonzero(self.fits.copies)
-        if len(firsts) > WIDE or not np.all(fits.whole.ridge[firsts] > 0.0):
-            return None
-        far, _ = fits.fit_of_all(fits.varies, self.point, self.expired)
-        below = minorant(fits.whole.only(firsts), far[fits.places(firsts)], self.level, self.expired)
-        if below is None:
-            return None
-        intercept = np.array([below.centre[0], below.reach[0]])
-        return glm_leaps.FitRanges(
-            np.array(below.ranges), intercept, np.array([np.abs(row).max(initial=0.0) for row in fits.rows.W])
-        )
+        places, problem, level = fits.places(firsts), fits.whole.only(firsts), max(self.level, self.upper)
+        free = np.flatnonzero(problem.penalty == 0.0)
+        ends, middle, half = level_ranges(problem, self.point[places], level, self.expired)
+        size = np.array([np.abs(row).max(initial=0.0) for row in fits.rows.W])
+        return glm_leaps.FitRanges(np.array(ends), places[free], middle[free], half[free], size)
 
-    def _leapt(
-        self, region: glm_leaps.FitRanges, bound: float, node: _Node, columns: IntArray
-    ) -> list[tuple[float, _Node]]:
+    def _leapt(self, bound: float, node: _Node, columns: IntArray) -> list[tuple[float, _Node]]:
         """Leave columns out of fits; return what is left of a node after so many."""
-        fits, sizes = self.fits, self._sizes(node, columns)
-        inside, point = np.array(sorted(node.inside), dtype=np.int64), node.point
-        if point is None:
-            point, _ = fits.fit_of_all(np.isin(fits.copy_of, columns) & fits.varies, self.point, self.expired)
-        open_nodes = glm_leaps.one_node(
-            np.concatenate([inside, np.setdiff1d(columns, inside)]), len(inside), point, bound
-        )  # fmt: skip
-        masks = np.zeros((LEAPS_FOUND, fits.problem.p), dtype=np.bool_)
+        fits, region, sizes = self.fits, self._region, self._sizes(node, columns)
+        adjusted = region.free[fits.problem.first :]
+        inside = np.setdiff1d(fits.places(np.array(sorted(node.inside), dtype=np.int64)), region.free)
+        others = np.setdiff1d(fits.places(columns), np.concatenate([region.free, inside]))
+        most_fits = self._most_fits(len(columns))
         falls = self.listing is None and not fits.has_copies  # with all copies in F is lower than with a size's number
-        most = max(self.work // (len(fits.problem.y) * len(columns)), 1)
+        wanted = glm_leaps.SizesWanted(
+            sizes[0] - len(adjusted), sizes[-1] - len(adjusted), self.level, falls, len(columns) <= WIDE
+        )
+        nodes = glm_leaps.one_node(
+            np.concatenate([inside, others]), len(inside), wanted.most, most_fits, node.point, bound
+        )
+        found = np.zeros((LEAPS_FOUND, len(node.point)), dtype=np.bool_)
+        rows = fits.rows._replace(penalty=fits.whole.penalty)
+        left, count, level = glm_leaps.run(rows, region, wanted, nodes, most_fits, found)
+        self._close(max(bound, level))  # what they have closed, all or a part of the node
+        if count:
+            interrupted = self._tried(bound, node, found[:count, fits.problem.first :], level)
+            if interrupted:
+                return interrupted
+        return [self._left_open(nodes, row, adjusted) for row in range(left)]
+
+    def _most_fits(self, columns: int) -> int:
+        """Return how many fits a node has, of so many columns."""
         with self._lock:
             self._broad += int(self.work < LEAPS_WORK)
             self.work = self.work if self.nodes < DEEP_NODES else min(self.work, LEAPS_WORK // BROAD)
-        rows = fits.rows._replace(penalty=fits.whole.penalty)
-        left, count, level = glm_leaps.run(
-            rows, region, glm_leaps.SizesWanted(sizes[0], sizes[-1], self.level, falls), open_nodes, most, masks
-        )  # fmt: skip
-        self._close(max(bound, level))  # what they have closed, all or a part of the node
-        if count:
-            interrupted = self._tried(bound, node, masks[:count], level)
-            if interrupted:
-                return interrupted
-        firsts, children = frozenset(np.flatnonzero(fits.copies).tolist()), []
-        for row in range(left):
-            own = open_nodes.columns[row, : open_nodes.width[row]].tolist()
-            child = _Node(
-                frozenset(own[: open_nodes.inside[row]]), firsts.difference(own), point=open_nodes.point[row].copy()
-            )
-            children.append((float(open_nodes.bound[row]), child))
-        return children
+        most = self.work // (len(self.fits.problem.y) * columns)
+        return 1 if columns > WIDE else max(most, 1)
+
+    def _left_open(self, nodes: glm_leaps.Nodes, row: int, adjusted: IntArray) -> tuple[float, _Node]:
+        """Return a node of a stack with its bound."""
+        first = self.fits.problem.first
+        own = np.concatenate([adjusted, nodes.columns[row, : nodes.width[row]]]) - first
+        inside = frozenset(own[: len(adjusted) + nodes.inside[row]].tolist())
+        outside = frozenset(np.setdiff1d(np.flatnonzero(self.fits.copies), own).tolist())
+        return float(nodes.bound[row]), _Node(inside, outside, nodes.point[row].copy())
 
     def _all(self, node: _Node, columns: IntArray) -> BoolArray:
         """Return all supports of a node."""
@@ -304,63 +256,6 @@ class SizeSearch:
         np.put_along_axis(masks, np.array(chosen, dtype=np.int64).reshape(len(chosen), -1), True, axis=1)
         masks[:, list(node.inside)] = True
         return masks
-
-    def _promising(self, quadratic: _Quadratic, bound: float) -> bool:
-        """Tell whether a list may be short; the path tree finds out in no time."""
-        gap = self.level - self.fits.whole.objective(quadratic.everything)
-        return len(quadratic.columns) <= SMALL or self.level - bound <= PROMISING * gap
-
-    def _best_quadratic(
-        self, node: _Node, bound: float, columns: IntArray, far: FloatArray
-    ) -> tuple[_Quadratic | None, float]:
-        """Make quadratics about points nearer and nearer to the fit of all columns, while they bound the node better.
-
-        Returns the best one, and the bound.
-        """
-        near, best, highest, ranges = self._near(node), None, -np.inf, node.ranges
-        problem = self.fits.whole.only(columns)
-        for share in range(node.share, len(MIXTURES)):
-            if highest >= self.level or self.expired():
-                break
-            point = self.fits.mixed(near, far, MIXTURES[share], self.level)[self.fits.places(columns)]
-            made = self._made(problem, columns, point, ranges, (far, share), node.inside)
-            below = -np.inf if made is None else self._bounded(made, node)
-            if best is not None and not below > highest:
-                break
-            if made is not None:
-                best, highest, ranges = made, below, made.ranges
-        return best, max(bound, highest)
-
-    def _made(
-        self, problem: GlmProblem, columns: IntArray, point: FloatArray, ranges: Ranges | None,
-        beside: tuple[FloatArray, int], inside: frozenset[int],
-    ) -> _Quadratic | None:  # fmt: skip
-        """Make a quadratic about a point, within ranges where they are known."""
-        level = self.level
-        if ranges is None:
-            below = minorant(problem, point, level, self.expired)
-        else:
-            below = minorant_within(problem, point, level, ranges)
-        if below is None:
-            return None
-        below, ranges = sparser(
-            problem, below, below.ranges if ranges is None else ranges, self.size, self.expired,
-            np.searchsorted(columns, sorted(inside)).astype(np.int64),
-        )  # fmt: skip
-        return _Quadratic(columns, below, ranges, beside, self.fits.problem.p)
-
-    def _bounded(self, quadratic: _Quadratic, node: _Node) -> float:
-        sizes = self._sizes(node, quadratic.columns)
-        below, chosen = quadratic.bounded(node.inside, sizes, min(self.level, quadratic.level), self.expired)
-        if len(chosen):
-            self._refitted(self.fits.mask(chosen.tolist())[None, :], np.inf)
-        return below
-
-    def _near(self, node: _Node) -> FloatArray:
-        """Return the fit of the best support as far as it fits a node."""
-        fits = self.fits
-        inside = {j for j in self.support - self.flat if fits.copy_of[j] not in node.outside} | node.inside
-        return fits.fit(inside, self.point)[0]
 
     def _sizes(self, node: _Node, columns: IntArray) -> range:
         """Sizes of supports of first columns that copies can fill up to the size."""
@@ -441,18 +336,6 @@ class SizeSearch:
         for choice in product(*choices):
             yield frozenset(j for copies in choice for j in copies)
 
-    def _children(
-        self, node: _Node, bound: float, columns: IntArray, quadratic: _Quadratic | None, passed: bool
-    ) -> list[tuple[float, _Node]]:
-        """Split a node by a column, the one whose coefficient says most."""
-        free = [j for j in columns.tolist() if j not in node.inside]
-        j = free[0] if quadratic is None else quadratic.split(node.inside, free)
-        share, ranges = (node.share, node.ranges) if quadratic is None else (quadratic.share, quadratic.ranges)
-        return [
-            (bound, _Node(node.inside | {j}, node.outside, quadratic, share, ranges, passed)),
-            (bound, _Node(node.inside, node.outside | {j}, None, share, ranges)),
-        ]
-
 
 def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[int, ...]]:
     """Yield the numbers between two ends that add up to a total.
@@ -470,113 +353,3 @@ def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[in
     for number in range(lowest, min(most[0], total - sum(least[1:])) + 1):
         for others in _numbers(least[1:], most[1:], total - number):
             yield (number, *others)
-
-
-class _Quadratic:
-    """A quadratic on some first columns, and the fit of all of them."""
-
-    def __init__(
-        self, columns: IntArray, below: Minorant, ranges: Ranges, beside: tuple[FloatArray, int], p: int
-    ) -> None:
-        self.columns, self.below, self.level, self.p = columns, below, below.level, p
-        (self.everything, self.share), self.ranges, self._chosen = beside, ranges, columns[:0]
-        self._last: tuple[frozenset[int], _Part] | None = None
-
-    def on(self, inside: frozenset[int]) -> _Part:
-        """Return it with some columns forced in."""
-        if self._last is None or self._last[0] != inside:
-            self._last = inside, self._part(inside)
-        return self._last[1]
-
-    def _part(self, inside: frozenset[int]) -> _Part:
-        forced = np.searchsorted(self.columns, np.array(sorted(inside), dtype=np.int64)).astype(np.int64)
-        moments = replace(self.below.moments, forced=forced)
-        inner = eliminated(moments) if inside else None
-        others = np.arange(moments.q) if inner is None else inner.choice.others
-        return _Part(normal_form(moments if inner is None else inner.problem), others)
-
-    def split(self, inside: frozenset[int], free: list[int]) -> int:
-        """Return the column to split by: of its best support, that which all columns together would miss most."""
-        among = [j for j in self._chosen.tolist() if j not in inside] or free
-        first, own = len(self.everything) - self.p, np.zeros(self.p)
-        own[self.columns] = self.everything[first + self.columns] ** 2 / np.diag(self.below.inverse)[first:]
-        return max(among, key=lambda j: float(own[j]))
-
-    def bounded(
-        self, inside: frozenset[int], sizes: range, level: float, expired: Callable[[], bool]
-    ) -> tuple[float, IntArray]:
-        """Bound every F_S of some sizes up to the level by a relaxation, and return a support that it points at."""
-        part, size = self.on(inside), sizes[-1] - len(inside)
-        form, shift = part.form, self.below.shift
-        if not (form.curved and form.trusted and 0 < size < form.m):
-            return -np.inf, self.columns[:0]
-        root = solve_root(form, size, form.raised(level + shift), np.zeros(form.m), expired)
-        best = np.argsort(-np.abs(root.b), kind="stable")[:size]
-        self._chosen = np.concatenate([self.columns[part.others[form.columns[best]]], sorted(inside)]).astype(np.int64)
-        below = (root.dual - form.slack) / (1.0 + form.keep) - shift
-        return min(below, level), self._chosen
-
-    def listed(
-        self, inside: frozenset[int], sizes: range, level: float, most: int, expired: Callable[[], bool]
-    ) -> BoolArray | None:
-        """Return every support of some sizes whose quadratic is within the level, as (L, p) masks.
-
-        None where they are more than `most`, or hard to list.
-        """
-        part = self.on(inside)
-        form = part.form
-        if not form.trusted or form.m < len(part.others):
-            return None
-        wanted = range(sizes[0] - len(inside), sizes[-1] - len(inside) + 1)
-        free = _supports_within(form, wanted, level + self.below.shift, most, expired)
-        if free is None:
-            return None
-        whole = np.zeros((len(free), self.p), dtype=np.bool_)
-        whole[:, self.columns[part.others[form.columns]]] = free
-        whole[:, list(inside)] = True
-        return whole
-
-
-class _Part(NamedTuple):
-    """A quadratic without the columns that are forced in, and which these others are."""
-
-    form: NormalForm
-    others: IntArray
-
-
-def _supports_within(
-    form: NormalForm, sizes: range, bar: float, most: int, expired: Callable[[], bool]
-) -> BoolArray | None:
-    """List supports of some sizes with f at most a bar; None where they are many or hard to list."""
-    alone = np.full(form.m, -1, dtype=np.int64)
-    bars = np.full(form.m + 1, -np.inf)
-    bars[sizes[0] : sizes[-1] + 1] = bar
-    masks: list[BoolArray] = [np.zeros((0, form.m), dtype=np.bool_)]
-    ends = [size for size in sizes if size in (0, form.m)]
-    by_path = form.m <= SMALL or not form.curved
-    if by_path or ends:
-        form = replace(form, copy_prev=alone, copy_next=alone)
-        if not by_path:
-            bars[1 : form.m] = -np.inf
-        listing, count = PathListing(form, form.solved(), form.raised(bars)), 0
-        while not listing.finished:
-            batch = listing.advance(PATH_NODES)
-            masks.append(batch.masks)
-            count += len(batch.masks)
-            if count > most or listing.nodes > PATH_EFFORT or expired():
-                return None
-    if not by_path:
-        form = replace(sharpened(form), copy_prev=alone, copy_next=alone)
-        for size in (size for size in sizes if size not in ends):
-            within = float(form.raised(bar))
-            root = solve_root(form, size, within, np.zeros(form.m), expired)
-            if np.count_nonzero(root.status(size, within) != DROPPED) > PATH_TREE_COLUMNS:
-                return None
-            held = within, most
-            tree = PerspectiveTree(form, size, within, np.zeros(form.m, dtype=np.bool_), root, held)
-            while not tree.finished:
-                tree.advance(max(NODES_AT_ONCE * SMALL // form.m, 1), expired)
-                if tree.overflow or tree.nodes > PERSPECTIVE_EFFORT or expired():
-                    return None
-            masks += [mask[None, :] for mask, _ in tree.candidates()]
-    return np.concatenate(masks)
