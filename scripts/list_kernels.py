@@ -54,7 +54,9 @@ def main() -> int:
                 command = [sys.executable, "-c", ONE, use]
                 done = subprocess.run(command, check=True, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
                 asked, kept = json.loads(done.stdout.splitlines()[-1])
-                kernels += [one for one in kept if one not in kernels]  # some are saved again with machine code
+                for one in kept:  # some are saved again with machine code
+                    if one not in kernels:
+                        kernels.append(one)
             uses[use] = list(dict.fromkeys(asked))
             print(f"{use}: {len(uses[use])} kernels called, {len(kernels)} compiled so far", flush=True)
     rows = [f"    {json.dumps(one)}" for one in kernels]

@@ -142,9 +142,10 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
 
 
 def test_a_search_that_goes_outward_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From small tau, as on many columns, with efforts that leave cells open."""
+    """From small tau, as on many columns, with efforts that leave cells open; every report is made, however long."""
     for module, name, value in ((rounds, "SMALL", 0), (estimates, "SMALL", 0), (rounds, "ROUND_EFFORT", 1)):
         monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
     case, stop, store = random_problem(6, rows=30, columns=9), threading.Event(), tmp_path / "run.ck"
     how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "rounds", "time_limit": 600.0}
     asked: dict[str, Any] = {"gammas": case.gammas, "taus": case.taus, "threads": 1, **how}
