@@ -261,6 +261,8 @@ class Descent(Watched):
         The move that is being tried.
     journal : Journal
         What was done, and what is left to try.
+    stored : mapping of arrays, optional
+        What a checkpoint holds once the time is over: the move that it ended, to be judged when it has been tried.
     """
 
     name = "descent"
@@ -276,6 +278,7 @@ class Descent(Watched):
         self.here: GridMethod | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
+        self.stored: Archive | None = None
 
     # -- the course --------------------------------------------------------------------------------------------------
 
@@ -301,6 +304,8 @@ class Descent(Watched):
             self.trial.row.begin()
             self.trial.begun = True
         run_to_end(self.trial.row)
+        if self.context.deadline.expired():  # one that carries on goes on with this move
+            self.stored = self.checkpoint()
         self._judge(self.trial)
         self.trial = None
         self.signals.safe_point()
@@ -397,6 +402,8 @@ class Descent(Watched):
 
     def checkpoint(self) -> Archive:
         """Return all that a checkpoint holds: the journal, the row we stand on, the run in progress."""
+        if self.stored is not None:
+            return self.stored
         journal, state = replace(self.journal), Archive()
         if self.here is not None:
             state |= prefixed("here", self.here.checkpoint())

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,27 @@ def test_a_search_that_goes_outward_is_carried_on(tmp_path: Path, monkeypatch: p
     whole = cross_validate(case.data, case.folds, resume=store, **asked)
     assert cut.status == "interrupted" and whole.status == "proved"
     assert [*wrong(case, whole)] == [] and verify(whole, case.data, case.folds).ok
+
+
+def test_a_descent_goes_on_with_the_move_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped at every report: a move that was not tried to its end is judged when it has been."""
+    monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
+    case, store, stopped = random_problem(48, rows=30, columns=6), tmp_path / "run.ck", 0
+    how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "descent", "threads": 1}
+    asked: dict[str, Any] = {"gammas": case.gammas, "taus": case.taus, **how}
+    reports: list[Any] = []
+    whole = claims(cross_validate(case.data, case.folds, progress=reports.append, **asked).to_json())
+    for after in range(1, len(reports)):
+        stop, left = threading.Event(), iter(range(after - 1))
+
+        def progress(_: Any, stop: threading.Event = stop, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                stop.set()
+
+        cut = cross_validate(case.data, case.folds, stop=stop, progress=progress, checkpoint=store, **asked)
+        stopped += cut.status == "interrupted"
+        assert claims(cross_validate(case.data, case.folds, resume=store, **asked).to_json()) == whole
+    assert stopped > 3
 
 
 @pytest.mark.parametrize("folds", ["2x4", "forward:5"])
