@@ -38,7 +38,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.kernels.glm_newton import newton
+from sparsecv_mio.kernels.glm_newton import Columns, newton
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, leave_one_out_bounds, make_problem, train
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.search.api import solve
@@ -177,7 +177,7 @@ def refits(fits: GlmFits, point: FloatArray) -> None:
     rows, v = fits.rows, fits.rows.response.v.copy()
     for i in range(len(v)):
         v[i] = 0.0
-        newton(rows.W, rows.response._replace(v=v), rows.penalty, point.copy(), 1e-14, np.inf, 0.0)
+        newton(Columns(rows.W, np.arange(len(rows.W))), rows.response._replace(v=v), rows.penalty, point.copy(), 1e-14, np.inf, 0.0)
         v[i] = 1.0
 
 

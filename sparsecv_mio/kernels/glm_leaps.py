@@ -27,7 +27,7 @@ from sparsecv_mio.kernels.dense import (
     solve_lower,
     solve_upper,
 )
-from sparsecv_mio.kernels.glm_newton import evaluate
+from sparsecv_mio.kernels.glm_newton import Columns, evaluate, gram
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
@@ -42,7 +42,6 @@ MODEL_STEPS = np.int64(20)  # of the relaxation of a quadratic model; a plain 20
 ROUNDS = 5  # points of the relaxation of a node
 WORTH = 0.1  # share of a gap, or of nodes, that they have to close to be asked for at every node
 RARELY = 10  # else at one node of so many
-BLOCK = 8_192  # rows, beyond which products are added up a block at a time
 POLISHES = 4  # steps of the columns without ridge alone
 
 
@@ -96,8 +95,7 @@ class NodeFit(NamedTuple):
 
     Attributes
     ----------
-    Z : (k, n) array
-        Rows times their signs, as columns.
+    Z : Columns
     penalty, size : (k,) arrays
         Ridge, and largest absolute entries.
     theta : (k,) array
@@ -108,7 +106,7 @@ class NodeFit(NamedTuple):
         A Hessian nearby, and its factor, written.
     """
 
-    Z: np.ndarray
+    Z: Columns
     penalty: np.ndarray
     size: np.ndarray
     theta: np.ndarray
@@ -174,33 +172,33 @@ def one_node(columns, inside, most, most_fits, point, bound):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _slopes(Z, response, state, g):
     """Fill g with `sum_i v_i s_i z_i` of every column; returns `sum_i v_i |s_i|`."""
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     work, total = state.work, 0.0
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
         total += abs(work[i])
     for a in range(k):
-        g[a] = dot(Z[a], work, n)
+        g[a] = dot(Z.W[Z.places[a]], work, n)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _balance(Z, response, theta, state, first):
     """Move coefficients without ridge to where the slopes of the losses add up to zero, about; the state goes too."""
-    n, H, d = Z.shape[1], np.empty((first, first)), np.empty(first)
+    n, H, d = Z.W.shape[1], np.empty((first, first)), np.empty(first)
     for _ in range(POLISHES):
         curvatures(response, state, state.work)
         settled, longest = True, 1.0
         for a in range(first):
-            slope, size = 0.0, 0.0
+            slope, size, column = 0.0, 0.0, Z.W[Z.places[a]]
             for i in range(n):
-                s = response.v[i] * state.falls[i] * Z[a, i]
+                s = response.v[i] * state.falls[i] * column[i]
                 slope += s
                 size += abs(s)
             for e in range(a + 1):
-                bent = 0.0
+                bent, other = 0.0, Z.W[Z.places[e]]
                 for i in range(n):
-                    bent += state.work[i] * Z[a, i] * Z[e, i]
+                    bent += state.work[i] * column[i] * other[i]
                 H[a, e] = bent
             d[a] = slope
             settled = settled and abs(slope) <= 1e-8 * size
@@ -210,10 +208,10 @@ def _balance(Z, response, theta, state, first):
         for a in range(first):
             longest = max(longest, abs(d[a]))
         for a in range(first):
-            move = d[a] / longest
+            move, column = d[a] / longest, Z.W[Z.places[a]]
             theta[a] += move
             for i in range(n):
-                state.margins[i] += move * Z[a, i]
+                state.margins[i] += move * column[i]
         fill(response, state.margins, state)
 
 
@@ -275,28 +273,10 @@ def bound_of(base, costs, inside, most, buffer, heap):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gram(Z, weights, H):
-    """Fill H with the products of the rows of Z, weighted; of many columns block by block, as all would be copied."""
-    k, n = Z.shape
-    if n <= BLOCK:
-        H[:, :] = np.dot(Z * weights, Z.T)
-        return
-    H[:, :] = 0.0
-    part, scaled = np.empty((k, BLOCK)), np.empty((k, BLOCK))
-    for begin in range(0, n, BLOCK):
-        size = min(BLOCK, n - begin)
-        for a in range(k):
-            for i in range(BLOCK):
-                part[a, i] = Z[a, begin + i] if i < size else 0.0
-                scaled[a, i] = part[a, i] * weights[begin + i] if i < size else 0.0
-        H += np.dot(scaled, part.T)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _hessian(fit, response, state):
     """Fill the Hessian of a node where the state is."""
     curvatures(response, state, state.work)
-    _gram(fit.Z, state.work, fit.curved)
+    gram(fit.Z, state.work, fit.curved)
     for a in range(fit.penalty.shape[0]):
         fit.curved[a, a] += 2.0 * fit.penalty[a]
 
@@ -327,7 +307,7 @@ def settle(fit, response, region, choice, level, known):
     """
     Z, penalty, size, theta, costs, _, H = fit
     first, inside, most = choice.first, choice.inside, choice.most
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
     bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
@@ -419,7 +399,7 @@ def tighten(fit, response, region, choice, level, bounds):
     Z, penalty, size, theta, costs, H, _ = fit
     first, inside, most = choice.first, choice.inside, choice.most
     bound, base = bounds
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     c = k - first
     room = most - inside
     if not 0 < room < c - inside:
@@ -533,7 +513,7 @@ def run(rows, region, wanted, nodes, most_fits, found):
         Their places, written.
     """
     least, most, level, top = wanted.least, wanted.most, wanted.level, 1
-    first, n, count, fits, asked, closed = region.free.shape[0], rows.W.shape[1], 0, 0, 0, 0
+    first, count, fits, asked, closed = region.free.shape[0], 0, 0, 0, 0
     all_in = first + nodes.width[0]
     above, place = np.empty((min(nodes.width[0] + 1, most_fits), all_in, all_in)), np.zeros(rows.W.shape[0], np.int64)
     for a in range(first):
@@ -546,19 +526,18 @@ def run(rows, region, wanted, nodes, most_fits, found):
         if nodes.bound[top] > level:
             continue
         k = first + c
-        own, Z, theta = np.empty(k, dtype=np.int64), np.empty((k, n)), np.empty(k)
+        own, theta = np.empty(k, dtype=np.int64), np.empty(k)
         ridge, size, costs = np.empty(k), np.empty(k), np.zeros(c)
         curved, H = np.empty((k, k)), np.empty((k, k))
         for a in range(k):
             own[a] = region.free[a] if a < first else nodes.columns[top, a - first]
-            Z[a] = rows.W[own[a]]
             theta[a], ridge[a], size[a] = nodes.point[top, own[a]], rows.penalty[own[a]], region.size[own[a]]
         for a in range(k if depth > 0 else 0):
             for e in range(k):
                 curved[a, e] = above[depth - 1, place[own[a]], place[own[e]]]
         fits += 1
         fit, choice = (
-            NodeFit(Z, ridge, size, theta, costs, curved, H),
+            NodeFit(Columns(rows.W, own), ridge, size, theta, costs, curved, H),
             Choice(first, inside, least, most, wanted.factored),
         )
         bound, f, base = settle(fit, rows.response, region, choice, level, depth > 0)

@@ -27,6 +27,7 @@ TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apar
 LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth where anything is proved by it
 TRIES = 60  # radii tried
 BLOCK = 64  # rows whose losses are added up before they are added to the others
+PART = 32 * BLOCK  # rows whose numbers caches hold: they are looked at one such part after the other
 BY_BLAS = 24  # coefficients from which on the Hessian is a product of matrices
 
 
@@ -54,6 +55,20 @@ class Rows(NamedTuple):
     copy_of: np.ndarray
     first: int
     origin: float
+
+
+class Columns(NamedTuple):
+    """Some columns of many, where they are: no copy of them.
+
+    Attributes
+    ----------
+    W : (c, n) array
+        Rows times their signs, as columns.
+    places : (k,) int array
+    """
+
+    W: np.ndarray
+    places: np.ndarray
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -99,32 +114,18 @@ def merged(rows, mask):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gathered(W, places):
-    """Return some rows of a matrix; itself where these are all."""
-    whole = places.shape[0] == W.shape[0]
-    for a in range(places.shape[0]):
-        whole = whole and places[a] == a
-    if whole:
-        return W
-    Z = np.empty((places.shape[0], W.shape[1]))
-    for a in range(places.shape[0]):
-        for i in range(W.shape[1]):
-            Z[a, i] = W[places[a], i]
-    return Z
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(Z, response, penalty, theta, state):
     """Return the value at theta as rounded; margins, losses and their slopes go into the state."""
-    (k, n), v = Z.shape, response.v
-    margins = state.margins
-    for i in range(n):
-        margins[i] = 0.0
-    for a in range(k):
-        t = theta[a]
-        for i in range(n):
-            margins[i] += t * Z[a, i]
-    losses = state.losses
+    k, n, v = Z.places.shape[0], Z.W.shape[1], response.v
+    margins, losses = state.margins, state.losses
+    for begin in range(0, n, PART):
+        end = min(begin + PART, n)
+        for i in range(begin, end):
+            margins[i] = 0.0
+        for a in range(k):
+            t, column = theta[a], Z.W[Z.places[a]]
+            for i in range(begin, end):
+                margins[i] += t * column[i]
     fill(response, margins, state)
     f = 0.0
     for begin in range(0, n, BLOCK):
@@ -143,25 +144,57 @@ def _value_rounding(n, k):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def gram(Z, weights, H):
+    """Fill H with the products of columns, weighted, by parts of the rows.
+
+    Parameters
+    ----------
+    Z : Columns
+    weights : (n,) array
+    H : (k, k) array
+    """
+    k, n = Z.places.shape[0], Z.W.shape[1]
+    size = min(n, PART)
+    H[:, :] = 0.0
+    if k < BY_BLAS:
+        row = np.empty(size)
+        for begin in range(0, n, PART):
+            end = min(begin + PART, n)
+            for a in range(k):
+                column = Z.W[Z.places[a]]
+                for i in range(begin, end):
+                    row[i - begin] = weights[i] * column[i]
+                for b in range(a + 1):
+                    H[a, b] += dot(row, Z.W[Z.places[b], begin:end], end - begin)
+        for a in range(k):
+            for b in range(a):
+                H[b, a] = H[a, b]
+        return
+    part, scaled = np.empty((k, size)), np.empty((k, size))
+    for begin in range(0, n, PART):
+        rows = min(size, n - begin)
+        for a in range(k):
+            column = Z.W[Z.places[a]]
+            for i in range(rows):
+                part[a, i] = column[begin + i]
+                scaled[a, i] = part[a, i] * weights[begin + i]
+            for i in range(rows, size):
+                part[a, i], scaled[a, i] = 0.0, 0.0
+        H += np.dot(scaled, part.T)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _derivatives(Z, response, penalty, theta, state, filled):
     """Gradient and the lower triangle of the Hessian where the state is, into the two arrays of `filled`."""
     g, H = filled
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     work = state.work
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
     for a in range(k):
-        g[a] = 2.0 * penalty[a] * theta[a] - dot(Z[a], work, n)
+        g[a] = 2.0 * penalty[a] * theta[a] - dot(Z.W[Z.places[a]], work, n)
     curvatures(response, state, work)
-    if k >= BY_BLAS:
-        H[:, :] = np.dot(Z * work, Z.T)
-    else:
-        row = np.empty(n)
-        for a in range(k):
-            for i in range(n):
-                row[i] = work[i] * Z[a, i]
-            for b in range(a + 1):
-                H[a, b] = dot(row, Z[b], n)
+    gram(Z, work, H)
     for a in range(k):
         H[a, a] += 2.0 * penalty[a]
 
@@ -172,8 +205,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
 
     Parameters
     ----------
-    Z : (k, n) array
-        Rows times their signs, as columns.
+    Z : Columns
     response : Response
     penalty : (k,) array
     theta : (k,) array
@@ -182,7 +214,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
     bar, close : float, float
         Ends early at a point with a squared decrement up to `close` that may prove that the least value is above `bar`.
     """
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     state = new_state(n)
     f = evaluate(Z, response, penalty, theta, state)
     g, d, H, ahead = np.empty(k), np.empty(k), np.empty((k, k)), np.empty(k)
@@ -224,26 +256,27 @@ def look_around(Z, response, penalty, theta, state, rounded):
 
     O(k n). Into the arrays of `rounded`: (n,) what margins are off by, and (k,) the gradient.
     """
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     off, noise = rounded
     value = evaluate(Z, response, penalty, theta, state)
-    for i in range(n):
-        off[i] = 0.0
-    for a in range(k):
-        t = abs(theta[a])
-        if t > 0.0:
-            for i in range(n):
-                off[i] += t * abs(Z[a, i])
-    for i in range(n):
-        off[i] *= (k + 5) * EPS
+    for begin in range(0, n, PART):
+        end = min(begin + PART, n)
+        for i in range(begin, end):
+            off[i] = 0.0
+        for a in range(k):
+            t, column = abs(theta[a]), Z.W[Z.places[a]]
+            for i in range(begin, end):
+                off[i] += t * abs(column[i])
+        for i in range(begin, end):
+            off[i] *= (k + 5) * EPS
     loose = 1.01 * roundings(response, state, off, state.work) + _value_rounding(n, k) * value
     widest = 0.0
     for i in range(n):
         widest = max(widest, off[i])
     for a in range(k):
-        s = 0.0
+        s, column = 0.0, Z.W[Z.places[a]]
         for i in range(n):
-            s += abs(Z[a, i]) * state.work[i]
+            s += abs(column[i]) * state.work[i]
         noise[a] = s + 32.0 * EPS * penalty[a] * abs(theta[a])
     return value, loose, widest
 
@@ -254,10 +287,10 @@ def factor(Z, response, penalty, theta, state, noise):
 
     `noise` is filled with the rounding of the gradient; the share is inf where nothing is proved.
     """
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     g, H, inverse = np.empty(k), np.empty((k, k)), np.zeros((k, k))
     value, off, widest = look_around(Z, response, penalty, theta, state, (np.empty(n), noise))
-    if not widest <= 0.5:
+    if not (widest <= 0.5 and value < np.inf):
         return np.inf, 0.0, np.inf, g, inverse
     _derivatives(Z, response, penalty, theta, state, (g, H))
     diagonal, trace = np.empty(k), 0.0
@@ -277,20 +310,29 @@ def factor(Z, response, penalty, theta, state, noise):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lengths_of(inverse, Z, out):
-    """Write the squared lengths `z'H^{-1}z` of the columns of Z, of an inverse factor of H."""
-    k, n = Z.shape
-    t = np.empty(n)
-    for i in range(n):
-        out[i] = 0.0
-    for b in range(k):
-        for i in range(n):
-            t[i] = 0.0
-        for a in range(b + 1):
-            w = inverse[b, a]
-            for i in range(n):
-                t[i] += w * Z[a, i]
-        for i in range(n):
-            out[i] += t[i] * t[i]
+    """Write the squared lengths `z'H^{-1}z` of rows, of an inverse factor of H.
+
+    Parameters
+    ----------
+    inverse : (k, k) array
+    Z : Columns
+    out : (n,) array
+    """
+    k, n = Z.places.shape[0], Z.W.shape[1]
+    t = np.empty(min(n, PART))
+    for begin in range(0, n, PART):
+        end = min(begin + PART, n)
+        for i in range(begin, end):
+            out[i] = 0.0
+        for b in range(k):
+            for i in range(end - begin):
+                t[i] = 0.0
+            for a in range(b + 1):
+                w, column = inverse[b, a], Z.W[Z.places[a]]
+                for i in range(begin, end):
+                    t[i - begin] += w * column[i]
+            for i in range(begin, end):
+                out[i] += t[i - begin] * t[i - begin]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -309,7 +351,7 @@ def proved(Z, response, penalty, theta):
     radius : float
         The optimum is within it in the norm of the Hessian; inf where nothing is proved.
     """
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     state, noise = new_state(n), np.empty(k)
     value, off, doubt, g, inverse = factor(Z, response, penalty, theta, state, noise)
     if k == 0:
@@ -331,7 +373,7 @@ def proved(Z, response, penalty, theta):
     lengths_of(inverse, Z, state.work)
     longest = 0.0
     for i in range(n):
-        longest = max(longest, state.work[i])
+        longest = max(longest, state.work[i] if response.v[i] > 0.0 else 0.0)
     longest = np.sqrt(longest) * (1.0 + doubt)
     rho = 2.0 * delta
     for _ in range(TRIES):
@@ -361,7 +403,7 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
     for close in CLOSE:
         newton(Z, response, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
         upper, lower, radius = proved(Z, response, penalty, theta)
-        if lower > bar or upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.shape[1], Z.shape[0])) * upper:
+        if lower > bar or upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.W.shape[1], Z.places.shape[0])) * upper:
             return upper, lower, radius
     if radius < np.inf:
         return upper, lower, radius
@@ -393,7 +435,7 @@ def refit(rows, masks, points, bar, ends):
     lower, upper, radius = ends
     for row in range(masks.shape[0]):
         places, penalty = merged(rows, masks[row])
-        Z = gathered(rows.W, places)
+        Z = Columns(rows.W, places)
         theta, start = np.empty(places.shape[0]), np.zeros(places.shape[0])
         for a in range(places.shape[0]):
             theta[a] = points[row, places[a]]
@@ -429,7 +471,7 @@ def decisions(rows, masks, points, radii, outside, ends):
     for row in range(masks.shape[0]):
         places, penalty = merged(rows, masks[row])
         k = places.shape[0]
-        Z, theta, out, count = gathered(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
+        Z, theta, out, count = Columns(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
         for a in range(k):
             theta[a] = points[row, places[a]]
         for i in range(m):
@@ -450,7 +492,7 @@ def decisions(rows, masks, points, radii, outside, ends):
             for i in range(m):
                 out[a, i] /= count[a]
         _, _, doubt, _, inverse = factor(Z, rows.response, penalty, theta, state, np.empty(k))
-        lengths_of(inverse, out, length)
+        lengths_of(inverse, Columns(out, np.arange(k)), length)
         for i in range(m):
             low[row, i] = 0.0
         for a in range(k):

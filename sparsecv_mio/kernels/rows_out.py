@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
-from sparsecv_mio.kernels.glm_newton import factor, lengths_of, look_around, newton, proved
+from sparsecv_mio.kernels.glm_newton import Columns, factor, lengths_of, look_around, newton, proved
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state
 
@@ -36,8 +36,7 @@ class AllRows(NamedTuple):
 
     Attributes
     ----------
-    Z : (k, n) array
-        Signed rows, as columns.
+    Z : Columns
     response : Response
     penalty, theta : (k,) arrays
     margins, falls, curved, losses : (n,) arrays
@@ -57,7 +56,7 @@ class AllRows(NamedTuple):
         The largest `|t_i|`, that of all rows but `at`.
     """
 
-    Z: np.ndarray
+    Z: Columns
     response: Response
     penalty: np.ndarray
     theta: np.ndarray
@@ -83,19 +82,18 @@ def about_all_rows(Z, response, penalty, theta):
 
     Parameters
     ----------
-    Z : (k, n) array
-        Rows times their signs, as columns.
+    Z : Columns
     response : Response
     penalty, theta : (k,) arrays
         The ridge, and a point near the fit.
     """
-    k, n = Z.shape
+    k, n = Z.places.shape[0], Z.W.shape[1]
     state, noises = new_state(n), np.empty(k)
     value, off, doubt, g, inverse = factor(Z, response, penalty, theta, state, noises)
-    curved, falls = np.empty(n), np.empty(n)
+    curved, falls = state.work, state.falls
     curvatures(response, state, curved)
     for i in range(n):
-        falls[i] = response.v[i] * state.falls[i]
+        falls[i] *= response.v[i]
     B, longest, next_longest, at = np.zeros((k, k)), 0.0, 0.0, -1
     delta, noise = 0.0, 0.0
     if doubt <= MOST_DOUBT:
@@ -108,8 +106,9 @@ def about_all_rows(Z, response, penalty, theta):
         for begin in range(0, n if k else 0, BLOCK):
             size = min(BLOCK, n - begin)
             for a in range(k):
+                column = Z.W[Z.places[a]]
                 for i in range(BLOCK):
-                    rows[a, i] = Z[a, begin + i] if i < size else 0.0
+                    rows[a, i] = column[begin + i] if i < size else 0.0
             t = np.dot(inverse, rows)
             for i in range(size):
                 s = 0.0
@@ -178,7 +177,7 @@ class Out(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _out(whole, rows):
-    k, b = whole.Z.shape[0], rows.shape[0]
+    k, b = whole.Z.places.shape[0], rows.shape[0]
     few = b < k
     size = b if few else k
     t, c, G, z = np.empty((b, k)), np.empty(b), np.zeros((size, size)), np.empty(k)
@@ -188,7 +187,7 @@ def _out(whole, rows):
         if row == whole.at:
             longest = whole.next_longest
         for a in range(k):
-            z[a] = whole.Z[a, row]
+            z[a] = whole.Z.W[whole.Z.places[a], row]
         for a in range(k):
             t[i, a] = dot(whole.inverse[a], z, a + 1)
         c[i] = whole.curved[row]
@@ -258,7 +257,7 @@ def _radius(delta, moved, longest):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(whole, rows, out):
     """Return `(d, |d|, its length in the Hessian without the rows, bound of the rounding in the gradient there)`."""
-    k, b = whole.Z.shape[0], rows.shape[0]
+    k, b = whole.Z.places.shape[0], rows.shape[0]
     u, size = np.zeros(k), 0.0
     for i in range(b):
         s = whole.falls[rows[i]]
@@ -278,7 +277,7 @@ def _step(whole, rows, out):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _one_step(whole, rows, margins):
     """Bound the fit without some rows by one step: writes (b, 3) margins of these, returns what `values` holds."""
-    k, b = whole.Z.shape[0], rows.shape[0]
+    k, b = whole.Z.places.shape[0], rows.shape[0]
     out = _out(whole, rows)
     if not out.known:
         return 0.0, np.inf, np.inf
@@ -350,7 +349,7 @@ def left_out(whole, rows, ends, margins, values):
 def _more_steps(whole, rows, margins, enough, scratch):
     """As `_one_step`, with gradients summed over all rows, and how far margins may be off. O(n k) a step."""
     state, response, noises = scratch
-    k, n = whole.Z.shape
+    k, n = whole.Z.places.shape[0], whole.Z.W.shape[1]
     Z, out, off_margins = whole.Z, _out(whole, rows), np.empty(n)
     if not out.known:
         return 0.0, np.inf, np.inf
@@ -371,7 +370,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
         for i in range(n):
             state.work[i] = response.v[i] * state.falls[i]
         for a in range(k):
-            g[a] = 2.0 * whole.penalty[a] * theta[a] - dot(Z[a], state.work, n)
+            g[a] = 2.0 * whole.penalty[a] * theta[a] - dot(Z.W[Z.places[a]], state.work, n)
         for b in range(k):
             along[b] = dot(whole.inverse[b], g, b + 1)
         step = _solved(out, along)
@@ -395,7 +394,7 @@ def _more_steps(whole, rows, margins, enough, scratch):
         reach = np.sqrt(max(dot(t, out.t[i], k), 0.0)) * room
         size = 0.0
         for a in range(k):
-            size += abs(Z[a, rows[i]] * theta[a])
+            size += abs(Z.W[Z.places[a], rows[i]] * theta[a])
         half = (rho + slip) * reach * (1.0 + 1e-12) + (k + 8) * EPS * size + 16.0 * EPS * abs(held)
         margins[i, 0], margins[i, 1], margins[i, 2] = held - half, held + half, held
     low = max(value - off - 0.5 * (first + noise + slip) ** 2 / curved, 0.0)
@@ -417,7 +416,7 @@ def left_out_again(whole, rows, ends, which, enough, margins, values):
     enough : float
         How far margins may be from the middle of their intervals.
     """
-    k, n = whole.Z.shape
+    k, n = whole.Z.places.shape[0], whole.Z.W.shape[1]
     state, v, noises = new_state(n), whole.response.v.copy(), np.empty(k)
     scratch = (state, Response(v, whole.response.y, whole.response.loss), noises)
     for fold in which:
@@ -447,22 +446,34 @@ def _take(found, ahead, margins, value):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _longest_move(Z, step, moves):
+    """Return by how much a step moves any margin."""
+    for i in range(moves.shape[0]):
+        moves[i] = 0.0
+    for a in range(step.shape[0]):
+        column = Z.W[Z.places[a]]
+        for i in range(moves.shape[0]):
+            moves[i] += step[a] * column[i]
+    return np.abs(moves).max()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _fitted(whole, rows, margins, scratch):
     """As `_more_steps`, by Newton's method without the rows, and steps with the last factor.
 
     Nothing is proved of margins where columns are all but dependent, and how far they may be off is the last step.
     """
     state, response, noises = scratch
-    k, b, Z, theta = whole.Z.shape[0], rows.shape[0], whole.Z, whole.theta.copy()
+    k, b, Z, theta = whole.Z.places.shape[0], rows.shape[0], whole.Z, whole.theta.copy()
     newton(Z, response, whole.penalty, theta, FULL, np.inf, 0.0)
     outside, held, off = np.empty((k, b)), np.empty(b), np.inf
     for i in range(b):
         for a in range(k):
-            outside[a, i] = Z[a, rows[i]]
+            outside[a, i] = Z.W[Z.places[a], rows[i]]
     for _ in range(STEPS if k else 0):
         _, _, _, g, inverse = factor(Z, response, whole.penalty, theta, state, noises)
         step = np.dot(inverse.T, np.dot(inverse, g))
-        moved = np.abs(np.dot(step, Z)).max()
+        moved = _longest_move(Z, step, state.work)
         if not (moved < off and inverse[0, 0] > 0.0):  # no factor, no step
             break
         off = moved
@@ -470,7 +481,7 @@ def _fitted(whole, rows, margins, scratch):
     upper, lower, radius = proved(Z, response, whole.penalty, theta)
     _, _, doubt, _, inverse = factor(Z, response, whole.penalty, theta, state, noises)
     reach, widest = np.empty(b), 0.0
-    lengths_of(inverse, outside, reach)
+    lengths_of(inverse, Columns(outside, np.arange(k)), reach)
     for i in range(b):
         size, half = 0.0, np.inf
         held[i] = 0.0

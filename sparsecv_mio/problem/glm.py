@@ -31,7 +31,7 @@ RADII_TRIED, GROWTH, RADII_SETTLED = (
     1.3,
     0.95,
 )  # radii tried, what one that is too small is stretched by, and when to stop
-AT_ONCE = 1 << 18  # numbers of rows that are looked at together: 2 MB
+AT_ONCE = 1 << 15  # numbers of rows that are looked at together: 0.3 MB, as caches hold
 CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
 WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
@@ -429,7 +429,7 @@ def minorant(
     Some ten rounds of O(n p^2).
     """
     at = _at(problem, theta)
-    if at.value + at.value_off > level:
+    if not at.value + at.value_off <= level:
         return None
     m = at.margins
     first = _quadratic(problem, at, level, Ranges(m - SMALL_RANGE, m + SMALL_RANGE))

@@ -171,10 +171,18 @@ class GlmFolds:
             rows = np.arange(self.data.n) if fold == ALL_ROWS else self.plan.train_rows(fold)
             with self._lock:
                 self._forget()
-            known = subsets_of(self.data, rows)
+            known = self._without(fold) or subsets_of(self.data, rows)
             with self._lock:
                 self._problems[fold] = known
         return known
+
+    def _without(self, fold: int) -> GlmSubsets | None:
+        """Return the problem of one of many folds in the columns of all rows; None where it needs its own."""
+        if fold == ALL_ROWS or self.plan.k <= FEW_FOLDS:
+            return None
+        subsets = self._of_fold(ALL_ROWS)
+        folds = self.left_out_rows(subsets.fits)
+        return subsets.without(folds.rows[folds.ends[fold] : folds.ends[fold + 1]])
 
     def _forget(self) -> None:
         """Keep the problems of all rows and of the last folds, as many as `KEPT` numbers are, before one is made."""

@@ -28,7 +28,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.glm_folds import GlmFolds
-from sparsecv_mio.trees.glm_left_out import KNOWN, SupportLeftOut
+from sparsecv_mio.trees.glm_left_out import KNOWN, HeldOut, SupportLeftOut
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
 
@@ -152,11 +152,10 @@ class SharedTree:
             here.settle(self._affordable(here, wide), KNOWN, self.expired)
             self.least = np.minimum(self.least, here.values[:, 1])
             may = may[here.values[may, 0] <= self.least[may] * (1.0 + TIE_RTOL)]
-        held = here.held_out()
-        support = np.flatnonzero(mask).astype(np.int64)
-        self.tried.append(InFolds(
-            support, may, here.values[may, 0], here.values[may, 1], held.lower[may], held.upper[may], held.middle[may],
-        ))  # fmt: skip
+        ends, held = here.values[may, :2], here.held_out()
+        del here
+        support, held = np.flatnonzero(mask).astype(np.int64), HeldOut(*(of_folds[may] for of_folds in held))
+        self.tried.append(InFolds(support, may, ends[:, 0], ends[:, 1], *held))
 
     def _affordable(self, here: SupportLeftOut, folds: IntArray) -> IntArray:
         """Return of some folds those that are off the most, as many as there is time for."""

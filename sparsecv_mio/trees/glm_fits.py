@@ -80,6 +80,36 @@ class GlmFits:
         other.__dict__["rows"] = self.rows._replace(penalty=other.problem.penalty)
         return other
 
+    def without(self, rows: IntArray) -> GlmFits | None:
+        """Return the same columns, in which some rows have no weight: no copy of them. O(n p).
+
+        None where columns differ by these rows alone: copies are those of the others.
+
+        Parameters
+        ----------
+        rows : int array
+        """
+        v = self.problem.v.copy()
+        v[rows] = 0.0
+        if not self._told_apart(v > 0.0):
+            return None
+        other = replace(self, problem=replace(self.problem, v=v))
+        other.__dict__["rows"] = other._rows_of(self.rows.W)
+        return other
+
+    def _told_apart(self, kept: BoolArray) -> bool:
+        """Whether in some rows no first column is constant or what another one is, up to sign and an intercept."""
+        first, signs, seen = self.problem.first, self.problem.signs[kept], set[bytes]()
+        for j in np.flatnonzero(self.copies).tolist():
+            column = self.rows.W[first + j][kept] * signs
+            column -= column[0] if first else 0.0
+            differs = np.flatnonzero(column)[:1]
+            if not len(differs):
+                return False
+            column *= np.sign(column[differs])
+            seen.add(blake2b((column + 0.0).tobytes()).digest())
+        return len(seen) == np.count_nonzero(self.copies)
+
     @cached_property
     def rows(self) -> glm_newton.Rows:
         """The rows as the kernels take them."""

@@ -17,7 +17,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.kernels import rows_out
-from sparsecv_mio.kernels.glm_newton import gathered, merged
+from sparsecv_mio.kernels.glm_newton import Columns, merged
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.subsets import never
@@ -58,16 +58,17 @@ class LeftOut:
     def __init__(
         self, fits: GlmFits, left_out: RowLists, scored: Sequence[IntArray] | None, weights: FloatArray
     ) -> None:
-        kept, rows = weights > 0.0, left_out.rows  # fits have no rows of weight 0
-        fold = np.repeat(np.arange(len(left_out.starts) - 1), np.diff(left_out.starts))
-        counted = weights[rows]
+        self.fits, self.k, (self.rows, self.ends) = fits, len(left_out.starts) - 1, left_out
+        self.counted: FloatArray = np.broadcast_to(1.0, len(self.rows))
+        if scored is None and np.all(weights == 1.0):
+            return  # nothing beside the lists of rows, which may be as many as there are rows
+        kept, counted = weights > 0.0, weights[self.rows]  # fits have no rows of weight 0
         for at, of in enumerate(scored or ()):
             here = slice(left_out.starts[at], left_out.starts[at + 1])
-            counted[here] = np.where(np.isin(rows[here], of), counted[here], 0.0)
-        out = kept[rows]
-        self.fits, self.k, self.fold, self.counted = fits, len(left_out.starts) - 1, fold[out], counted[out]
-        self.rows = (np.cumsum(kept) - 1)[rows[out]].astype(np.int64)
-        self.ends = np.searchsorted(self.fold, np.arange(self.k + 1)).astype(np.int64)
+            counted[here] = np.where(np.isin(self.rows[here], of), counted[here], 0.0)
+        out = kept[self.rows]
+        self.ends = np.concatenate([[0], np.cumsum(out)])[left_out.starts].astype(np.int64)
+        self.rows, self.counted = (np.cumsum(kept) - 1)[self.rows[out]].astype(np.int64), counted[out]
 
     def with_fits(self, fits: GlmFits) -> LeftOut:
         """Return the same folds of the same rows with other fits of them all.
@@ -82,7 +83,11 @@ class LeftOut:
 
     def by_fold(self, losses: FloatArray) -> FloatArray:
         """(K,) sums of losses of the rows left out, fold by fold, over those that are scored."""
-        return np.asarray(np.bincount(self.fold, self.counted * losses, minlength=self.k), dtype=np.float64)
+        weighted = self.counted * losses
+        if self.k == len(weighted) and np.all(np.diff(self.ends) == 1):
+            return weighted
+        fold = np.repeat(np.arange(self.k), np.diff(self.ends))
+        return np.asarray(np.bincount(fold, weighted, minlength=self.k), dtype=np.float64)
 
     def summed(self, losses: FloatArray) -> FloatArray:
         """(K,) the same of losses of all rows with a weight."""
@@ -175,9 +180,8 @@ class SupportLeftOut:
     def __init__(self, folds: LeftOut, mask: BoolArray, point: FloatArray) -> None:
         rows = folds.fits.rows
         places, penalty = merged(rows, mask)
-        Z = gathered(rows.W, places)
-        self.folds, self.size = folds, max(Z.size, Z.shape[1])
-        self._whole = rows_out.about_all_rows(Z, rows.response, penalty, point[places])
+        self.folds, self.size = folds, max(len(places), 1) * rows.W.shape[1]
+        self._whole = rows_out.about_all_rows(Columns(rows.W, places), rows.response, penalty, point[places])
         self.margins, self.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
         rows_out.left_out(self._whole, folds.rows, folds.ends, self.margins, self.values)
 
@@ -234,7 +238,7 @@ class SupportLeftOut:
         third, k = _third_derivatives(problem.loss, whole.margins, problem.y, problem.v), len(whole.inverse)
         tensor, step = np.zeros((k, k, k)), max(AT_ONCE // (8 * max(k, 1)), 1)
         for begin in range(0, len(third), step):
-            t = whole.inverse @ whole.Z[:, begin : begin + step]
+            t = whole.inverse @ whole.Z.W[whole.Z.places, begin : begin + step]
             for a in range(k):
                 tensor[a] += (third[begin : begin + step] * t[a] * t) @ t.T
         for begin in range(0, len(single), step):
@@ -246,7 +250,7 @@ class SupportLeftOut:
         folds, whole = self.folds, self._whole
         at = folds.ends[:-1][single]
         rows = folds.rows[at]
-        out, own = whole.inverse @ whole.Z[:, rows], third[rows]
+        out, own = whole.inverse @ whole.Z.W[np.ix_(whole.Z.places, rows)], third[rows]
         along = sum((out[a] * ((tensor[a] @ out) * out).sum(axis=0) for a in range(len(out))), np.zeros(len(single)))
         square = (out**2).sum(axis=0)
         stays = 1.0 - whole.curved[rows] * square

@@ -140,7 +140,7 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
         W = rows.W[places, here]
         H += symmetric(dsyrk(1.0, W * np.sqrt(weight[here]), trans=0))
         c += W @ target[here]
-    yy = float(target @ (target / weight))
+    yy = float(target @ (target / np.where(weight > 0.0, weight, 1.0)))
     if k:
         A = H[:k, :k] + np.diag(2.0 * rows.penalty[inner])
         A.flat[:: k + 1] += np.finfo(float).tiny

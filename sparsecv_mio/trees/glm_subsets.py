@@ -86,6 +86,20 @@ class GlmSubsets:
         other._share(self.fits.with_gamma(gamma), self._good)
         return other
 
+    def without(self, rows: IntArray) -> GlmSubsets | None:
+        """Return the best-subset problem of the other rows, in the same columns; None where those tell less apart.
+
+        Parameters
+        ----------
+        rows : int array
+            Among those with a weight.
+        """
+        fits, other = self.fits.without(rows), GlmSubsets.__new__(GlmSubsets)
+        if fits is None:
+            return None
+        other._share(fits, {})
+        return other
+
     def _starts(self, size: int) -> list[frozenset[int]]:
         """Return the last good supports of a size, and of the next smaller one there is."""
         smaller = max((below for below in tuple(self._good) if below < size), default=size)

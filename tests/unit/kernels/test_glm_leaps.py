@@ -11,6 +11,7 @@ from logistic_truth import drawn, harder
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels import glm_leaps
+from sparsecv_mio.kernels.glm_newton import Columns
 from sparsecv_mio.kernels.row_losses import new_state
 from sparsecv_mio.problem.glm import GlmProblem, Ranges, level_ranges, minorant
 from sparsecv_mio.problem.poisson import PoissonLoss
@@ -63,6 +64,7 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
     if region is None:
         return
     W, response, penalty = fits.rows.W, fits.rows.response, fits.whole.penalty
+    Z = Columns(W, np.arange(len(W)))
     everything, state, g, costs = fits.fit(range(p))[0], new_state(W.shape[1]), np.empty(first + p), np.empty(p)
     buffer, heap, H, factor = np.empty(first + p), np.empty(first + p + 1), *np.empty((2, first + p, first + p))
     for inside, most in ((0, 1), (0, p - 1), (1, 2), (2, p)):
@@ -71,13 +73,13 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
         ]
         least = min(of_node, default=np.inf)
         theta = everything + rng.standard_normal(first + p) * rng.choice([0.0, 1e-3, 1.0])
-        glm_leaps.evaluate(W, response, penalty, theta, state)
+        glm_leaps.evaluate(Z, response, penalty, theta, state)
         for j in range(first + p):
             g[j] = float((response.v * state.falls) @ W[j])
         base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region)
         costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
         assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM
-        fit = glm_leaps.NodeFit(W, penalty, region.size, theta, costs, H, factor)
+        fit = glm_leaps.NodeFit(Z, penalty, region.size, theta, costs, H, factor)
         choice = glm_leaps.Choice(first, inside, inside, most, True)
         bound, _, base = glm_leaps.settle(fit, response, region, choice, level, inside > 0)
         assert bound <= least * ROOM or (bound > level and least > level)
@@ -154,7 +156,7 @@ def test_points_far_away_whose_model_rounding_leaves_without_curvature() -> None
         region = glm_leaps.FitRanges(ends, np.array([0]), np.array([0.0]), np.array([50.0]), size)
         penalty = np.array([0.0, *problem.ridge])
         curved = (W * np.exp(np.minimum(point @ W, 600.0))) @ W.T + np.diag(2.0 * penalty)
-        fit = glm_leaps.NodeFit(W, penalty, size, point, np.zeros(4), curved, np.eye(5))
+        fit = glm_leaps.NodeFit(Columns(W, np.arange(5)), penalty, size, point, np.zeros(4), curved, np.eye(5))
         glm_leaps.tighten(fit, rows.response, region, glm_leaps.Choice(1, 1, 2, 2, True), 60.0, (-np.inf, 0.0))
 
 

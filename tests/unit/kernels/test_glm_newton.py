@@ -8,12 +8,13 @@ from logistic_truth import drawn, least, mask_of
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.kernels.glm_newton import (
+    Columns,
     Rows,
     decisions,
     evaluate,
     factor,
     fit_and_prove,
-    gathered,
+    gram,
     lengths_of,
     look_around,
     merged,
@@ -56,6 +57,10 @@ def rows_of(problem: GlmProblem, copy_of: list[int] | None = None) -> Rows:
     return Rows(W, response, problem.penalty, places, first, float(problem.start()[0]) if first else 0.0)
 
 
+def every(W: FloatArray) -> Columns:
+    return Columns(W, np.arange(len(W)))
+
+
 def centred(seed: int) -> GlmProblem:
     return drawn(seed).centred()[0]
 
@@ -66,7 +71,7 @@ def test_fits_are_those_of_numpy(seed: int) -> None:
     if seed % 8 == 5:  # so badly scaled that numpy's own solve is no judge; long double is, below
         return
     rows, theta = rows_of(problem), problem.start()
-    value = newton(rows.W, rows.response, rows.penalty, theta, 1e-28, np.inf, 0.0)
+    value = newton(every(rows.W), rows.response, rows.penalty, theta, 1e-28, np.inf, 0.0)
     twin, best = plain_newton(problem, problem.start())
     assert value == pytest.approx(best, rel=1e-9, abs=1e-12)
     assert problem.rows @ theta == pytest.approx(problem.rows @ twin, rel=1e-4, abs=1e-4)
@@ -77,7 +82,7 @@ def test_the_least_value_lies_between_its_bounds_from_any_point(seed: int) -> No
     problem = centred(seed)
     rows, rng, start = rows_of(problem), np.random.default_rng(seed), problem.start()
     truth = least(problem)
-    data, theta = (rows.W, rows.response, rows.penalty), start.copy()
+    data, theta = (every(rows.W), rows.response, rows.penalty), start.copy()
     upper, lower, radius = fit_and_prove(*data, theta, start, np.inf)
     assert lower <= truth.value and truth.value - truth.off <= upper
     if seed % 8 != 1:
@@ -107,7 +112,7 @@ def test_many_supports_are_fitted_as_one_by_one() -> None:
         places, penalty = merged(rows, masks[j])
         assert places.tolist() == [0, 1 + j] and penalty.tolist() == [0.0, problem.ridge[j]]
         start = np.array([rows.origin, 0.0])
-        alone = fit_and_prove(np.ascontiguousarray(rows.W[places]), rows.response, penalty, np.zeros(2), start, np.inf)
+        alone = fit_and_prove(Columns(rows.W, places), rows.response, penalty, np.zeros(2), start, np.inf)
         assert (upper[j], lower[j]) == alone[:2]
 
 
@@ -143,8 +148,7 @@ def test_what_curvature_keeps_is_that_of_numpy_and_below_the_exact_ratio() -> No
 def test_the_value_at_a_point_is_that_of_numpy() -> None:
     problem, places = centred(300), np.array([0, 2])
     rows, theta = rows_of(problem), np.array([0.3, -0.7])
-    Z, state = gathered(rows.W, places), new_state(len(problem.y))
-    assert np.array_equal(Z, rows.W[places])
+    Z, state = Columns(rows.W, places), new_state(len(problem.y))
     data = (Z, rows.response, problem.penalty[places], theta, state)
     value = evaluate(*data)
     whole = np.zeros(len(rows.W))
@@ -154,7 +158,7 @@ def test_the_value_at_a_point_is_that_of_numpy() -> None:
     assert state.falls + state.others == pytest.approx(1.0)
     off, noise = np.empty(len(problem.y)), np.empty(2)
     again, loose, widest = look_around(*data, (off, noise))
-    sizes = np.abs(Z).T @ np.abs(theta)
+    sizes = np.abs(rows.W[places]).T @ np.abs(theta)
     assert again == value and 0.0 < loose < 1e-10 * value and widest == off.max()
     assert off == pytest.approx(7 * np.finfo(float).eps * sizes) and np.all(noise > 0.0)
 
@@ -166,11 +170,32 @@ def test_the_factor_of_the_hessian_is_that_of_numpy(seed: int) -> None:
     theta, noise, state = 0.3 * np.random.default_rng(seed).standard_normal(k), np.empty(k), new_state(n)
     share = 1.0 / (1.0 + np.exp(theta @ rows.W))
     H = (rows.W * (problem.v * share * (1.0 - share))) @ rows.W.T + np.diag(2.0 * rows.penalty)
-    value, off, doubt, g, inverse = factor(rows.W, rows.response, rows.penalty, theta, state, noise)
+    value, off, doubt, g, inverse = factor(every(rows.W), rows.response, rows.penalty, theta, state, noise)
     exact = problem.v @ np.logaddexp(0.0, -(theta @ rows.W).astype(np.longdouble)) + rows.penalty @ theta**2
     assert abs(value - exact) <= off <= 1e-9 * (value + 1.0) and 0.0 < doubt < 0.1
     gradient = 2.0 * rows.penalty * theta - rows.W @ (problem.v * share)
     assert np.all(np.abs(g - gradient) <= 4.0 * noise + 1e-14)
     lengths = np.empty(n)
-    lengths_of(inverse, rows.W, lengths)
+    lengths_of(inverse, every(rows.W), lengths)
     assert lengths == pytest.approx(np.einsum("ai,ai->i", rows.W, np.linalg.solve(H, rows.W)), rel=1e-6)
+
+
+@pytest.mark.parametrize(("k", "n"), [(1, 5), (3, 2_048), (23, 2_049), (24, 7), (30, 5_000)])
+def test_products_of_columns_are_those_of_numpy_in_parts_too(k: int, n: int) -> None:
+    rng = np.random.default_rng(k)
+    W, weights, places, H = rng.standard_normal((k + 2, n)), rng.uniform(size=n), rng.permutation(k), np.empty((k, k))
+    gram(Columns(W, places), weights, H)
+    assert pytest.approx((W[places] * weights) @ W[places].T, rel=1e-12, abs=1e-10) == H
+
+
+def test_rows_without_a_weight_change_nothing() -> None:
+    problem = centred(302)
+    rows, theta = rows_of(problem), problem.start()
+    wild = Rows(
+        np.column_stack([rows.W, np.full(len(rows.W), 1e6)]),
+        Response(np.append(rows.response.v, 0.0), np.append(rows.response.y, 1.0), rows.response.loss), *rows[2:],
+    )  # fmt: skip
+    again = theta.copy()
+    plain = fit_and_prove(every(rows.W), rows.response, rows.penalty, theta, problem.start(), np.inf)
+    beside = fit_and_prove(every(wild.W), wild.response, wild.penalty, again, problem.start(), np.inf)
+    assert beside == pytest.approx(plain, rel=1e-12) and again == pytest.approx(theta, rel=1e-9)

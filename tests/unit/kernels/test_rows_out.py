@@ -9,7 +9,7 @@ import pytest
 from logistic_truth import drawn, harder, least, long_losses
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.kernels.glm_newton import newton
+from sparsecv_mio.kernels.glm_newton import Columns, newton
 from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.kernels.rows_out import AllRows, about_all_rows, left_out, left_out_again
 from sparsecv_mio.problem.glm import GlmProblem
@@ -25,8 +25,9 @@ def near_fit(problem: GlmProblem, off: float = 0.0) -> AllRows:
     """About the fit on all rows, or a point some way from it."""
     W, theta = np.ascontiguousarray((problem.rows * problem.signs[:, None]).T), problem.start()
     response = Response(problem.v, problem.y, problem.loss.code)
-    newton(W, response, problem.penalty, theta, 1e-28, np.inf, 0.0)
-    return about_all_rows(W, response, problem.penalty, theta * (1.0 + off))
+    Z = Columns(W, np.arange(len(W)))
+    newton(Z, response, problem.penalty, theta, 1e-28, np.inf, 0.0)
+    return about_all_rows(Z, response, problem.penalty, theta * (1.0 + off))
 
 
 def dealt(n: int, seed: int) -> list[IntArray]:
@@ -126,7 +127,7 @@ def test_one_step_is_that_of_newtons_method_without_the_rows() -> None:
 def test_what_a_support_is_about_all_rows() -> None:
     problem = plain()
     whole = near_fit(problem)
-    Z, L = whole.Z, np.linalg.inv(whole.inverse)
+    Z, L = whole.Z.W, np.linalg.inv(whole.inverse)
     share = 1.0 / (1.0 + np.exp(whole.theta @ Z))
     c = problem.v * share * (1.0 - share)
     assert whole.curved == pytest.approx(c) and whole.falls == pytest.approx(problem.v * share)
