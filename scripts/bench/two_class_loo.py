@@ -175,9 +175,10 @@ def one_support(case: str, gamma: float) -> list[list[str]]:
 def refits(fits: GlmFits, point: FloatArray) -> None:
     """Fit every fold's rows, from the fit on all rows."""
     rows, v = fits.rows, fits.rows.response.v.copy()
+    Z = Columns(rows.W, np.arange(len(rows.W)))
     for i in range(len(v)):
         v[i] = 0.0
-        newton(Columns(rows.W, np.arange(len(rows.W))), rows.response._replace(v=v), rows.penalty, point.copy(), 1e-14, np.inf, 0.0)
+        newton(Z, rows.response._replace(v=v), rows.penalty, point.copy(), 1e-14, np.inf, 0.0)
         v[i] = 1.0
 
 

@@ -436,6 +436,7 @@ def minorant(
     if first is None:
         return None
     ranges, best = _about(m, first.ranges), None
+    del first  # numbers of rows, of which there may be very many
     for _ in range(RADII_TRIED):
         if expired():
             break

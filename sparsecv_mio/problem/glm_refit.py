@@ -10,8 +10,8 @@ thread that waits for a search may call it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -29,7 +29,7 @@ REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends 
 REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
 TRIES = 60  # radii tried
-AT_ONCE = 1 << 15  # rows that are had in long precision together
+AT_ONCE = 1 << 12  # rows that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +42,12 @@ class RefitRows:
     penalty: FloatArray
     loss: RowLoss
 
-    @cached_property
-    def signed(self) -> FloatArray:
-        """(n, k) rows times their signs."""
-        return self.Z * self.loss.signs(self.y)[:, None]
+    def blocks(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
+        """Yield rows, these times their signs, targets and weights: a block of rows at a time, so no copy of them."""
+        for begin in range(0, max(len(self.y), 1), AT_ONCE):
+            here = slice(begin, begin + AT_ONCE)
+            Z, y = self.Z[here], self.y[here]
+            yield Z, Z * self.loss.signs(y)[:, None], y, self.w[here]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,16 +155,19 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
 
 def _near(rows: RefitRows, theta: FloatArray) -> FloatArray:
     """Return where Newton's method in double precision gets to from a point: a start for steps in long precision."""
-    signed, y, w, penalty, loss = rows.signed, rows.y, rows.w, rows.penalty, rows.loss
+    penalty, loss = rows.penalty, rows.loss
 
     def value_at(point: FloatArray) -> float:
-        return float(w @ loss.losses(signed @ point, y) + penalty @ point**2)
+        of_blocks = [float(w @ loss.losses(signed @ point, y)) for _, signed, y, w in rows.blocks()]
+        return float(sum(of_blocks) + penalty @ point**2)
 
     value = value_at(theta)
     for _ in range(REFIT_STEPS if len(theta) else 0):
-        margins = signed @ theta
-        gradient = 2.0 * penalty * theta - signed.T @ loss.falls(margins, y, w)
-        H = (signed.T * loss.curvatures(margins, y, w)) @ signed + np.diag(2.0 * penalty)
+        gradient, H = 2.0 * penalty * theta, np.diag(2.0 * penalty)
+        for _, signed, y, w in rows.blocks():
+            margins = signed @ theta
+            gradient -= signed.T @ loss.falls(margins, y, w)
+            H += (signed.T * loss.curvatures(margins, y, w)) @ signed
         try:
             step = np.linalg.solve(H, -gradient)
         except np.linalg.LinAlgError:
@@ -181,7 +186,8 @@ def _near(rows: RefitRows, theta: FloatArray) -> FloatArray:
 
 def _value(rows: RefitRows, theta: FloatArray) -> float:
     fine = theta.astype(LONG)
-    return float(rows.w @ rows.loss.losses(rows.signed @ fine, rows.y) + rows.penalty @ fine**2)
+    of_blocks = [w @ rows.loss.losses(signed @ fine, y) for _, signed, y, w in rows.blocks()]
+    return float(sum(of_blocks) + rows.penalty @ fine**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,34 +218,43 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
     R^{-1}|`: so `root = R^{-T} / D / (1 - tau)`, and no condition number is squared. What margins are off by moves g by
     A' times that, so `root g` by its length, about.
     """
-    Z, y, w, penalty, loss = rows.Z, rows.y, rows.w, rows.penalty, rows.loss
-    n, k = Z.shape
-    blocks, fine = [slice(at, at + AT_ONCE) for at in range(0, n, AT_ONCE)], theta.astype(LONG)
-    margins = np.concatenate([rows.signed[here].astype(LONG) @ fine for here in blocks] or [np.zeros(0, LONG)])
-    margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
-    value = float(w @ loss.losses(margins, y) + penalty @ fine**2)
-    off = 1.01 * float(w @ loss.roundings(margins, y, margin_off, FINE)) + ((n + k + 12) * FINE + EPS) * value
+    penalty, loss, (n, k), fine = rows.penalty, rows.loss, rows.Z.shape, theta.astype(LONG)
+    long_value, long_off, farthest, bent, loose, blocks = LONG(0), LONG(0), 0.0, 0.0, 0.0, 0
+    pull, g_off, weighted_sum = np.zeros(k, LONG), np.zeros(k), 0.0
+    A, D = np.diag(np.sqrt(2.0 * penalty)), 2.0 * penalty  # a factor of the Hessian so far, squared lengths
+    for Z, signed, y, w in rows.blocks():
+        long = signed.astype(LONG)
+        margins = long @ fine
+        margin_off = (FINE * (k + 3) * np.abs(Z) + EPS * blur) @ np.abs(theta)
+        long_value += w @ loss.losses(margins, y)
+        long_off += w @ loss.roundings(margins, y, margin_off, FINE)
+        curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
+        weighted = loss.sizes(margins, y, w)
+        pull += loss.falls(margins, y, w) @ long
+        g_off += np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64)
+        weighted_sum += float(weighted.sum())
+        farthest, bent = max(farthest, float(margin_off.max(initial=0.0))), bent + float(curvature @ curvature)
+        loose += float(np.sum((curvature * margin_off) ** 2))
+        scaled, blocks = Z * curvature[:, None], blocks + 1
+        D = D + np.einsum("ij,ij->j", scaled, scaled)
+        A = np.array(np.linalg.qr(np.vstack([A, scaled]), mode="r")) if k and np.isfinite(scaled).all() else A + np.inf
+    value, D = float(long_value + penalty @ fine**2), np.sqrt(D)
+    off = 1.01 * float(long_off) + ((n + k + 12) * FINE + EPS) * value
     unknown = _LongPoint(value, off, np.zeros((k, k)), np.zeros(k), np.inf if k else 0.0, sound=not k)
-    curvature = np.sqrt(w * loss.curvatures(margins, y).astype(np.float64))
-    A = np.vstack([Z * curvature[:, None], np.diag(np.sqrt(2.0 * penalty))])
-    D = np.linalg.norm(A, axis=0)
-    if not k or not np.all((D > 0.0) & np.isfinite(D)):
+    if not k or not np.all((D > 0.0) & np.isfinite(D) & np.isfinite(A)):
         return unknown
     try:
-        back = np.linalg.inv(np.linalg.qr(A / D, mode="r"))
+        back = np.linalg.inv(A / D)
     except np.linalg.LinAlgError:
         return unknown
-    moved = (4 * k * (n + k) + 32) * EPS + EPS * blur * np.linalg.norm(curvature) / D
-    tau = float(moved @ np.linalg.norm(back, axis=1)) + 1.01 * float(margin_off.max())
+    moved = (4 * k * (n + k * (blocks + 1)) + 32) * EPS + EPS * blur * np.sqrt(bent) / D
+    tau = float(moved @ np.linalg.norm(back, axis=1)) + 1.01 * farthest
     sound, tau = tau <= REFIT_DOUBT, min(tau, REFIT_DOUBT)
     root = back.T / D / (1.0 - tau)
-    weighted = loss.sizes(margins, y, w)
-    ridge, falls = 2.0 * penalty * fine, loss.falls(margins, y, w)
-    pull = np.sum([falls[here] @ rows.signed[here].astype(LONG) for here in blocks], axis=0)
+    ridge = 2.0 * penalty * fine
     g = (ridge - pull).astype(np.float64)
-    g_off = np.abs(Z).T @ (weighted * (n + 12) * FINE).astype(np.float64) + EPS * blur * float(weighted.sum())
-    g_off += FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
-    along_off = 1.2 * float(np.linalg.norm(curvature * margin_off)) + float(np.linalg.norm(np.abs(root) @ g_off))
+    g_off += EPS * blur * weighted_sum + FINE * np.abs(ridge).astype(np.float64) + EPS * np.abs(g)
+    along_off = 1.2 * float(np.sqrt(loose)) + float(np.linalg.norm(np.abs(root) @ g_off))
     return _LongPoint(value, off, root, root @ g, along_off, sound)
 
 
@@ -272,7 +287,9 @@ def accuracy(Z: FloatArray, point: _LongPoint) -> tuple[float, float]:
     if not point.sound:
         return unknown
     delta = point.decrement + point.along_off
-    widest = float(np.linalg.norm(Z @ point.root.T, axis=1).max(initial=0.0)) * (1.0 + 1e-9)
+    blocks = [Z[begin : begin + AT_ONCE] for begin in range(0, len(Z), AT_ONCE)]
+    widest = max((float(np.linalg.norm(block @ point.root.T, axis=1).max()) for block in blocks), default=0.0)
+    widest *= 1.0 + 1e-9
     rho = 2.0 * delta
     for _ in range(TRIES):
         kappa = float(worst_ratio(np.array([rho * widest]))[0])

@@ -204,13 +204,12 @@ class SharedTree:
             if self.expired() or not np.isfinite(level):
                 break
             found = self.subsets.losses_below(self.tau, level, self.expired)
-            low, high, anywhere = (self.left_out.summed(losses) for losses in found)
-            low, high, anywhere = low * (1.0 - SUMMED), high * (1.0 + SUMMED), anywhere * (1.0 + SUMMED)
-            need = self.least + anywhere + self.slip
+            need = self.left_out.summed(found.anywhere) * (1.0 + SUMMED) + self.least + self.slip
             inside = (need < level) & (self.least + held < level)
-            least[inside] = np.maximum(least, low)[inside]
-            most[inside] = np.minimum(most, high)[inside]
+            least[inside] = np.maximum(least[inside], self.left_out.summed(found.least)[inside] * (1.0 - SUMMED))
+            most[inside] = np.minimum(most[inside], self.left_out.summed(found.most)[inside] * (1.0 + SUMMED))
             level = upper + 1.5 * (max(_of_most_folds(need), level) - upper)
+            del found, need, inside  # numbers of rows and folds, of which there may be very many
         return least, most
 
     def most_alone(self, least: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -21,6 +21,7 @@ from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
 MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best fit of a size to that of all columns
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
+ROWS_AT_ONCE = 1 << 13  # whose losses are had together
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin
 
 
@@ -315,8 +316,11 @@ class GlmSubsets:
             if below is None:
                 continue
             _, ranges = sparser(problem, below, below.ranges, size, expired, fits.inside)
-            least, most = self._losses_within(ranges)
-            return LossesBelow(least / room, most * room, self._losses_within(below.ranges)[1] * room)
+            (least, most), anywhere = self._losses_within(ranges), self._losses_within(below.ranges)[1]
+            least /= room
+            most *= room
+            anywhere *= room
+            return LossesBelow(least, most, anywhere)
         return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
 
     def _around(
@@ -341,9 +345,14 @@ class GlmSubsets:
 
     def _losses_within(self, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
         """(n,) ends of the losses of training rows whose margins lie within ranges."""
-        problem = self.fits.problem
-        low, high = np.sort(problem.signs * np.array(ranges), axis=0)
-        return problem.loss.between(low, high, problem.y)
+        problem, ends = self.fits.problem, np.empty((2, len(self.fits.problem.y)))
+        for begin in range(0, len(problem.y), ROWS_AT_ONCE):
+            here = slice(begin, begin + ROWS_AT_ONCE)
+            low, high = np.sort(
+                problem.loss.signs(problem.y[here]) * np.array([ranges.low[here], ranges.high[here]]), axis=0
+            )
+            ends[:, here] = problem.loss.between(low, high, problem.y[here])
+        return ends[0], ends[1]
 
     def _lost(
         self, low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None

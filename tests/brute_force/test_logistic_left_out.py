@@ -13,9 +13,11 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import rows_out
+from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.glm_folds import held_out_at_fits, left_out_of, subsets_of
 from sparsecv_mio.trees import glm_left_out
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.words import Loss
 
 MOST_FOLDS = 6
@@ -101,3 +103,38 @@ def test_coefficients_are_those_of_the_optimum_where_rows_are_all_but_separated(
     fit = refit_glm(data, slice(0, data.n), np.array([0, 4]), case.gammas[0])
     beta, _ = data.coefficients(fit.support, fit.beta, np.zeros(data.q), fit.r_mean)
     assert beta["x0"] == pytest.approx(-7.89541703856916e-05, rel=1e-6)  # by 60 digits
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_fold_in_the_columns_of_all_rows_is_the_fold_of_its_own(seed: int) -> None:
+    """Best subsets, intervals of what is left out and of open sizes, of rows of 1e3 too; and no array of rows again."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    X[7] *= 10.0 ** (seed - 2)
+    whole = GlmSubsets(GlmProblem(X, y, rng.uniform(0.5, 2.0, 40), np.ones(5), 0.3))
+    out = np.array([7]) if seed % 2 else np.array([7, 12])
+    kept = np.setdiff1d(np.arange(40), out)
+    problem = whole.fits.problem
+    own = GlmSubsets(GlmProblem(X[kept], y[kept], problem.v[kept], np.ones(5), 0.3))
+    shared = whole.without(out)
+    assert shared is not None and shared.fits.rows.W is whole.fits.rows.W
+    for here, there in zip(
+        own.solve([1, 2, 4]).by_size.values(), shared.solve([1, 2, 4]).by_size.values(), strict=True
+    ):
+        assert there.complete and here.support.tolist() == there.support.tolist()
+        assert max(here.lower, there.lower) <= min(here.upper, there.upper)
+        held = [one.scored([here.support], X[out], y[out])[1:] for one in (own, shared)]
+        assert np.max([low for low, _ in held]) <= np.min([high for _, high in held])
+        low, high = shared.open_fold_interval(here.tau, here.upper, X[out], y[out])
+        assert low <= held[0][1][0] and held[0][0][0] <= high
+
+
+@pytest.mark.parametrize("apart", ["constant", "copy", "complement"])
+def test_a_fold_whose_rows_tell_columns_less_apart_has_columns_of_its_own(apart: str) -> None:
+    rng = np.random.default_rng(1)
+    X, y = (rng.random((30, 3)) < 0.5).astype(float), np.where(rng.random(30) < 0.5, 1.0, -1.0)
+    X[:, 2] = {"constant": 0.0 * X[:, 0], "copy": X[:, 0], "complement": 1.0 - X[:, 0]}[apart]
+    X[4, 2] = 1.0 - X[4, 2]
+    whole = GlmSubsets(GlmProblem(X, y, np.ones(30), np.ones(3), 1.0))
+    assert not whole.fits.has_copies
+    assert whole.without(np.array([4])) is None and whole.without(np.array([5])) is not None
