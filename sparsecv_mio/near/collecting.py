@@ -494,6 +494,10 @@ class SupportTaker(Protocol):
         """Value up to which supports of a size are wanted; it may fall."""
         ...
 
+    def useful(self, tau: int) -> float:
+        """Value beyond which a support of a size changes nothing; at least the threshold."""
+        ...
+
     def take(self, support: IntArray, value: float, error: float) -> None:
         """Take a support whose value is near the threshold or below it; one may come twice.
 

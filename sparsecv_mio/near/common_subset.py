@@ -278,6 +278,10 @@ class AtGamma:
         """Value up to which supports of a size are wanted."""
         return self.leader.threshold
 
+    def useful(self, tau: int) -> float:
+        """Value beyond which a support of a size changes nothing: neither the answer nor the row of the size."""
+        return max(self.leader.threshold, self.found[tau].value if tau in self.found else np.inf)
+
     def take(self, support: IntArray, value: float, error: float) -> None:
         """Take a support.
 

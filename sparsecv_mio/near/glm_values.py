@@ -18,7 +18,9 @@ from sparsecv_mio.near.collecting import NEGLIGIBLE, SHAVED, SquaredValues, Supp
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
+from sparsecv_mio.search.glm_folds import left_out_of, rows_in_units, subsets_of
+from sparsecv_mio.thresholds import FEWEST_FOLDS
+from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED
@@ -198,23 +200,41 @@ class GlmCommonError(GlmObjective):
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Value supports; see `collecting.SupportValue`."""
-        low, high, plan = np.zeros(len(supports)), np.zeros(len(supports)), self.folds.plan
-        for fold in range(plan.k if len(supports) else 0):
-            rows = plan.scored_rows(fold)
-            _, least, most = self.folds.at(fold, self.gamma).scored(list(supports), *rows_in_units(self.data, rows))
+        plan = self.folds.plan
+        low, high = self._by_steps(supports, limit)
+        mean = np.where(high < np.inf, high, 0.0).sum(axis=1, keepdims=True) / plan.k
+        wide = ~((high < np.inf) & (high - low <= NEGLIGIBLE * np.maximum(mean, high)))
+        wide &= low.sum(axis=1, keepdims=True) <= limit * self.folds.total * (1.0 + SHAVED)
+        for fold in np.flatnonzero(wide.any(axis=0)).tolist():
+            rows, at = plan.scored_rows(fold), np.flatnonzero(wide[:, fold])
+            some = [supports[a] for a in at.tolist()]
+            _, least, most = self.folds.at(fold, self.gamma).scored(some, *rows_in_units(self.data, rows))
             least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
             for a in np.flatnonzero(~((most < np.inf) & (most - least <= NEGLIGIBLE * most))).tolist():
-                loss, off = refit_glm(self.data, plan.train_rows(fold), supports[a], self.gamma).held_out(
-                    self.data, rows
-                )
+                loss, off = refit_glm(self.data, plan.train_rows(fold), some[a], self.gamma).held_out(self.data, rows)
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
-            low, high = low + least, high + most
-        low, high = low / self.folds.total, high / self.folds.total
-        return np.where(high < np.inf, 0.5 * (low + high), low), 0.5 * (high - low) + 1e-14 * high
+            low[at, fold], high[at, fold] = least, most
+        least, most = low.sum(axis=1) / self.folds.total, high.sum(axis=1) / self.folds.total
+        rounding = (1e-14 + plan.k * np.finfo(float).eps) * most
+        return np.where(most < np.inf, 0.5 * (least + most), least), 0.5 * (most - least) + rounding
+
+    def _by_steps(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:
+        """(L, k) ends of held-out losses by Newton steps from the fits of all rows; wide above the limit."""
+        plan, fits = self.folds.plan, self.subsets.fits
+        left = left_out_of(self.data, plan, fits)
+        low, high = np.zeros((2, len(supports), plan.k))
+        for a, support in enumerate(supports):
+            here = left.of(fits.mask(support), fits.fit(support)[0])
+            held = here.held_out()
+            if plan.k >= FEWEST_FOLDS and not held.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
+                here.settle(np.arange(plan.k), SETTLED)
+                held = here.held_out()
+            low[a], high[a] = np.fmax(held.lower, 0.0), np.where(held.upper < np.inf, held.upper, np.inf)
+        return low, high
 
     def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
         """Value a support, of which bounds of a smaller objective are known."""
-        value, error = self.values([support])
+        value, error = self.values([support], limit)
         return float(value[0]), float(error[0])
 
     def level(self, threshold: float) -> float:
@@ -301,5 +321,7 @@ class OfSize:
         if support.tobytes() in self._taken:
             return
         self._taken.add(support.tobytes())
-        limit = self.wanted.threshold(self.tau)
-        self.wanted.take(support, *self.criterion.of_bounds(support, lower, upper, limit))
+        limit = self.wanted.useful(self.tau)
+        value, error = self.criterion.of_bounds(support, lower, upper, limit)
+        if not value - error > limit:
+            self.wanted.take(support, value, error)

@@ -99,6 +99,10 @@ class NearBest:
         size = self._sizes[tau]
         return min((1.0 + self.within) * size.best, size.cut)
 
+    def useful(self, tau: int) -> float:
+        """Value beyond which a support of a size changes nothing."""
+        return self.threshold(tau)
+
     def take(self, support: IntArray, value: float, error: float) -> None:
         """Take a support.
 

@@ -10,11 +10,18 @@ from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.counts import as_counts
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.near.common_subset import best_common_subset
+from sparsecv_mio.near.glm_values import GlmValues
 from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
 from sparsecv_mio.problem import glm_objective
+from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.words import Loss
 
 ROUNDING = 1e-7  # of a value, as `verify` allows
 
@@ -141,3 +148,23 @@ def test_of_equal_columns_the_table_has_that_of_the_model() -> None:
 @pytest.mark.parametrize("first", range(0, 600, 100))
 def test_hundreds_of_lists(first: int) -> None:
     assert sum(check_near(seed) for seed in range(first, first + 100)) > 200
+
+
+@pytest.mark.parametrize("folds", ["loo", "30", "4"])
+def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> None:
+    """Their values lie above it; others are those of fits without each fold, to the digits that are said."""
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(60, 4))
+    counts = as_counts(Dataset.from_arrays(X, rng.poisson(np.exp(0.5 + 0.6 * X[:, 0] - 0.4 * X[:, 1])).astype(float)))
+    data, plan = standardize(counts, "length", "fold", loss=Loss.POISSON), make_folds(folds, counts)
+    at = GlmValues(data, plan).at(0.5, 4)
+    supports = [np.array(some) for size in (1, 2, 3) for some in combinations(range(4), size)]
+    truth = []
+    for some in supports:
+        fits = [refit_glm(data, plan.train_rows(fold), some, 0.5) for fold in range(plan.k)]
+        truth.append(sum(fit.held_out(data, plan.scored_rows(fold))[0] for fold, fit in enumerate(fits)))
+    for limit in (np.inf, float(np.median(truth)) / 60.0):
+        values, errors = at.values(supports, limit)
+        for value, error, right in zip(values, errors, np.array(truth) / 60.0, strict=True):
+            assert value - error <= right * (1.0 + 1e-12) and right <= (value + error) * (1.0 + 1e-12)
+            assert error <= 1e-7 * right if right <= limit else value > limit
