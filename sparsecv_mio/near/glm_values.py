@@ -204,7 +204,8 @@ class GlmCommonError(GlmObjective):
         low, high = self._by_steps(supports, limit)
         mean = np.where(high < np.inf, high, 0.0).sum(axis=1, keepdims=True) / plan.k
         wide = ~((high < np.inf) & (high - low <= NEGLIGIBLE * np.maximum(mean, high)))
-        wide &= low.sum(axis=1, keepdims=True) <= limit * self.folds.total * (1.0 + SHAVED)
+        beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever folds of them may lose at most
+        high[beyond], wide[beyond] = low[beyond], False
         for fold in np.flatnonzero(wide.any(axis=0)).tolist():
             rows, at = plan.scored_rows(fold), np.flatnonzero(wide[:, fold])
             some = [supports[a] for a in at.tolist()]

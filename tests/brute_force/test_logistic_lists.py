@@ -166,5 +166,5 @@ def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> Non
     for limit in (np.inf, float(np.median(truth)) / 60.0):
         values, errors = at.values(supports, limit)
         for value, error, right in zip(values, errors, np.array(truth) / 60.0, strict=True):
-            assert value - error <= right * (1.0 + 1e-12) and right <= (value + error) * (1.0 + 1e-12)
-            assert error <= 1e-7 * right if right <= limit else value > limit
+            assert value - error <= right * (1.0 + 1e-12) and error <= 1e-7 * right
+            assert right <= (value + error) * (1.0 + 1e-12) if right <= limit else value - error > limit
