@@ -23,7 +23,7 @@ from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
-from sparsecv_mio.certificate.glm_single_rows import LeftOutAlone, SingleRows
+from sparsecv_mio.certificate.glm_single_rows import NARROW, LeftOutAlone, SingleRows
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Record, Refit, TableRow
 from sparsecv_mio.data.dataset import Dataset
@@ -40,6 +40,7 @@ F_RTOL = 1e-10  # of an objective: closer ones are tied
 CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
 OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns
 COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
+SLOPE_ROUNDING = 64.0 * float(np.finfo(float).eps)  # of what a slope is the sum of, with room
 PREDICTORS_OFF = 2e-8  # what those of a search by Newton steps may be off by (`trees.glm_left_out.KNOWN`)
 SPREAD_RTOL = 1e-5  # of a CV error: what losses of folds may differ by, for their standard error
 MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
@@ -142,6 +143,16 @@ class GlmDesign:
         level = np.abs(self.whole.X[:, list(model.support)].mean(axis=0))
         offset = float(level @ np.abs(model.beta))
         return F_RTOL * model.objective + OFFSET_ROUNDING * total * offset + TINY
+
+    def coefficient_rounding(self, model: GlmModel) -> FloatArray:
+        """(s,) what the rounding of slopes may be worth in coefficients of columns of equal size, some of which are 0.
+
+        O(n s).
+        """
+        targets = glm_objective.targets_of(self.whole, model.loss)
+        margins = model.loss.signs(targets.y) * model.predictors(self.whole.X)
+        slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, targets.y, targets.v)))
+        return np.asarray(slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :])
 
     def left(self, begun: int, fold: int, k: int) -> int:
         """Return how many more fits a part may take that began after so many; few in its first fold, which tells."""
@@ -325,7 +336,10 @@ def _tell_after(checks: Checks, total: int, begun: int, done: int) -> None:
 def _refitted(
     checks: Checks, design: GlmDesign, plan: FoldPlan, gamma: float, supports: list[Support]
 ) -> _Refitted:  # fmt: skip
-    """Fit the support of every fold without its rows; of many folds of one row by steps from the fit of all rows."""
+    """Fit the support of every fold without its rows; of many folds of one row by steps from the fit of all rows.
+
+    Rows of which these leave a loss open are fitted as others are.
+    """
     losses, room, wide = np.full(plan.k, np.nan), np.zeros(plan.k), np.zeros(plan.k)
     predictors = np.full(plan.scored, np.nan)
     alone = plan.k >= MANY_ALONE and np.all(plan.sizes == 1) and np.all(plan.left_sizes == 1) and not design.own
@@ -333,7 +347,8 @@ def _refitted(
         folds = np.array([fold for fold, other in enumerate(supports) if other == support])
         rows, begun = plan.order[folds], plan.k - int(np.isnan(losses).sum())
         found, off = design.without_each(support, gamma, rows, partial(_tell_after, checks, plan.k, begun))
-        losses[folds], predictors[folds] = found.losses, found.predictors
+        narrow = found.upper - found.lower <= NARROW * found.upper
+        losses[folds], predictors[folds] = np.where(narrow, found.losses, np.nan), found.predictors
         wide[folds] = np.maximum(found.upper - found.losses, found.losses - found.lower)
         room[folds] = wide[folds] + off
     for fold in np.flatnonzero(np.isnan(losses)).tolist():
@@ -413,9 +428,9 @@ def check_coefficients(
     model = design.fit(tuple(place[name] for name in said.support), gamma)
     numbers = np.array([said.coefficients[name] for name in said.support])
     largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
-    for name, mine, theirs, unit in zip(said.support, numbers, model.beta, model.unit, strict=True):
-        room = COEFFICIENT_RTOL * largest / float(unit)
-        checks.close(f"{path}coefficients.{name}", float(mine), float(theirs), room)
+    room = (COEFFICIENT_RTOL * largest + design.coefficient_rounding(model)) / model.unit
+    for name, mine, theirs, off in zip(said.support, numbers, model.beta, room, strict=True):
+        checks.close(f"{path}coefficients.{name}", float(mine), float(theirs), float(off))
     level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
     checks.close(f"{path}intercept", said.intercept, model.intercept, COEFFICIENT_RTOL * level)
     checks.recomputed(f"{path}coefficients")

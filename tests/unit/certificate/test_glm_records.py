@@ -144,3 +144,16 @@ def test_columns_far_from_0_without_an_intercept_take_digits_of_the_objective(se
     record = cross_validate(far, "2", gammas=[1e-4], taus=[3], loss="logistic", intercept="none", threads=1)
     assert verify(record, far).ok
     assert not verify(replace(record, refit=replace(record.refit, objective=20.0)), far).ok
+
+
+def test_a_coefficient_that_is_0_but_for_rounding_may_be_what_rounding_makes_it() -> None:
+    rng = np.random.default_rng(0)
+    half = rng.normal(size=(12, 1)) * np.array([1.0, 1e3])
+    X, y = np.vstack([half, half]), np.repeat([0.0, 1.0], 12)  # the same rows in both classes
+    data = as_two_classes(Dataset.from_arrays(X, y, names=["a", "b"]))
+    record = fit_one(data, tau=2, gamma=1e-3, loss="logistic")
+    both = replace(record, support=("a", "b"), coefficients={"a": 3e-17, "b": -2e-20})
+    assert verify(both, data).ok
+    for name in "ab":
+        altered_by = {**both.coefficients, name: 1e-9}
+        assert not verify(replace(both, coefficients=altered_by), data).ok

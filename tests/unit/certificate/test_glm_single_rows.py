@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.certificate import glm_records
+from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.glm_single_rows import LeftOutAlone
 from sparsecv_mio.certificate.parts import ChosenFolds
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.words import Loss
@@ -53,3 +55,17 @@ def test_records_of_many_rows_left_out_are_verified(loss: Loss, monkeypatch: pyt
     errors[11] *= 1.0 + 1e-5
     altered = replace(record, chosen_folds=ChosenFolds(folds.supports, folds.which, errors, folds.decided))
     assert "chosen_folds[11].error" in [failure.field for failure in verify(altered, data).failures]
+
+
+def test_rows_that_steps_leave_open_are_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glm_records, "MANY_ALONE", 1)
+    data = drawn(3, 40, Loss.LOGISTIC)
+    record = cross_validate(data, "loo", loss=Loss.LOGISTIC, gammas=[0.1], taus=[1, 2], threads=1)
+    design = glm_records.GlmDesign(record, data)
+    supports = [tuple(sorted(map(data.names.index, fold.support))) for fold in record.chosen_folds]
+    plan = make_folds("loo", data)
+    by_steps = glm_records._refitted(Checks(), design, plan, record.gamma, supports)
+    monkeypatch.setattr(glm_records, "NARROW", 0.0)
+    by_fits = glm_records._refitted(Checks(), design, plan, record.gamma, supports)
+    assert by_steps.open > 0.0 and by_fits.open == 0.0
+    assert by_fits.losses == pytest.approx(by_steps.losses, rel=1e-6)
