@@ -11,7 +11,7 @@ of which `U - dual` is the squared radius: far less than `U - min q` (docs/theor
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,12 +19,11 @@ from scipy.linalg.lapack import dpotrf, dpotri
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant_within, symmetric
+from sparsecv_mio.problem.glm import Minorant, Ranges, minorant, minorant_within, symmetric
+from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 
 SHARE = 0.6  # of the diagonal of trees that is taken out: with all of it M - W is singular
-ROUNDS, WORTH = 3, 0.93  # quadratics made anew, while ranges shrink to this
-NONE = np.zeros(0, dtype=np.int64)  # columns
 ROUNDING, LARGEST_DOUBT = 1e-11, 1e-3  # of what is added up, and share of the ellipsoid that rounding may be worth
 
 
@@ -45,7 +44,7 @@ class SparseEllipsoid:
 
 
 def sparse_ellipsoid(
-    below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool], inside: IntArray = NONE
+    below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool], inside: IntArray
 ) -> SparseEllipsoid | None:
     """Return an ellipsoid with every fit of at most so many columns and F at most a level; None if rounding hides it.
 
@@ -57,7 +56,7 @@ def sparse_ellipsoid(
     size : int
     level : float
     expired : callable
-    inside : int array, optional
+    inside : int array
         Columns that every such fit has, by their places; these have no diagonal, so that the others have more.
     """
     moments, chosen = below.moments, size - len(inside)
@@ -100,38 +99,40 @@ def _partly(form: NormalForm) -> NormalForm:
     return replace(form, G=np.ascontiguousarray(G), c=form.c * scale, scale=form.scale * scale, largest=largest)
 
 
-def sparser(
-    problem: GlmProblem,
-    below: Minorant,
-    ranges: Ranges,
-    size: int,
-    expired: Callable[[], bool],
-    inside: IntArray = NONE,
-) -> tuple[Minorant, Ranges]:
-    """Make a quadratic anew while the ranges of sparse fits by it are shorter; return the last one and the ranges.
+def around(
+    fits: GlmFits, points: Iterable[FloatArray], size: int, level: float, expired: Callable[[], bool]
+) -> Iterator[tuple[Minorant, SparseEllipsoid | None, Ranges]]:
+    """Yield quadratics about some points, ellipsoids of sparse fits by them, and the ranges that all so far leave.
+
+    The first quadratic is below F on its level set; each other one at sparse fits, whose margins have shorter ranges
+    by then.
 
     Parameters
     ----------
-    problem : GlmProblem
-    below : Minorant
-    ranges : Ranges
-        Of all fits of interest: with at most `size` columns, and F at most the level of the quadratic.
+    fits : GlmFits
+    points : iterable of (first + p,) arrays
     size : int
+        Most columns of a fit of interest.
+    level : float
+        And its F at most.
     expired : callable
-    inside : int array, optional
-        Columns that all these fits have, by their places.
     """
-    ranges = ranges.within(below.ranges)
-    for _ in range(ROUNDS):
-        ellipsoid = None if expired() else sparse_ellipsoid(below, problem.first, size, below.level, expired, inside)
-        if ellipsoid is None:
+    firsts, ranges = np.flatnonzero(fits.copies), None
+    places, problem = fits.places(firsts), fits.whole.only(firsts)
+    for point in points:
+        if expired():
             break
-        before, ends = ranges.width, np.empty((2, len(problem.y)))
-        for here, Z, sign in problem.blocks():
-            ends[:, here] = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
-        ranges = ranges.within(Ranges(*ends))
-        made = minorant_within(problem, below.point, below.level, ranges) if ranges.width < WORTH * before else None
-        if made is None:
-            break
-        below, ranges = made, ranges.within(made.ranges)
-    return below, ranges
+        if ranges is None:
+            below = minorant(problem, point[places], level, expired)
+        else:
+            below = minorant_within(problem, point[places], level, ranges)
+        if below is None:
+            continue
+        ellipsoid = sparse_ellipsoid(below, problem.first, size, level, expired, fits.inside)
+        ranges = below.ranges if ranges is None else ranges.within(below.ranges)
+        if ellipsoid is not None:
+            ends = np.empty((2, len(problem.y)))
+            for here, Z, sign in problem.blocks():
+                ends[:, here] = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
+            ranges = ranges.within(Ranges(*ends))
+        yield below, ellipsoid, ranges

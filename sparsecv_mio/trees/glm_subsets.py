@@ -13,13 +13,13 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges, minorant, minorant_within
+from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges
 from sparsecv_mio.trees.glm_fits import WIDE, FittedSupports, GlmFits
-from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, sparse_ellipsoid, sparser
+from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, around
 from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
-MIXTURES = (0.15, 0.4, 0.7)  # of the way from the best fit of a size to that of all columns
+MIXTURES = (0.4, 0.4, 0.15, 0.7)  # of the way from a size's best fit to all columns'; twice as ranges are shorter by then
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 ROWS_AT_ONCE = 1 << 13  # whose losses are had together
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin
@@ -287,7 +287,7 @@ class GlmSubsets:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
         rows, spread = fits.rows_outside(X)
-        for below, ellipsoid in self._around(size, upper * (1.0 + LEVEL_ROOM), expired):
+        for below, ellipsoid, _ in self._around(size, upper * (1.0 + LEVEL_ROOM), expired):
             least, most = below.predictions(rows)
             if ellipsoid is not None:
                 sparse = ellipsoid.predictions(rows)
@@ -308,14 +308,8 @@ class GlmSubsets:
         expired : callable
             True ends it with what is proved.
         """
-        fits, level = self.fits, objective * (1.0 + LEVEL_ROOM)
-        firsts, n = np.flatnonzero(fits.copies), len(fits.problem.y)
-        places, problem, room = fits.places(firsts), fits.whole.only(firsts), 1.0 + 4.0 * LOSS_ROUNDING
-        for point in fits.points_below(level, MIXTURES, self._good.get(size, []), expired):
-            below = minorant(problem, point[places], level, expired)
-            if below is None:
-                continue
-            _, ranges = sparser(problem, below, below.ranges, size, expired, fits.inside)
+        n, room = len(self.fits.problem.y), 1.0 + 4.0 * LOSS_ROUNDING
+        for below, _, ranges in self._around(size, objective * (1.0 + LEVEL_ROOM), expired):
             (least, most), anywhere = self._losses_within(ranges), self._losses_within(below.ranges)[1]
             least /= room
             most *= room
@@ -325,23 +319,9 @@ class GlmSubsets:
 
     def _around(
         self, size: int, level: float, expired: Callable[[], bool]
-    ) -> Iterator[tuple[Minorant, SparseEllipsoid | None]]:
-        """Yield quadratics about some points, and ellipsoids of fits with at most so many columns."""
-        fits, ranges = self.fits, None
-        firsts = np.flatnonzero(fits.copies)
-        places, problem = fits.places(firsts), fits.whole.only(firsts)
-        for point in fits.points_below(level, MIXTURES, self._good.get(size, []), expired):
-            if expired():
-                return
-            below = (
-                minorant(problem, point[places], level, expired)
-                if ranges is None
-                else minorant_within(problem, point[places], level, ranges)
-            )
-            if below is not None:
-                ranges = below.ranges if ranges is None else ranges
-                below, ranges = sparser(problem, below, ranges, size, expired, fits.inside)
-                yield below, sparse_ellipsoid(below, problem.first, size, level, expired, fits.inside)
+    ) -> Iterator[tuple[Minorant, SparseEllipsoid | None, Ranges]]:
+        points = self.fits.points_below(level, MIXTURES, self._good.get(size, []), expired)
+        return around(self.fits, points, size, level, expired)
 
     def _losses_within(self, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
         """(n,) ends of the losses of training rows whose margins lie within ranges."""

@@ -11,9 +11,9 @@ from logistic_truth import Listed, best_of_size, drawn, enumerated, harder, judg
 
 from sparsecv_mio.problem.glm import GlmProblem, minorant
 from sparsecv_mio.trees import glm_tree
-from sparsecv_mio.trees.glm_ranges import sparser
+from sparsecv_mio.trees.glm_ranges import around
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.trees.subsets import UNLIMITED, never
 
 FEW = 4  # columns of the problems here; the campaign has up to 7
 
@@ -73,12 +73,9 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
         fits = GlmSubsets(problem).fits
         best = best_of_size(truth, size)
         level = float(truth[best].value) * 1.05 + truth[best].off
-        for share in (0.0, 0.4):
-            point = (1.0 - share) * fits.fit(best)[0] + share * fits.fit(range(problem.p))[0]
-            ball = minorant(fits.problem, point, level)
-            if ball is None:
-                continue
-            below, ranges = sparser(fits.problem, ball, ball.ranges, size, lambda: False)
+        near, far = fits.fit(best)[0], fits.fit(range(problem.p))[0]
+        points = [(1.0 - share) * near + share * far for share in (0.4, 0.0, 0.4)]
+        for below, _, ranges in around(fits, points, size, level, never):
             for S, exact in truth.items():
                 if len(S) == size and exact.value <= level:
                     margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
@@ -94,20 +91,16 @@ def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_bel
     fits = GlmSubsets(problem).fits
     for size in range(2, problem.p):
         level = float(truth[best_of_size(truth, size)].value) * 1.2
-        everything = fits.fit(range(problem.p))[0]
+        point = 0.6 * fits.fit(best_of_size(truth, size))[0] + 0.4 * fits.fit(range(problem.p))[0]
         for inside in ((0,), (problem.p - 1,), (0, problem.p - 1)):
-            near = fits.fit(best_of_size(truth, size))[0]
-            ball = minorant(fits.problem, 0.6 * near + 0.4 * everything, level)
-            if ball is None:
-                continue
-            columns = np.array(inside, dtype=np.int64)
-            below, ranges = sparser(fits.problem, ball, ball.ranges, size, lambda: False, columns)
-            for S, exact in truth.items():
-                if len(S) == size and set(inside) <= set(S) and exact.value <= level:
-                    margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
-                    assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
-                    bound = quadratic_value(below.moments, S) - below.shift
-                    assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
+            of_these = GlmSubsets(problem, np.array(inside, dtype=np.int64)).fits
+            for below, _, ranges in around(of_these, [point, point], size, level, never):
+                for S, exact in truth.items():
+                    if len(S) == size and set(inside) <= set(S) and exact.value <= level:
+                        margins = problem.y * (long_rows(problem.only(np.array(S))) @ exact.theta)
+                        assert np.all(ranges.low <= margins + 1e-9) and np.all(margins - 1e-9 <= ranges.high), (seed, S)
+                        bound = quadratic_value(below.moments, S) - below.shift
+                        assert bound <= float(exact.value) + 1e-11 * below.moments.yy, (seed, S)
 
 
 @pytest.mark.parametrize("hard", [False, True])
@@ -187,10 +180,9 @@ def test_offsets_and_scales_change_nothing_but_the_units() -> None:
 def test_ranges_of_sparse_fits_are_shorter_than_those_of_all() -> None:
     subsets = GlmSubsets(far_problem(n=200))
     fits, best = subsets.fits, subsets.solve([3]).by_size[3]
-    ball = minorant(fits.whole, fits.fit(best.support)[0], best.upper * (1.0 + 1e-9))
-    assert ball is not None
-    _, ranges = sparser(fits.whole, ball, ball.ranges, 3, lambda: False)
-    assert ranges.width < 0.8 * ball.ranges.width
+    points = 3 * [fits.fit(best.support)[0]]
+    (below, _, ranges), *_, (_, _, shortest) = around(fits, points, 3, best.upper * (1.0 + 1e-9), never)
+    assert ranges.width < 0.8 * below.ranges.width and shortest.width < 0.9 * ranges.width
 
 
 def test_rows_without_weight_are_not_there() -> None:
