@@ -45,7 +45,8 @@ def glm_bounds(
         The estimate is the held-out loss of the supports of the local search.
     """
     table = BoundsTable.empty(data, folds, tuple(gammas), tuple(taus))
-    whole = subsets_of(data, np.arange(data.n))
+    whole, slip = subsets_of(data, np.arange(data.n)), SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
+    rising, weighed = np.argsort(table.gammas), np.zeros(table.lower.shape)
     for fold in range(folds.k):
         if hooks.expired():
             return table
@@ -66,28 +67,20 @@ def glm_bounds(
             table.seconds[g] += time.perf_counter() - begin
         if hooks.progress is not None:
             hooks.progress(fold + 1, folds.k)
-    slip = SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
-    _raise_by_weights(table, data, folds, slip, hooks)
+    begin = time.perf_counter()
+    for fold in range(folds.k if folds.k <= FEW_FOLDS else 0):
+        bounds = MoreWeight(np.array(table.gammas)[rising], np.array(taus))
+        held_out_with_more_weight(data, folds, fold, bounds, hooks.expired)
+        weighed[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
+    table.seconds[:] += (time.perf_counter() - begin) / len(table.gammas)
     for g, gamma in enumerate(table.gammas):
         at, begin = whole.with_gamma(gamma), time.perf_counter()
         least = np.array([at.solve([tau], effort=1).by_size[tau].lower for tau in taus])
         floor = (least * (1.0 - 1e-12) - slip)[:, None] - table.objective_upper[g]
+        table.raise_lower(g, weighed[g], Origin.TRAINING)
         table.raise_lower(g, np.where(folds.scores_all_left_out, np.maximum(floor, 0.0), 0.0), Origin.TRAINING)
         table.seconds[g] += time.perf_counter() - begin
     return table
-
-
-def _raise_by_weights(table: BoundsTable, data: StandardData, folds: FoldPlan, slip: float, hooks: BoundsHooks) -> None:
-    """Raise lower ends to what held-out rows with more weight say."""
-    rising, begin = np.argsort(table.gammas), time.perf_counter()
-    errors = np.zeros(table.lower.shape)
-    for fold in range(folds.k if folds.k <= FEW_FOLDS else 0):
-        bounds = MoreWeight(np.array(table.gammas)[rising], np.array(table.taus))
-        held_out_with_more_weight(data, folds, fold, bounds, hooks.expired)
-        errors[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
-    for g in range(len(table.gammas)):
-        table.raise_lower(g, errors[g], Origin.TRAINING)
-        table.seconds[g] += (time.perf_counter() - begin) / len(table.gammas)
 
 
 def held_out_with_more_weight(

@@ -244,13 +244,11 @@ class GlmSearch(GridMethod):
         self, g: int, ts: IntArray, supports: Sequence[IntArray], values: FloatArray, held: FloatArray
     ) -> None:  # fmt: skip
         """Offer supports of some sizes, by their places in the grid, to every fold."""
-        numbers = np.array([self.run.cells.pool.number(support) for support in supports], dtype=np.int32)
-        shown = ts[:1] if self.own_supports else ts
-        for t, value, losses, number in zip(ts.tolist(), values, held, numbers, strict=True):
-            self.values[g, t] = np.minimum(self.values[g, t], value)
-            if t in shown:
-                self.run.cells.offer(np.s_[g, t, :], number, losses, value)
-            shared_rows(self.values, self.run.cells.value, [(g, t)])
+        for t, support, value, losses in zip(ts.tolist(), supports, values, held, strict=True):
+            if self.own_supports and t > ts[0]:  # nothing is shown by them
+                self.values[g, t] = np.minimum(self.values[g, t], value)
+            else:
+                self._offer_all((g, t), self.run.cells.pool.number(support), losses, value)
             self._hold_sums((g, t), intervals=False)
 
     @property
@@ -634,11 +632,10 @@ class GlmSearch(GridMethod):
         result = self.folds.at(fold, g).solve([tau], starts=starts, effort=self.effort, expired=self.jobs.expired)
         cell = result.by_size[tau]
         if cell.complete:
-            write = partial(self._decide, where, cell, self.folds.score(fold, g, list(cell.candidates)))
+            writes: list[Write] = [partial(self._decide, where, cell, self.folds.score(fold, g, list(cell.candidates)))]
         else:
-            write = partial(
-                self._narrow, where, self.folds.interval(fold, g, cell), self._offering(where, cell.support)
-            )  # fmt: skip
+            narrow = partial(self.run.cells.narrow, where, *self.folds.interval(fold, g, cell))
+            writes = [self._offering(where, cell.support), narrow]
 
         def solved() -> None:
             self.values[where] = min(self.values[where], cell.upper)
@@ -646,16 +643,12 @@ class GlmSearch(GridMethod):
             self.tried[where] = True
             self.trees += 1
             self.run.counts.add(result.nodes, problems=1)
-            write()
+            for write in writes:
+                write()
             if result.finished and not cell.complete:  # rounding hides some of its fits
                 self.run.cells.mark(where, branched=True)
 
         return solved
-
-    def _narrow(self, where: Where, ends: tuple[float, float], offer: Write) -> None:
-        """Narrow an open cell, and show it a support."""
-        offer()
-        self.run.cells.narrow(where, *ends)
 
     def _decide(self, where: Where, cell: BestSubset, scored: ScoredFits) -> None:
         """Decide a cell by the supports among which every optimal one is."""

@@ -26,7 +26,6 @@ from sparsecv_mio.trees.subsets import never
 WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
 AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
-TOWARDS = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the way to the fit of all columns, where one must get below a level
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +241,10 @@ class GlmFits:
         supports: Iterable[frozenset[int]],
         expired: Callable[[], bool],
     ) -> Iterator[FloatArray]:
-        """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit."""
+        """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit.
+
+        That fit itself in place of one that is above the level.
+        """
         near, masks = self.start(), [self.mask(support) for support in supports]
         if masks:
             fitted = self.refit(np.array(masks), expired=expired)
@@ -251,15 +253,8 @@ class GlmFits:
         if below > level or expired():
             return
         for share in shares:
-            yield self.mixed(near, everything, share, level)
-
-    def mixed(self, near: FloatArray, far: FloatArray, share: float, level: float) -> FloatArray:
-        """Return a point some of the way from one to another; further where that is above the level."""
-        for part in (share, *(s for s in TOWARDS if s > share)):
-            point = (1.0 - part) * near + part * far
-            if self.whole.objective(point) <= level * (1.0 - 1e-12):
-                break
-        return point
+            point = (1.0 - share) * near + share * everything
+            yield point if self.whole.objective(point) <= level * (1.0 - 1e-12) else everything
 
     # -- in the units of X ------------------------------------------------------------------------------------------
 

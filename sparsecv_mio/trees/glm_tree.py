@@ -43,6 +43,10 @@ class _Node:
     point: FloatArray
 
 
+# Of each first column: its copies that are in every support, the others, and how many of these a support has.
+_Shape = list[tuple[tuple[int, ...], tuple[int, ...], int]]
+
+
 class Listing(Protocol):
     """Who wants every support of a size with F at most a level."""
 
@@ -88,12 +92,9 @@ class SizeSearch:
 
     def __init__(self, fits: GlmFits, size: int, expired: Callable[[], bool], listing: Listing | None = None) -> None:
         self.fits, self.expired, self.listing = fits, expired, listing
-        forced = np.array(fits.forced, dtype=np.int64)
         flat = [j for j in fits.forced if not fits.varies[j]]
         self.size = min(size - len(flat), int(fits.varies.sum()))
         self.flat = frozenset(flat)
-        varying = forced[fits.varies[forced]] if len(forced) else forced
-        self.least = np.bincount(fits.copy_of[varying], minlength=fits.problem.p)  # copies of each column forced in
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
         self.nodes, self.closed, self.unseen, self._left, self.exhausted = 0, np.inf, 0.0, np.inf, False
@@ -149,7 +150,8 @@ class SizeSearch:
         """
         waiting: OpenNodes[_Node] = OpenNodes()
         self._enough = enough
-        waiting.push(0.0, _Node(frozenset(np.flatnonzero(self.least).tolist()), frozenset(), self.point))
+        inside = frozenset(np.flatnonzero(self.fits.copies)[self.fits.inside].tolist())
+        waiting.push(0.0, _Node(inside, frozenset(), self.point))
         while len(waiting) and self.nodes - self._broad + self._broad // BROAD < effort and not self.expired():
             self.unseen = min(waiting.least, self._left)
             if self.listing is None and min(waiting.least, self.closed) >= enough:
@@ -277,12 +279,13 @@ class SizeSearch:
 
         Returns a bound of them and of what is above the level, and whether all were fitted.
         """
-        masks, whole = firsts, True
+        masks, shapes, whole = firsts, list[_Shape](), True
+        for first in firsts if self.fits.has_copies else ():
+            of_first = list(islice(self._shapes(np.flatnonzero(first).tolist()), MOST_CHOICES + 1))
+            whole = whole and len(of_first) <= MOST_CHOICES
+            shapes += of_first[:MOST_CHOICES]
         if self.fits.has_copies:
-            filled = [self._filled(first) for first in firsts]
-            whole = all(len(some) <= MOST_CHOICES for some in filled)
-            chosen = [mask for some in filled for mask in some[:MOST_CHOICES]]
-            masks = np.array(chosen, dtype=np.bool_).reshape(-1, self.fits.problem.p)
+            masks = np.array([self.fits.mask(next(_supports(shape))) for shape in shapes])
         if not len(masks):
             return level, whole
         fitted = self.fits.refit(masks, self.point, self.level, self.expired)
@@ -291,7 +294,8 @@ class SizeSearch:
         self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
         for row in np.flatnonzero((fitted.lower <= self._kept_up_to) & (fitted.upper < np.inf)).tolist():
             ends = float(fitted.lower[row]), float(fitted.upper[row])
-            supports = list(islice(self._with_other_copies(masks[row]), MOST_CHOICES + 1))
+            alike = _supports(shapes[row]) if shapes else [frozenset(np.flatnonzero(masks[row]).tolist())]
+            supports = list(islice(alike, MOST_CHOICES + 1))
             whole = whole and len(supports) <= MOST_CHOICES
             for support in supports[:MOST_CHOICES]:
                 self._keep(support | self.flat, ends)
@@ -304,37 +308,21 @@ class SizeSearch:
         with self._lock:
             self.listing.take(np.array(sorted(support), dtype=np.int64), *ends)
 
-    def _filled(self, first: BoolArray) -> list[BoolArray]:
-        """Return supports of the size that have some first columns, of copies the first ones; at most one too many."""
-        fits = self.fits
-        columns, masks = np.flatnonzero(first), list[BoolArray]()
-        most, least = fits.copies[columns], np.maximum(self.least[columns], 1)
-        for number in islice(_numbers(least.tolist(), most.tolist(), self.size), MOST_CHOICES + 1):
-            mask = np.zeros(fits.problem.p, dtype=np.bool_)
-            for j, count in zip(columns.tolist(), number, strict=True):
-                mask[self._copies_of(j)[:count]] = True
-            masks.append(mask)
-        return masks
+    def _shapes(self, firsts: list[int]) -> Iterator[_Shape]:
+        """Yield what supports of the size may have of some first columns and their copies, at least one of each."""
+        copies = [np.flatnonzero(self.fits.copy_of == j).tolist() for j in firsts]
+        inside = [tuple(j for j in group if j in self.fits.forced) for group in copies]
+        others = [tuple(j for j in group if j not in self.fits.forced) for group in copies]
+        least, most = [max(len(group), 1) for group in inside], [len(group) for group in copies]
+        for number in _numbers(least, most, self.size):
+            yield [(own, more, k - len(own)) for own, more, k in zip(inside, others, number, strict=True)]
 
-    def _copies_of(self, first: int) -> IntArray:
-        """Return copies of a column, those that are forced in before the others."""
-        columns = np.flatnonzero(self.fits.copy_of == first)
-        forced = np.isin(columns, self.fits.forced)
-        return np.concatenate([columns[forced], columns[~forced]])
 
-    def _with_other_copies(self, mask: BoolArray) -> Iterator[frozenset[int]]:
-        """Yield the support, and those that have other copies of its columns."""
-        fits, columns = self.fits, np.flatnonzero(mask)
-        if not fits.has_copies:
-            yield frozenset(columns.tolist())
-            return
-        choices = []
-        for j, count in zip(*np.unique(fits.copy_of[columns], return_counts=True), strict=True):
-            copies = self._copies_of(int(j)).tolist()
-            forced = copies[: self.least[j]]
-            choices.append([(*forced, *more) for more in combinations(copies[len(forced) :], count - len(forced))])
-        for choice in product(*choices):
-            yield frozenset(j for copies in choice for j in copies)
+def _supports(shape: _Shape) -> Iterator[frozenset[int]]:
+    """Yield supports of a shape; the others have other copies of its columns."""
+    groups = ([(*inside, *more) for more in combinations(others, number)] for inside, others, number in shape)
+    for choice in product(*groups):
+        yield frozenset(j for group in choice for j in group)
 
 
 def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[int, ...]]:
