@@ -41,16 +41,12 @@ class Fits:
     intercept : (L,) array
     lower, upper : (L,) arrays
         `lower <= F_S <= upper`.
-    radius : (L,) array
-        Of a ball about the fit, in the norm of the Hessian there, that holds the exact one; inf where nothing is
-        proved.
     """
 
     coefficients: FloatArray
     intercept: FloatArray
     lower: FloatArray
     upper: FloatArray
-    radius: FloatArray
 
 
 class LossesBelow(NamedTuple):
@@ -208,51 +204,40 @@ class GlmSubsets:
 
     # -- supports ---------------------------------------------------------------------------------------------------
 
-    def _masks(self, supports: Sequence[IntArray] | BoolArray) -> BoolArray:
-        if isinstance(supports, np.ndarray) and supports.dtype == np.bool_:
-            return supports.reshape(-1, self.p)
+    def _masks(self, supports: Sequence[IntArray]) -> BoolArray:
         masks = np.zeros((len(supports), self.p), dtype=np.bool_)
         for row, support in enumerate(supports):
             masks[row, support] = True
         return masks
 
-    def refit(self, supports: Sequence[IntArray] | BoolArray, expired: Callable[[], bool] = never) -> Fits:
+    def refit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports.
 
         Parameters
         ----------
-        supports : sequence of int arrays, or (L, p) bool array
-        expired : callable
-            True leaves the bounds of those not yet fitted at 0 and inf.
+        supports : sequence of int arrays
         """
         masks = self._masks(supports)
-        return self._in_units(masks, self.fits.refit(masks, expired=expired))
+        return self._in_units(masks, self.fits.refit(masks))
 
     def _in_units(self, masks: BoolArray, fitted: FittedSupports) -> Fits:
         coefficients, intercept = np.zeros((len(masks), self.p)), np.zeros(len(masks))
         for row, mask in enumerate(masks):
             coefficients[row], intercept[row] = self.fits.in_units_of_x(mask, fitted.points[row])
-        return Fits(coefficients, intercept, fitted.lower, fitted.upper, fitted.radius)
+        return Fits(coefficients, intercept, fitted.lower, fitted.upper)
 
     def scored(
-        self,
-        supports: Sequence[IntArray] | BoolArray,
-        X: FloatArray,
-        y: FloatArray,
-        weights: FloatArray | None = None,
-        expired: Callable[[], bool] = never,
+        self, supports: Sequence[IntArray], X: FloatArray, y: FloatArray, weights: FloatArray | None = None
     ) -> tuple[Fits, FloatArray, FloatArray]:
         """Fit supports, and bound the loss of rows, summed, at the exact fit of each.
 
         Parameters
         ----------
-        supports : sequence of int arrays, or (L, p) bool array
+        supports : sequence of int arrays
         X, y : (m, p), (m,) arrays
             Rows in the units of the problem's, targets as the loss has them.
         weights : (m,) array, optional
             1 by default.
-        expired : callable
-            True leaves the bounds of those not yet fitted at 0 and inf.
 
         Returns
         -------
@@ -261,7 +246,7 @@ class GlmSubsets:
         lower, upper : (L,) arrays
         """
         masks = self._masks(supports)
-        fitted = self.fits.refit(masks, expired=expired)
+        fitted = self.fits.refit(masks)
         return self._in_units(masks, fitted), *self._lost(*self.fits.decisions(masks, fitted, X), y, weights)
 
     def open_fold_interval(
