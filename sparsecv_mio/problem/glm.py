@@ -121,13 +121,6 @@ class GlmProblem:
             replace(self, X=np.ascontiguousarray(self.X * self.signs[:, None]), signed=False) if self.signed else self
         )
 
-    def signed_columns(self) -> FloatArray:
-        """Return (first + p, n) rows times their signs, as columns."""
-        W = np.empty((self.first + self.p, len(self.y)))
-        W[: self.first] = self.signs
-        np.multiply(self.X.T, 1.0 if self.signed else self.signs, out=W[self.first :])
-        return W
-
     @property
     def penalty(self) -> FloatArray:
         """(first + p,) diagonal of the penalty, 0 for the intercept."""
@@ -169,7 +162,7 @@ class GlmProblem:
         return signed.unsigned(), centring
 
     def centred_columns(self) -> tuple[GlmProblem, FloatArray, Centring]:
-        """Return that problem with rows times their signs, which are there once: as `signed_columns`, beside it."""
+        """Return that problem with rows times their signs, which are there once: as columns beside it."""
         if self.signed:
             return self.unsigned().centred_columns()
         kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once

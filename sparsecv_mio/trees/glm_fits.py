@@ -54,6 +54,8 @@ class GlmFits:
     sign : (p,) array
         1, or -1 where it is that one's negative.
     varies : (p,) bool array
+    rows : Rows
+        The rows as the kernels take them.
     """
 
     problem: GlmProblem
@@ -62,6 +64,7 @@ class GlmFits:
     copy_of: IntArray
     sign: FloatArray
     varies: BoolArray
+    rows: glm_newton.Rows
 
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
@@ -69,15 +72,12 @@ class GlmFits:
         inner, W, centring = problem.centred_columns()
         copy_of, sign = _copies(inner)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
-        fits = cls(inner, centring, columns, copy_of, sign, varies)
-        fits.__dict__["rows"] = fits._rows_of(W)
-        return fits
+        return cls(inner, centring, columns, copy_of, sign, varies, _rows_of(inner, W, copy_of))
 
     def with_gamma(self, gamma: float) -> GlmFits:
         """Return the same rows under another gamma."""
-        other = replace(self, problem=self.problem.with_gamma(gamma))
-        other.__dict__["rows"] = self.rows._replace(penalty=other.problem.penalty)
-        return other
+        problem = self.problem.with_gamma(gamma)
+        return replace(self, problem=problem, rows=self.rows._replace(penalty=problem.penalty))
 
     def without(self, rows: IntArray) -> GlmFits | None:
         """Return the same columns, in which some rows have no weight: no copy of them. O(n p).
@@ -92,9 +92,8 @@ class GlmFits:
         v[rows] = 0.0
         if not self._told_apart(v > 0.0):
             return None
-        other = replace(self, problem=replace(self.problem, v=v))
-        other.__dict__["rows"] = other._rows_of(self.rows.W)
-        return other
+        problem = replace(self.problem, v=v)
+        return replace(self, problem=problem, rows=_rows_of(problem, self.rows.W, self.copy_of))
 
     def _told_apart(self, kept: BoolArray) -> bool:
         """Whether in some rows no first column is constant or what another one is, up to sign and an intercept."""
@@ -108,18 +107,6 @@ class GlmFits:
             column *= np.sign(column[differs])
             seen.add(blake2b((column + 0.0).tobytes()).digest())
         return len(seen) == np.count_nonzero(self.copies)
-
-    @cached_property
-    def rows(self) -> glm_newton.Rows:
-        """The rows as the kernels take them."""
-        return self._rows_of(self.problem.signed_columns())
-
-    def _rows_of(self, W: FloatArray) -> glm_newton.Rows:
-        problem, first = self.problem, self.problem.first
-        places = np.concatenate([np.arange(first), self.copy_of + first]).astype(np.int64)
-        origin = float(problem.start()[0]) if first else 0.0
-        response = Response(problem.v, problem.y, problem.loss.code)
-        return glm_newton.Rows(W, response, problem.penalty, places, first, origin)
 
     @cached_property
     def copies(self) -> IntArray:
@@ -292,6 +279,14 @@ class GlmFits:
         rows = np.hstack([np.ones((len(X), first)), 0.5 * (low + high)])
         spread = np.hstack([np.zeros((len(X), first)), 0.5 * (high - low)])
         return rows, spread
+
+
+def _rows_of(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newton.Rows:
+    """Return rows as the kernels take them, of signed columns W."""
+    first = problem.first
+    places = np.concatenate([np.arange(first), copy_of + first]).astype(np.int64)
+    origin = float(problem.start()[0]) if first else 0.0
+    return glm_newton.Rows(W, Response(problem.v, problem.y, problem.loss.code), problem.penalty, places, first, origin)
 
 
 def _copies(problem: GlmProblem) -> tuple[IntArray, FloatArray]:
