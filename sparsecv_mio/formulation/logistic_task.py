@@ -182,7 +182,7 @@ def loss_task(
     below = minorant(problem, best.theta(problem), level)
     if below is not None:
         first = problem.first
-        middle, reach = below.centre[first:], below.reach[first:] * (1.0 + ROUNDED) + ROUNDED
+        middle, reach = below.ellipsoid.centre[first:], below.reach[first:] * (1.0 + ROUNDED) + ROUNDED
         lo, hi = np.maximum(lo, middle - reach), np.minimum(hi, middle + reach)
         low, high = np.maximum(low, below.ranges.low), np.minimum(high, below.ranges.high)
         floor = max(floor, plain.scaled.value(_relaxed(below, tau)))

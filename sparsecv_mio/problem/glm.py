@@ -25,6 +25,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, SMALL_RANGE, RowLoss
+from sparsecv_mio.units import TINY
 
 RADII_TRIED, GROWTH, RADII_SETTLED = (
     120,
@@ -254,6 +255,25 @@ class Ranges(NamedTuple):
         return float(np.mean(self.high - self.low))
 
 
+class Ellipsoid(NamedTuple):
+    """`|z'(theta - centre)| <= spread sqrt(z' inverse z)` for every theta of interest and every row z.
+
+    `size` is what rounding of theta is a share of.
+    """
+
+    centre: FloatArray
+    inverse: FloatArray
+    spread: float
+    size: FloatArray
+
+    def predictions(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bound `z'theta` of some rows z."""
+        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ self.inverse, rows), 0.0))
+        half = length * self.spread * (1.0 + 1e-9) + 1e-11 * (np.abs(rows) @ self.size)
+        middle = rows @ self.centre
+        return middle - half, middle + half
+
+
 @dataclass(frozen=True, eq=False)
 class Minorant:
     """A quadratic below F at every fit of interest, which has F at most a level.
@@ -264,41 +284,24 @@ class Minorant:
         `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
     shift : float
     level : float
-    point : (first + p,) array
-        About which it was made.
     H, linear : (first + p, first + p), (first + p,) arrays
         Its Hessian, and its slope at 0.
     ranges : Ranges
         That hold the margins of all fits of interest.
-    centre, reach : (first + p,) arrays
-        Every theta with F at most the level is within `reach` of `centre`.
-    inverse, spread : (first + p, first + p) array, float
-        For such a theta `|z'(theta - centre)|` is at most `spread sqrt(z' inverse z)`, for every row z.
+    ellipsoid : Ellipsoid
+        With every theta that has F at most the level.
+    reach : (first + p,) array
+        Such a theta is within it of the centre.
     """
 
     moments: SparseProblem
     shift: float
     level: float
-    point: FloatArray
     H: FloatArray
     linear: FloatArray
     ranges: Ranges
-    centre: FloatArray
+    ellipsoid: Ellipsoid
     reach: FloatArray
-    inverse: FloatArray
-    spread: float
-
-    def predictions(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bound `z'theta` of some rows z for every theta with F at most the level.
-
-        Parameters
-        ----------
-        rows : (m, first + p) array
-        """
-        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ self.inverse, rows), 0.0))
-        half = length * self.spread * (1.0 + 1e-12) + 1e-12 * (np.abs(rows) @ (self.reach + np.abs(self.centre)))
-        middle = rows @ self.centre
-        return middle - half, middle + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,6 +479,24 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
     return None if quadratic is None else _with_moments(problem, at, theta, level, quadratic)
 
 
+def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -> tuple[FloatArray, FloatArray, float]:
+    """Return M, c and yy of `yy - 2 c'b + b'M b`, what a quadratic of theta is at the best intercept.
+
+    Parameters
+    ----------
+    H, linear, constant
+        Of `constant + linear'theta + theta'H theta / 2`.
+    first : int
+        1 with an intercept, else 0.
+    """
+    M, c = 0.5 * H[first:, first:], -0.5 * linear[first:]
+    if not first:
+        return M, c, constant
+    beside, own = H[0, 1:] / max(float(H[0, 0]), TINY), float(linear[0])
+    yy = constant - 0.5 * own * own / max(float(H[0, 0]), TINY)
+    return M - 0.5 * np.outer(H[0, 1:], beside), c + 0.5 * own * beside, yy
+
+
 def _with_moments(
     problem: GlmProblem, at: _RoundedPoint, theta: FloatArray, level: float, quadratic: _QuadraticAbout
 ) -> Minorant:
@@ -484,12 +505,9 @@ def _with_moments(
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)
     constant = quadratic.low - float(g @ theta) + 0.5 * float(theta @ H @ theta)
     off = float((np.abs(theta) + quadratic.reach) @ size) + abs(quadratic.low) + float(size @ np.abs(theta))
-    M, c, yy = 0.5 * H[first:, first:], -0.5 * linear[first:], constant
+    M, c, yy = moments_of(H, linear, constant, first)
     if first:
-        beside = H[0, 1:] / H[0, 0]
-        M = M - 0.5 * np.outer(H[0, 1:], beside)
-        c, yy = c + 0.5 * beside * linear[0], yy - 0.5 * linear[0] ** 2 / H[0, 0]
-        moved = float(np.abs(beside) @ (np.abs(theta) + quadratic.reach)[1:])
+        moved = float(np.abs(H[0, 1:] / H[0, 0]) @ (np.abs(theta) + quadratic.reach)[1:])
         off += size[0] * moved + 0.5 * size[0] ** 2 / H[0, 0]
     yy -= 4.0 * (k + 12) * EPS * off
     least = yy - float(c @ np.linalg.solve(M, c)) if len(c) else yy
@@ -499,19 +517,9 @@ def _with_moments(
     moments = SparseProblem(
         0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
     )  # fmt: skip
-    return Minorant(
-        moments=moments,
-        shift=shift,
-        level=level,
-        point=theta,
-        H=H,
-        linear=linear,
-        ranges=quadratic.ranges,
-        centre=theta + quadratic.step,
-        reach=quadratic.reach,
-        inverse=quadratic.inverse,
-        spread=quadratic.spread,
-    )
+    centre = theta + quadratic.step
+    ellipsoid = Ellipsoid(centre, quadratic.inverse, quadratic.spread, quadratic.reach + np.abs(centre))
+    return Minorant(moments, shift, level, H, linear, quadratic.ranges, ellipsoid, quadratic.reach)
 
 
 def level_ranges(
@@ -540,7 +548,7 @@ def level_ranges(
         below = minorant(problem, theta, level, expired)
         if below is None:
             return Ranges(np.full(n, -np.inf), np.full(n, np.inf)), middle, half + np.inf
-        return below.ranges, below.centre, below.reach
+        return below.ranges, below.ellipsoid.centre, below.reach
     reach = np.sqrt(level * np.einsum("ij,ij,j->i", problem.X, problem.X, 1.0 / problem.ridge)) * WIDENED + LEAST_RANGE
     ends = (
         [_last_intercept(problem, theta[0], way, reach, level) for way in (-1.0, 1.0)] if problem.first else [0.0, 0.0]

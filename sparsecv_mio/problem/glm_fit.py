@@ -10,11 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm import GlmProblem, moments_of
 from sparsecv_mio.problem.glm_refit import RefitRows, accuracy, newton
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.units import TINY
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,16 +84,12 @@ def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     >>> round(float(around.c[0] / around.M[0, 0]), 6)
     0.674832
     """
-    Z, theta, first = problem.rows, fit.theta(problem), problem.first
+    Z, theta = problem.rows, fit.theta(problem)
     margins, loss, y, v = problem.signs * (Z @ theta), problem.loss, problem.y, problem.v
     H = (Z.T * loss.curvatures(margins, y, v)) @ Z + np.diag(2.0 * problem.penalty)
     linear = 2.0 * problem.penalty * theta - Z.T @ loss.falls(margins, y, v * problem.signs) - H @ theta
-    M, c = 0.5 * H[first:, first:], -0.5 * linear[first:]
-    if first:
-        beside = H[0, 1:] / max(float(H[0, 0]), TINY)
-        M, c = M - 0.5 * np.outer(H[0, 1:], beside), c + 0.5 * beside * linear[0]
-    ridge = problem.ridge
-    M = 0.5 * (M + M.T)
+    M, c, _ = moments_of(H, linear, 0.0, problem.first)
+    ridge, M = problem.ridge, 0.5 * (M + M.T)
     drop = float(c @ np.linalg.lstsq(M, c, rcond=None)[0])
     Q = M - np.diag(ridge)
     return SparseProblem(Q, c, drop + fit.objective, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0)

@@ -12,14 +12,14 @@ of which `U - dual` is the squared radius: far less than `U - min q` (docs/theor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.glm import Minorant, Ranges, minorant, minorant_within, symmetric
+from sparsecv_mio.problem.glm import Ellipsoid, Minorant, Ranges, minorant, minorant_within, symmetric
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 
@@ -27,25 +27,9 @@ SHARE = 0.6  # of the diagonal of trees that is taken out: with all of it M - W 
 ROUNDING, LARGEST_DOUBT = 1e-11, 1e-3  # of what is added up, and share of the ellipsoid that rounding may be worth
 
 
-@dataclass(frozen=True, eq=False)
-class SparseEllipsoid:
-    """`|z'(theta - centre)| <= sqrt(square z' inverse z)` for every sparse fit of interest and every row z."""
-
-    centre: FloatArray
-    inverse: FloatArray
-    square: float
-
-    def predictions(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bound `z'theta` of some rows."""
-        length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ self.inverse, rows), 0.0) * self.square)
-        half = length * (1.0 + 1e-9) + 1e-11 * (np.abs(rows) @ np.abs(self.centre))
-        middle = rows @ self.centre
-        return middle - half, middle + half
-
-
 def sparse_ellipsoid(
     below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool], inside: IntArray
-) -> SparseEllipsoid | None:
+) -> Ellipsoid | None:
     """Return an ellipsoid with every fit of at most so many columns and F at most a level; None if rounding hides it.
 
     Parameters
@@ -72,7 +56,7 @@ def sparse_ellipsoid(
     product = moments.M @ b - w * b
     slope = moments.c - product
     most = float(np.sort(slope[others] ** 2 / w[others])[::-1][:chosen].sum())
-    farthest = (np.abs(below.centre) + below.reach)[first:]
+    farthest = below.ellipsoid.size[first:]
     square = level + below.shift - (moments.yy - float(b @ product) - most)
     square += 2.0 * float(np.abs(slope[inside]) @ farthest[inside])
     square += ROUNDING * (moments.yy + most + float(np.abs(b) @ (np.abs(moments.M) @ np.abs(b))))
@@ -88,7 +72,8 @@ def sparse_ellipsoid(
         return None
     inverse *= (1.0 + 4.0 * doubt) / unit[:, None] / unit
     intercept = [-(below.linear[0] + float(below.H[0, 1:] @ b)) / below.H[0, 0]] if first else []
-    return SparseEllipsoid(np.concatenate([intercept, b]), inverse, max(square, 0.0))
+    centre = np.concatenate([intercept, b])
+    return Ellipsoid(centre, inverse, float(np.sqrt(max(square, 0.0))), np.abs(centre))
 
 
 def _partly(form: NormalForm) -> NormalForm:
@@ -101,7 +86,7 @@ def _partly(form: NormalForm) -> NormalForm:
 
 def around(
     fits: GlmFits, points: Iterable[FloatArray], size: int, level: float, expired: Callable[[], bool]
-) -> Iterator[tuple[Minorant, SparseEllipsoid | None, Ranges]]:
+) -> Iterator[tuple[Minorant, Ellipsoid | None, Ranges]]:
     """Yield quadratics about some points, ellipsoids of sparse fits by them, and the ranges that all so far leave.
 
     The first quadratic is below F on its level set; each other one at sparse fits, whose margins have shorter ranges

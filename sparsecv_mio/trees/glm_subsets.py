@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.glm import GlmProblem, Minorant, Ranges
+from sparsecv_mio.problem.glm import Ellipsoid, GlmProblem, Minorant, Ranges
 from sparsecv_mio.trees.glm_fits import WIDE, FittedSupports, GlmFits
-from sparsecv_mio.trees.glm_ranges import SparseEllipsoid, around
+from sparsecv_mio.trees.glm_ranges import around
 from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
@@ -277,13 +277,11 @@ class GlmSubsets:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
         rows, spread = fits.rows_outside(X)
-        for below, ellipsoid, _ in self._around(size, upper * (1.0 + LEVEL_ROOM), expired):
-            least, most = below.predictions(rows)
-            if ellipsoid is not None:
-                sparse = ellipsoid.predictions(rows)
-                least, most = np.maximum(least, sparse[0]), np.minimum(most, sparse[1])
-            off = spread @ (np.abs(below.centre) + below.reach)
-            low, high = np.maximum(low, least - off), np.minimum(high, most + off)
+        for below, sparse, _ in self._around(size, upper * (1.0 + LEVEL_ROOM), expired):
+            off = spread @ below.ellipsoid.size
+            for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
+                least, most = ellipsoid.predictions(rows)
+                low, high = np.maximum(low, least - off), np.minimum(high, most + off)
         lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
@@ -309,7 +307,7 @@ class GlmSubsets:
 
     def _around(
         self, size: int, level: float, expired: Callable[[], bool]
-    ) -> Iterator[tuple[Minorant, SparseEllipsoid | None, Ranges]]:
+    ) -> Iterator[tuple[Minorant, Ellipsoid | None, Ranges]]:
         points = self.fits.points_below(level, MIXTURES, self._good.get(size, []), expired)
         return around(self.fits, points, size, level, expired)
 

@@ -30,7 +30,7 @@ def region_at(fits: GlmFits, level: float) -> glm_leaps.FitRanges | None:
         below = minorant(problem, point, level)
         if below is None:
             return None
-        found = Ranged(below.ranges, below.centre, below.reach)
+        found = Ranged(below.ranges, below.ellipsoid.centre, below.reach)
     return glm_leaps.FitRanges(
         np.array(found.ends), free, found.middle[free], found.half[free], np.abs(fits.rows.W).max(axis=1)
     )
