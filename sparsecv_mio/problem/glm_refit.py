@@ -10,10 +10,12 @@ thread that waits for a search may call it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dposv
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
@@ -142,7 +144,7 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     if first:
         theta[0] = training.loss.origin(training.y, training.w)
     blur = np.minimum(_blur(data, support, first), 2.0 * np.abs(training.Z).max(axis=0, initial=0.0))
-    theta, point = newton(training, _near(training, theta), blur)
+    theta, point = newton(training, nearly_fitted(training, theta), blur)
     radius, drop = accuracy(training.Z, point)
     finite = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)
@@ -153,8 +155,20 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     )  # fmt: skip
 
 
-def _near(rows: RefitRows, theta: FloatArray) -> FloatArray:
-    """Return where Newton's method in double precision gets to from a point: a start for steps in long precision."""
+def nearly_fitted(
+    rows: RefitRows, theta: FloatArray, near: float = REFIT_NEAR, expired: Callable[[], bool] = lambda: False
+) -> FloatArray:
+    """Return where Newton's method in double precision gets to from a point: a start for steps in long precision.
+
+    Parameters
+    ----------
+    rows : RefitRows
+    theta : (k,) array
+    near : float
+        Of the objective: a squared decrement that ends it.
+    expired : callable
+        Looked at between steps; True ends it.
+    """
     penalty, loss = rows.penalty, rows.loss
 
     def value_at(point: FloatArray) -> float:
@@ -167,13 +181,10 @@ def _near(rows: RefitRows, theta: FloatArray) -> FloatArray:
         for _, signed, y, w in rows.blocks():
             margins = signed @ theta
             gradient -= signed.T @ loss.falls(margins, y, w)
-            H += (signed.T * loss.curvatures(margins, y, w)) @ signed
-        try:
-            step = np.linalg.solve(H, -gradient)
-        except np.linalg.LinAlgError:
-            break
+            H += dsyrk(1.0, signed.T * np.sqrt(loss.curvatures(margins, y, w)))
+        _, step, failed = dposv(H, -gradient)
         decrement, length = -float(gradient @ step), 1.0
-        if not decrement > REFIT_NEAR * value:
+        if failed or not decrement > near * value or expired():
             break
         while length > LEAST_LENGTH and not value_at(theta + length * step) <= value - 1e-4 * length * decrement:
             length /= 2.0

@@ -14,16 +14,15 @@ from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
-from scipy.linalg.lapack import dposv
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
+from sparsecv_mio.problem.glm_refit import RefitRows, nearly_fitted
 from sparsecv_mio.trees.subsets import never
 
-WIDE, WIDE_STEPS, WIDE_ENOUGH = 200, 60, 1e-4  # columns from which on all of them are fitted by LAPACK, and how well
+WIDE, WIDE_NEAR = 200, 1e-6  # columns from which on all of them are fitted by LAPACK, and how well
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
 AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
 
@@ -195,19 +194,9 @@ class GlmFits:
             fitted = self.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
         places, penalty = glm_newton.merged(self.rows, mask)
-        W, v, y, loss, theta = self.rows.W[places], self.problem.v, self.problem.y, self.problem.loss, start[places]
-        for _ in range(WIDE_STEPS):
-            margins = theta @ W
-            gradient = 2.0 * penalty * theta - W @ loss.falls(margins, y, v)
-            H = dsyrk(1.0, W * np.sqrt(loss.curvatures(margins, y, v)))
-            H.flat[:: len(H) + 1] += 2.0 * penalty
-            _, step, failed = dposv(H, -gradient)
-            decrement = -float(step @ gradient)
-            if failed or not decrement > WIDE_ENOUGH or expired():
-                break
-            theta = theta + step / (1.0 + np.sqrt(decrement))
-        point = np.zeros(len(start))
-        point[places] = theta
+        problem, signs, point = self.problem, self.problem.signs, np.zeros(len(start))
+        rows = RefitRows((self.rows.W[places] * signs).T, problem.y, problem.v, penalty, problem.loss)
+        point[places] = nearly_fitted(rows, start[places], WIDE_NEAR, expired)
         return point, 0.0
 
     def places(self, columns: IntArray) -> IntArray:
