@@ -88,8 +88,8 @@ def measured(work: Callable[[], Any]) -> tuple[Any, float, float]:
 def search(case: str, limit: float, gammas: int, folds: str, loss: str, verified: bool) -> dict[str, Any]:
     """Run one search in this process, and its verification."""
     asked: dict[str, Any] = {"loss": loss, "threads": 1}
-    small = dataset_of("60x5", loss)
-    solve(small, folds=folds, taus="1:3", gammas=[0.1, 1.0], **asked)
+    small = dataset_of("1000x20", loss)  # large enough to load all that a large one does
+    solve(small, folds=folds, taus="1:6", gammas=[0.1, 1.0], **asked)
     base, data = resident(), dataset_of(case, loss)
     grid = None if gammas == 5 else f"0.001:0.1:{gammas}"
     record, seconds, most = measured(lambda: solve(data, folds=folds, gammas=grid, time_limit=limit or None, **asked))

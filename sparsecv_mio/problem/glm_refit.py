@@ -109,8 +109,11 @@ def rows_of(
     first : int
         1 with an intercept, else 0.
     """
-    V = data.of_columns(rows, support)
-    return np.column_stack([np.ones((len(V), first)), V]), *response_of(data, rows)
+    every = np.arange(*rows.indices(data.n)) if isinstance(rows, slice) else rows
+    Z = np.ones((len(every), first + len(support)))
+    for begin in range(0, len(every), AT_ONCE):
+        Z[begin : begin + AT_ONCE, first:] = data.of_columns(every[begin : begin + AT_ONCE], support)
+    return Z, *response_of(data, rows)
 
 
 def _blur(data: StandardData, support: IntArray, first: int) -> FloatArray:

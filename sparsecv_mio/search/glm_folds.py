@@ -126,9 +126,12 @@ def held_out_at_fits(
     expired : callable
         True leaves second steps from all rows, where these are exact enough, and nan for most others.
     """
-    fits = GlmFits.of(problem_of(data, np.arange(data.n), gamma).only(support), None)
-    mask = np.ones(len(support), dtype=np.bool_)
-    return left_out_of(data, plan, fits).held_out(mask, fits.fit(range(len(support)))[0], folds, expired)
+    problem, columns = problem_of(data, np.arange(data.n), gamma), support
+    if 2 * len(support) < problem.p:  # else a copy of them takes more than all columns do
+        problem, columns = problem.only(support), np.arange(len(support))
+    fits = GlmFits.of(problem, None)
+    mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
+    return left_out_of(data, plan, fits).held_out(mask, point, folds, expired)
 
 
 def _losses(loss: RowLoss, fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:

@@ -126,14 +126,14 @@ class GlmSearch(GridMethod):
         middle = every[len(every) // 2]
         for gammas in ([middle], every):
             self._fit_all_rows(gammas)
+            if self.by_lists:
+                self._bound_all_columns()
             self._offer_in_folds(gammas)
             if self.own_supports:
                 self._estimate_near(gammas)
             if self.by_lists and self._slow:
                 self._bound_likely_winner()
             self.run.signals.progressed()
-        if self.by_lists:
-            self._bound_all_columns()
         if not self.context.deadline.expired():
             self._relax_all_rows()
         if self.run.all_rows.best:
@@ -186,12 +186,15 @@ class GlmSearch(GridMethod):
         Every CV error then has an upper end; and that support's objective on all rows bounds those of fewer columns.
         """
         tau = int(self.context.grid.taus[-1])
-        for g, subsets in self._first.items():
+        for g, subsets in list(self._first.items()):
             here, support = self.folds.at(ALL_ROWS, g), subsets.by_size[tau].support
             if self.context.deadline.expired() or not self.folds.one_support(tau):
                 break
+            if np.isfinite(self.run.cells.upper[g, -1]).all():
+                continue
             with self.run.accounts.of(BoundSource.ROWS_OUT):
                 self.run.all_rows.improve(g, here.solve([tau], starts=[support], effort=1))
+                self._first[g] = self.run.all_rows.best[g]
                 tree = SharedTree(self.folds, g, tau, [support], self._slip())
                 if tree.list_up_to(np.inf, 1):
                     pair = (g, len(self.context.grid.taus) - 1)
@@ -227,7 +230,8 @@ class GlmSearch(GridMethod):
         self.run.signals.doing("first supports of folds: gammas", len(gammas), len(self.context.grid.gammas))
 
         def offered(g: int, ts: IntArray) -> Write:
-            if self.context.deadline.expired():
+            ts = ts[[not np.isfinite(self.run.cells.upper[g, t]).all() for t in ts]]  # else shown as it was bounded
+            if self.context.deadline.expired() or not len(ts):
                 return nothing
             supports = [self.run.all_rows.best[g].by_size[tau].support for tau in taus[ts].tolist()]
             return partial(self._offer_supports, g, ts, supports, *self.folds.left_out(g, supports))
@@ -259,11 +263,11 @@ class GlmSearch(GridMethod):
 
     def _hold_sums(self, pair: Pair, intervals: bool) -> None:
         """Hold sums of a pair in place of rows, where these do: of what it shows, or of `intervals` too."""
-        if not self.by_sums or self.run.cells.decided[pair].any():
-            return
         cells, scored = self.run.cells, self.context.scored
         shown, held = cells.nominal[pair], cells.standard_error(*pair) is not None
-        has_error = scored.has_standard_error and bool(np.isfinite(shown).all()) and not held
+        if not self.by_sums or cells.decided[pair].any() or not (held or np.isfinite(shown).all()):
+            return  # what a limit has left out is shown later, and its standard error is that of rows
+        has_error = scored.has_standard_error and not held
         error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
         pair_rows_of(self.values).hold_for_all(*pair, float(self.values[pair].max()))
         self.run.cells.hold_sums(*pair, error, intervals)
@@ -554,6 +558,7 @@ class GlmSearch(GridMethod):
         least_sum, most_sum = float(found_folds.lower.sum()), float(found_folds.upper.sum())
         narrow = self.by_sums and most_sum < np.inf and most_sum - least_sum <= CLOSE * self.context.gap * most_sum
         if deciding and complete and not narrow:
+            del found_folds  # of very many folds a few arrays
             found_folds = tree.result(*tree.most_alone(least, most))
         self._take_folds(aim.pair, found_folds)
         self._raise_lower_ends()

@@ -279,34 +279,34 @@ class SharedTree:
         """
         found, others = self._among_tried(), self._others()
         found.listed = (others >= most) & (found.best >= 0)
-        low, high = np.minimum(found.lower, np.maximum(others, least)), np.maximum(found.upper, most)
-        found.lower, found.upper = np.where(found.listed, found.lower, low), np.where(found.listed, found.upper, high)
+        np.copyto(found.lower, np.minimum(found.lower, np.maximum(others, least)), where=~found.listed)
+        np.copyto(found.upper, np.maximum(found.upper, most), where=~found.listed)
         return found
 
     def _among_tried(self) -> FoldsOfPair:
         """Return what would be known if every support that may be optimal in some fold were among those tried."""
         K = self.left_out.k
         low, high, value = np.full(K, np.inf), np.zeros(K), np.full(K, np.inf)
-        near, first, last = np.full(K, np.nan), np.full(K, np.inf), np.full(K, -np.inf)
-        best, tied, places = np.full(K, -1), dict[int, list[int]](), np.full(K, -1)
+        near, best, tied, places = np.full(K, np.nan), np.full(K, -1), dict[int, list[int]](), np.full(K, -1)
         for place, tried in enumerate(self.tried):
             may = tried.value_lower <= self.least[tried.folds] * (1.0 + TIE_RTOL)
             here, held, upper = tried.folds[may], tried.held_out[may], tried.value_upper[may]
             low[here] = np.minimum(low[here], tried.held_lower[may])
             high[here] = np.maximum(high[here], tried.held_upper[may])
-            first[here], last[here] = np.fmin(first[here], held), np.fmax(last[here], held)
             for fold in here[places[here] >= 0].tolist():
                 tied.setdefault(fold, [int(places[fold])]).append(place)
             places[here] = place
             better = upper < value[here]
             value[here[better]], near[here[better]], best[here[better]] = upper[better], held[better], place
         tie = np.zeros(K)
-        several = list(tied)
-        tie[several] = last[several] - first[several]
-        return FoldsOfPair(
-            low, high, np.zeros(K, dtype=np.bool_), [tried.support for tried in self.tried], best, value,
-            np.clip(near, low, np.maximum(high, low)), tie, tied,
-        )  # fmt: skip
+        for fold, of in tied.items():
+            held = np.array(
+                [tried.held_out[np.searchsorted(tried.folds, fold)] for tried in map(self.tried.__getitem__, of)]
+            )
+            tie[fold] = np.fmax.reduce(held) - np.fmin.reduce(held)
+        np.clip(near, low, np.maximum(high, low), out=near)
+        listed = np.zeros(K, dtype=np.bool_)
+        return FoldsOfPair(low, high, listed, [tried.support for tried in self.tried], best, value, near, tie, tied)
 
 
 def _of_most_folds(needs: FloatArray) -> float:

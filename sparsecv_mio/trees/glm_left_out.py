@@ -26,7 +26,7 @@ SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
 KNOWN = 2e-8  # of a margin, that such a loss may be off
 NEARLY = 1e-4  # the same, where objectives are to be near the least ones
 AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
-ROWS_AT_ONCE = 1 << 13  # rows left out whose losses are had together
+ROWS_AT_ONCE = 1 << 12  # rows that are looked at together, as caches hold
 FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
 ENOUGH_FOR_TWO = 1e-7  # off after one step, times the move: two steps are off a fifth of it at most (4,000 draws)
 APART = 1e-4  # of a margin, between curvatures
@@ -236,7 +236,7 @@ class SupportLeftOut:
         if not len(single):
             return near
         third, k = _third_derivatives(problem.loss, whole.margins, problem.y, problem.v), len(whole.inverse)
-        tensor, step = np.zeros((k, k, k)), max(AT_ONCE // (8 * max(k, 1)), 1)
+        tensor, step = np.zeros((k, k, k)), ROWS_AT_ONCE
         for begin in range(0, len(third), step):
             t = whole.inverse @ whole.Z.W[whole.Z.places, begin : begin + step]
             for a in range(k):

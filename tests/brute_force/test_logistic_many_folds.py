@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from many_folds import ends_of_errors, many_folds_case
@@ -14,6 +16,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search import cells, glm_search
+from sparsecv_mio.search.api import solve
 from sparsecv_mio.search.glm_search import GlmSearch
 from sparsecv_mio.search.pairs import Grid, likely_winner
 from sparsecv_mio.trees import glm_left_out
@@ -145,3 +148,23 @@ def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: 
     assert folds_bounded.mean() > 0.9
     assert 0.0 < now.lower[pair] < now.nominal[pair]
     assert run.run.cells.upper[pair][folds_bounded].sum() < 2.0 * now.nominal[pair]
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_a_size_with_one_support_has_an_upper_end_before_others_are_shown(
+    loss: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit that is over soon leaves an interval, however many rows there are."""
+    rng, bounded = np.random.default_rng(0), list[bool]()
+    X = rng.standard_normal((60, 4))
+    y = rng.poisson(np.exp(0.5 * X[:, 0])) if loss == "poisson" else X[:, 0] + rng.logistic(size=60) > 0
+    offer = GlmSearch._offer_in_folds
+
+    def offered(search: GlmSearch, gammas: Sequence[int]) -> None:
+        bounded.extend(bool(np.isfinite(search.run.cells.upper[g, -1]).all()) for g in gammas)
+        offer(search, gammas)
+
+    monkeypatch.setattr(GlmSearch, "_offer_in_folds", offered)
+    data = Dataset.from_arrays(X, np.asarray(y, dtype=float))
+    record = solve(data, folds="loo", loss=loss, gammas=[0.1, 1.0, 10.0])
+    assert bounded == [True] * 4 and record.status == "proved"
