@@ -222,6 +222,7 @@ def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> N
 
 
 RTOL = 1e-6  # of an instability
+SAME_OBJECTIVE = 4.0 * float(np.finfo(float).eps)  # of it: no fit tells closer ones apart
 STABILITY_NUMBERS = 5e8  # numbers: refits of one pair beyond which its instability is only read
 LAST = 1e-11  # relative: sums rounded outward
 
@@ -326,13 +327,15 @@ class LogLossesOfModels(LossesOfModels):
     def optima(
         self, left_out: IntArray, train: IntArray | None, pair: tuple[float, int], start: Sequence[int]
     ) -> tuple[list[FloatArray], list[FloatArray]] | None:
-        """See `LossesOfModels`; by branching."""
+        """See `LossesOfModels`; by branching. A search may tell fits apart that are further apart than its rounding."""
         begin = tuple(int(self.design.columns[place]) for place in start)
         best = self.classes.best(pair[1], pair[0], train, begin, self.most)
         if best is None:
             return None
+        values = [self.classes.fit(support, pair[0], train).objective for support in best]
         losses = [self._losses(support, pair[0], train) for support in best]
-        return losses, losses
+        least = min(values) * (1.0 + SAME_OBJECTIVE)
+        return [model for value, model in zip(values, losses, strict=True) if value <= least], losses
 
 
 def check_stability(

@@ -16,9 +16,11 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_of, make_folds
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.words import Loss
 
 
 def drawn() -> sc.Dataset:
@@ -202,3 +204,21 @@ def test_outer_folds_that_leave_one_class_are_refused_before_any_work() -> None:
     y[:2] = 1.0
     with pytest.raises(BadInput, match="nested, without outer fold"):
         sc.solve(sc.Dataset.from_arrays(X, y), folds="2", nested=2, gammas=1.0, taus=1, loss="logistic")
+
+
+@pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-11])
+def test_models_that_are_all_but_tied_may_be_told_apart(loss: Loss, apart: float) -> None:
+    """Two columns with the same cells in each class, but for next to nothing: other rows, the same objective."""
+    rng = np.random.default_rng(7)
+    halves = [rng.normal(size=15) + 0.5, rng.normal(size=15) - 0.5]
+    other = np.concatenate([rng.permutation(half) for half in halves]) + apart * rng.normal(size=30)
+    data = Dataset.from_arrays(np.column_stack([np.concatenate(halves), other]), np.repeat([1.0, 0.0], 15))
+    data = as_two_classes(data) if loss is Loss.LOGISTIC else data
+    record = cross_validate(data, "5", gammas=[0.1], taus=[1], loss=loss, stability=(0.1,), threads=1)
+    assert record.stability is not None and verify(record, data).ok
+    wide = record.stability.instability_upper - record.stability.instability_lower
+    assert (wide > 1e-4) == (apart < 1e-12)
+    upper = record.stability.instability_upper * 1.001
+    stability = replace(record.stability, instability_upper=upper)
+    assert not verify(replace(record, stability=stability), data).ok
