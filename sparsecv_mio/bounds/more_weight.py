@@ -37,6 +37,7 @@ LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is l
 PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
 RELAXED_RATIO = 1.05  # of sizes that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
+STORED_WEIGHTS = "weight"  # and its place: under which name a fold keeps what is computed once of its rows together
 MOST_MISSED = 3  # trees of a pair: the next one would have 65,536 nodes
 
 
@@ -71,8 +72,9 @@ class RowsTogether:
         if weight not in self._weighted:
             t, (Q, c, yy), rows = LEFT_OUT_WEIGHTS[weight], self.held_out, self.problem
             squares = None if rows.own_squares is None else rows.own_squares + t * np.diag(Q)
+            kept = rows.kept.setdefault(f"{STORED_WEIGHTS} {weight}", {})
             self._weighted[weight] = replace(
-                rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept={}, own_squares=squares
+                rows, Q=rows.Q + t * Q, c=rows.c + t * c, yy=rows.yy + t * yy, kept=kept, own_squares=squares
             )
         reduced = eliminated(self._weighted[weight].with_gamma(gamma))
         return reduced, sharpened(normal_form(reduced.problem))
@@ -162,23 +164,27 @@ class MoreWeight:
         self.best = np.where(solved, np.minimum(self.best, LIGHT), self.best)
 
     def branch_each(
-        self, rows: RowsTogether, targets: Mapping[tuple[int, int], float], nodes: int, known: Known,
+        self, rows: RowsTogether, targets: Mapping[tuple[int, int], tuple[float, float]], nodes: int, known: Known,
         expired: Callable[[], bool],
     ) -> tuple[MoreWeight, FloatArray, list[int]]:  # fmt: skip
         """Grow a tree at each of some pairs; these bounds, what they say of h, and the nodes of each tree.
+
+        The largest size comes first: what its tree proves bounds smaller ones too, and may do for them.
 
         Parameters
         ----------
         rows, nodes, known, expired
             As for `branch`.
-        targets : mapping of (int, int) to float
-            By pair.
+        targets : mapping of (int, int) to (float, float)
+            By pair, what its tree is asked for, and what will do where another one proved it.
         """
-        spent = []
-        for pair, target in targets.items():
+        spent = list[int]()
+        for pair in sorted(targets, key=lambda pair: -pair[1]):
             if expired():
                 break
-            spent.append(self.branch(rows, pair, target, nodes, known, expired))
+            target, enough = targets[pair]
+            if not (spent and self.held_out_errors(known.values)[pair] >= enough):
+                spent.append(self.branch(rows, pair, target, nodes, known, expired))
         return self, self.held_out_errors(known.values), spent
 
     def branch(

@@ -389,8 +389,8 @@ class WeightBounds:
             worth_a_tree = self._worth_trees(here.fold, rise)
             for pair in pairs:
                 if worth_a_tree[pair]:
-                    asked = float(cells.lower[*pair, here.fold] + shares[pair] * missing[pair])
-                    targets[int(place[pair[0]]), pair[1]] = asked
+                    least, more = float(cells.lower[*pair, here.fold]), float(shares[pair] * missing[pair])
+                    targets[int(place[pair[0]]), pair[1]] = least + more, least + 0.5 * more
             if not targets:
                 return bounds.held_out_errors(known.values)
             do, arguments = self.run.context.hands.do, (rows, targets, nodes, known)
@@ -439,6 +439,7 @@ class WeightBounds:
 
         def narrow(fold: int, moments: TrainingMoments) -> None:
             here = FoldProblem.of(run.context.data, run.context.folds, fold, moments)
+            here = here.keeping(run.accelerators.kept(fold))
             known_values = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
             lower = np.zeros(known_values.values.shape)
             lower[rising] = work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)

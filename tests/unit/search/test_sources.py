@@ -130,9 +130,10 @@ def test_the_fold_that_misses_most_has_the_first_tree(run: Any, monkeypatch: pyt
     branch = MoreWeight.branch_each
 
     def noted(
-        bounds: MoreWeight, rows: RowsTogether, targets: dict[tuple[int, int], float], *given: Any, **limit: Any
-    ) -> Any:
-        visited.append(targets[0, 2])
+        bounds: MoreWeight, rows: RowsTogether, targets: dict[tuple[int, int], tuple[float, float]], *given: Any,
+        **limit: Any,
+    ) -> Any:  # fmt: skip
+        visited.append(targets[0, 2][0])
         return branch(bounds, rows, targets, *given, **limit)
 
     monkeypatch.setattr(MoreWeight, "branch_each", noted)
