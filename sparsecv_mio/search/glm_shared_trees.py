@@ -148,8 +148,9 @@ class SharedTree:
         self.least = np.minimum(self.least, here.values[:, 1])
         may = np.flatnonzero(here.values[:, 0] <= self.least * (1.0 + TIE_RTOL))
         if self._settled:
-            wide = here.nearly_all(may[here.values[may, 2] > KNOWN], WORST_ROUNDING / 4.0)
-            here.settle(self._affordable(here, wide), KNOWN, self.expired)
+            known = KNOWN * here.fine
+            wide = here.nearly_all(may[here.values[may, 2] > known], WORST_ROUNDING / 4.0)
+            here.settle(self._affordable(here, wide), known, self.expired)
             self.least = np.minimum(self.least, here.values[:, 1])
             may = may[here.values[may, 0] <= self.least[may] * (1.0 + TIE_RTOL)]
         ends, held = here.values[may, :2], here.held_out()

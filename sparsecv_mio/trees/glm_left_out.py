@@ -24,6 +24,7 @@ from sparsecv_mio.trees.subsets import never
 
 SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
 KNOWN = 2e-8  # of a margin, that such a loss may be off
+FINEST = 1e-2  # of these digits, where slopes are far larger than losses
 NEARLY = 1e-4  # the same, where objectives are to be near the least ones
 AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
 ROWS_AT_ONCE = 1 << 12  # rows that are looked at together, as caches hold
@@ -143,12 +144,12 @@ class LeftOut:
             the folds that are off the most come first.
         """
         here = self.of(mask, point)
-        off = here.values[folds, 2]
-        here.settle(folds[np.argsort(-off, kind="stable")][: np.count_nonzero(off > SETTLED)], SETTLED, expired)
-        near = here.second_steps(here.values[:, 2] > KNOWN)
-        far = folds[(here.values[folds, 2] > KNOWN) & ~near[folds]]
-        here.settle(far[: FEW // here.size], SETTLED)
-        return np.where((here.values[:, 2] <= KNOWN) | near, here.held_out().middle, np.nan)[folds]
+        off, settled, known = here.values[folds, 2], SETTLED * here.fine, KNOWN * here.fine
+        here.settle(folds[np.argsort(-off, kind="stable")][: np.count_nonzero(off > settled)], settled, expired)
+        near = here.second_steps(here.values[:, 2] > known)
+        far = folds[(here.values[folds, 2] > known) & ~near[folds]]
+        here.settle(far[: FEW // here.size], settled)
+        return np.where((here.values[:, 2] <= known) | near, here.held_out().middle, np.nan)[folds]
 
 
 def _third_derivatives(loss: RowLoss, margins: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
@@ -175,6 +176,9 @@ class SupportLeftOut:
         Ends of those of the rows left out, fold by fold, and what they nearly are; -inf, inf and nan where unknown.
     size : int
         Numbers of a support in all rows.
+    fine : float
+        What the digits of margins are multiplied by, so that losses have as many: slopes of counts of 10,000 are a
+        hundred times their losses, those of two classes are smaller than these.
     """
 
     def __init__(self, folds: LeftOut, mask: BoolArray, point: FloatArray) -> None:
@@ -184,6 +188,8 @@ class SupportLeftOut:
         self._whole = rows_out.about_all_rows(Columns(rows.W, places), rows.response, penalty, point[places])
         self.margins, self.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
         rows_out.left_out(self._whole, folds.rows, folds.ends, self.margins, self.values)
+        lost, slopes = float(folds.fits.problem.v @ self._whole.losses), float(np.abs(self._whole.falls).sum())
+        self.fine = max(min(lost / slopes, 1.0), FINEST) if slopes > 0.0 else 1.0
 
     def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = never) -> None:
         """Narrow the intervals of some folds, until margins are known to `enough` where that can be had.
@@ -256,7 +262,7 @@ class SupportLeftOut:
         stays = 1.0 - whole.curved[rows] * square
         step = -whole.falls[rows] / stays
         second = -0.5 * step**2 * (along - own * square**3) / stays
-        enough = self.values[single, 2] * np.abs(step) * square <= ENOUGH_FOR_TWO
+        enough = self.values[single, 2] * np.abs(step) * square <= ENOUGH_FOR_TWO * self.fine
         near[single], at = enough, at[enough]
         moved = (whole.margins[rows] + step * square + second)[enough]
         self.margins[at, 2] = np.clip(moved, self.margins[at, 0], self.margins[at, 1])
