@@ -27,7 +27,7 @@ from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 
 LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
-ALL_TRIED = 20  # supports of a node, up to which they are refitted as they are
+ALL_TRIED = 1 << 16  # rows times supports of a node, up to which these are refitted as they are
 MOST_CHOICES = 512  # of copies, for one support
 LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
 DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
@@ -131,7 +131,8 @@ class SizeSearch:
                 self._offer(*exchanged(self.fits, start, self.size, self.expired))
 
     def _few(self, columns: int, inside: int) -> bool:
-        return comb(columns - inside, min(self.size - inside, columns - inside)) <= ALL_TRIED
+        supports = comb(columns - inside, min(self.size - inside, columns - inside))
+        return supports * len(self.fits.problem.y) <= ALL_TRIED
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
