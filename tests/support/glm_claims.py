@@ -39,11 +39,6 @@ class Truth:
     def support(self, names: Any) -> Support:
         return tuple(sorted(self.data.names.index(name) for name in names))
 
-    @property
-    def room(self) -> float:
-        """Digits of a CV error, relative: of many folds its fits are stepped to."""
-        return ROUNDING if self.plan.k < 24 or self.referee.loss == "logistic" else 1e-6
-
     def train(self, fold: int) -> np.ndarray:
         return self.rows if fold < 0 else self.rows[self.plan.train_rows(fold)]
 
@@ -159,7 +154,7 @@ def of_search(truth: Truth, record: Record) -> Iterator[str]:
         pair = row.gamma, row.tau
         yield from inside(f"h of {pair}", row.lower, row.upper, h[pair])
         if row.folds_decided == row.folds:
-            yield from near(f"CV error of {pair}", row.cv_error, h[pair], truth.room)
+            yield from near(f"CV error of {pair}", row.cv_error, h[pair], ROUNDING)
             if row.standard_error is not None and not tied(grid[pair]):
                 spread = standard_error(truth, grid[pair].mean(axis=1))
                 if abs(row.standard_error - spread) > 1e-6 * (spread + row.cv_error):
