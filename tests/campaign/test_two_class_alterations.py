@@ -101,4 +101,4 @@ def test_every_altered_number(kind: str) -> None:
                 kept.append((".".join(map(str, path)), factor))
     print(kind, dict(counts), kept)
     assert counts["alterations"] >= 150
-    assert [one for one in kept if one[0].split(".")[-1] not in WEAKER] == []
+    assert [one for one in kept if one[0].split(".")[-1].removeprefix("instability_") not in WEAKER] == []
