@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from sparsecv_mio.digits import first_named, plural
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
+from sparsecv_mio.model_space import quoted_name
 from sparsecv_mio.words import Encode, Missing
 
 NONE = "none"  # said of thousands: they are not set off, whatever it looks like
@@ -782,5 +783,6 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
 def _names_listed(names: tuple[str, ...]) -> str:
     """Write names for a message; of many the first ones and the last, which is the target in most files."""
     if len(names) <= SHOWN_NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[: SHOWN_NAMES - 1])}, ..., {names[-1]} ({len(names)} in all)"
+        return ", ".join(map(quoted_name, names))
+    first, last = ", ".join(map(quoted_name, names[: SHOWN_NAMES - 1])), quoted_name(names[-1])
+    return f"{first}, ..., {last} ({len(names)} in all)"

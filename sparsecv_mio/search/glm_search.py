@@ -98,8 +98,10 @@ class GlmSearch(GridMethod):
     effort : int
         Nodes of a tree in this round.
     idle, stuck : bool
-        Whether this round has begun nothing yet, and whether the last one began nothing: no work raises a pair whose
-        held-out losses are too large for a number.
+        Whether this round has begun nothing yet, and whether the last one began nothing, or changed nothing though its
+        trees came to an end: rounding hides what is left.
+    cut : bool
+        Whether a tree of this round had too few nodes to come to an end.
     """
 
     def __init__(self, run: Run) -> None:
@@ -112,11 +114,12 @@ class GlmSearch(GridMethod):
         self.searched = np.full(run.context.shape[:2], self.by_lists)
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
         self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
-        self.idle, self.stuck = False, False
+        self.idle, self.stuck, self.cut = False, False, False
         self.jobs = Jobs(run)
         run.cells.show_again_by(self._shown)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
         self._heavier: dict[int, MoreWeight] = {}  # held-out rows of a fold
+        self._ends: tuple[float, float, float] | None = None  # of all pairs, at the end of the round before
 
     # -- first answers ------------------------------------------------------------------------------------------------
 
@@ -457,7 +460,10 @@ class GlmSearch(GridMethod):
         return None
 
     def _next_round(self) -> None:
-        self.idle = True
+        now = self.run.bounds()
+        ends = now.ceiling, float(now.lower.sum()), float(now.nominal[np.isfinite(now.nominal)].sum())
+        self.stuck |= ends == self._ends and (self.effort == UNLIMITED or not self.cut)
+        self._ends, self.idle, self.cut = ends, True, False
         self._weigh_held_out()
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
@@ -505,6 +511,7 @@ class GlmSearch(GridMethod):
         self, pair: Pair, result: BestSubsets, in_folds: tuple[FloatArray, FloatArray] | None
     ) -> None:  # fmt: skip
         g, t = pair
+        self.cut |= not result.finished
         self.run.counts.add(result.nodes, problems=1)
         self.run.all_rows.improve(g, result)
         if in_folds is None:
@@ -549,6 +556,7 @@ class GlmSearch(GridMethod):
         with self.run.accounts.of(BoundSource.SHARED_TREES):
             nodes, up_to = min(self.effort * MOST_IN_PLACE, UNLIMITED), max(enough, best.upper)
             complete = bool(np.isfinite(up_to)) and tree.list_up_to(up_to, nodes)
+            self.cut |= not complete
             self.run.counts.add(tree.nodes, problems=1)
             found = tree.best_subset()
             if found is not None:
@@ -647,6 +655,7 @@ class GlmSearch(GridMethod):
             self.run.cells.raise_floor(where, cell.lower)
             self.tried[where] = True
             self.trees += 1
+            self.cut |= not result.finished
             self.run.counts.add(result.nodes, problems=1)
             for write in writes:
                 write()

@@ -53,6 +53,12 @@ def test_losses_of_large_counts_have_the_digits_that_verify_asks_for() -> None:
     assert contradicted("average", 16_000_017) == []
 
 
+@pytest.mark.slow
+def test_a_search_ends_where_rounding_hides_fits() -> None:
+    """Trees on all rows came to an end with a bound of 0, and were grown again in every round."""
+    assert contradicted("nested", 32_000_017) == []
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_referee_finds_what_is_altered(seed: int) -> None:
     """A bound beyond the truth, a fold's loss, a coefficient, a model that is missing."""
