@@ -376,7 +376,7 @@ def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
     if classes is None:
         raise BadInput("--threshold: goes with a record of --loss logistic")
     if not 0.0 <= threshold <= 1.0:
-        raise BadInput(f"--threshold: {threshold:g} is no probability")
+        raise BadInput(f"--threshold: {threshold:g} is no probability: give a number from 0 to 1")
 
 
 def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonRecord:

@@ -326,8 +326,7 @@ def read_delimited(
     try:
         data = stream.numbers()
     except (pa.ArrowException, BadInput):  # of all columns it is said what is wrong, and in which line
-        table = replace(stream.raw(), lines=partial(_lines_of, stream.table))
-        return assemble(*cure.cured(table, how, wanted))
+        return assemble(*cure.cured(stream.raw(), how, wanted))
     if not wanted.sure:  # new rows may be written in another way
         marks = stream.marks(data)
         reading_options.check_marks(marks, how.sep)
@@ -427,7 +426,8 @@ class _Stream:
         whole = pa.concat_tables(blocks)
         aux = {self.chosen.header[j]: ids(whole[self.chosen.header[j]]) for j in self.chosen.aux}
         how, cells = self.table.how, lambda name: whole[name].to_pylist()
-        return cure.raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
+        table = cure.raw_table(self.chosen.names, self.chosen.goal, cells, aux, how)
+        return replace(table, lines=partial(_lines_of, self.table))
 
     def _blocks(self, types: dict[str, Any]) -> Iterator[Any]:
         import pyarrow as pa

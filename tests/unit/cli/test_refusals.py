@@ -55,3 +55,19 @@ def test_inspect_names_both_readings_of_three_digits(capsys: Said) -> None:
     assert run(["inspect", "three.csv"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "three digits behind every '.': 12.100 is 12100 by --decimal , --thousands ." in said
+
+
+def test_a_threshold_that_is_no_probability_is_told_its_range(capsys: Said) -> None:
+    Path("two.csv").write_text("a,y\n" + "".join(f"{k * 7 % 11},{'yes' if k % 3 else 'no'}\n" for k in range(24)))
+    ask = ["solve", "two.csv", "-t", "y", "--loss", "logistic", "--tau", "1", "--gamma", "1", "--folds", "2", "-q"]
+    assert run([*ask, "--json", "two.json"]) == 0
+    capsys.readouterr()
+    assert run(["predict", "two.json", "two.csv", "--threshold", "3"]) == 2
+    assert "--threshold: 3 is no probability: give a number from 0 to 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encode", ["", " --encode onehot"])
+def test_a_bad_cell_has_its_line(encode: str, capsys: Said) -> None:
+    Path("bad.csv").write_text("a,b,y\n" + "".join(f"{k},{'inf' if k == 3 else k * k},{k}\n" for k in range(9)))
+    assert run(f"solve bad.csv -t y --gamma 1 --tau 1{encode}".split()) == 2
+    assert "'b' holds inf in row 4 (line 5)" in capsys.readouterr().err
