@@ -27,7 +27,8 @@ from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 
 LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
 CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
-ALL_TRIED = 1 << 16  # rows times supports of a node, up to which these are refitted as they are
+ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
+ROWS_TRIED = 1 << 16  # rows of all of them, beyond which they are not
 MOST_CHOICES = 512  # of copies, for one support
 LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
 DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
@@ -132,7 +133,7 @@ class SizeSearch:
 
     def _few(self, columns: int, inside: int) -> bool:
         supports = comb(columns - inside, min(self.size - inside, columns - inside))
-        return supports * len(self.fits.problem.y) <= ALL_TRIED
+        return supports <= min(ALL_TRIED, ROWS_TRIED // len(self.fits.problem.y))
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
