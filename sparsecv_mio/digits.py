@@ -62,6 +62,17 @@ def first_named(names: Sequence[str], most: int = MOST_NAMED) -> str:
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def quoted_name(name: str) -> str:
+    """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
+
+    Examples
+    --------
+    >>> quoted_name("age"), quoted_name("size, m2")
+    ('age', '"size, m2"')
+    """
+    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
+
+
 def share(value: float) -> str:
     """Format a share of 1, such as R^2, which may be far below 0.
 

@@ -17,7 +17,7 @@ from itertools import chain, pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
-from sparsecv_mio.digits import first_named
+from sparsecv_mio.digits import first_named, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Loss
@@ -60,17 +60,6 @@ class Parents:
         """Return the rule as a text, with other words for some features."""
         parents = (" and " if self.every else " or ").join(quoted_name(words.get(name, name)) for name in self.parents)
         return f"{quoted_name(words.get(self.feature, self.feature))} only with {parents}"
-
-
-def quoted_name(name: str) -> str:
-    """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
-
-    Examples
-    --------
-    >>> quoted_name("age"), quoted_name("size, m2")
-    ('age', '"size, m2"')
-    """
-    return '"' + name.replace('"', '""') + '"' if any(mark in name for mark in ',;"') else name
 
 
 def unquoted_name(text: str) -> str:

@@ -18,9 +18,8 @@ from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from sparsecv_mio.digits import first_named, plural
+from sparsecv_mio.digits import first_named, plural, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
-from sparsecv_mio.model_space import quoted_name
 from sparsecv_mio.words import Encode, Missing
 
 NONE = "none"  # said of thousands: they are not set off, whatever it looks like

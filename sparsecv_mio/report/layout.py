@@ -17,8 +17,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.digits import several, shown
-from sparsecv_mio.model_space import quoted_name
+from sparsecv_mio.digits import quoted_name, several, shown
 
 ESTIMATE = "~"  # stands before a number that is an estimate
 

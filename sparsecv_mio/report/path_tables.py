@@ -14,9 +14,8 @@ from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.digits import aligned, interval_digits, shown
+from sparsecv_mio.digits import aligned, interval_digits, quoted_name, shown
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
-from sparsecv_mio.model_space import quoted_name
 from sparsecv_mio.report.layout import print_table, say, say_of_link
 from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio.certificate import records
 from sparsecv_mio.certificate.accuracy import Scatter
-from sparsecv_mio.digits import shown
-from sparsecv_mio.model_space import quoted_name
+from sparsecv_mio.digits import quoted_name, shown
 from sparsecv_mio.words import LOSS_WORDS, Intercept, Loss
 
 if TYPE_CHECKING:

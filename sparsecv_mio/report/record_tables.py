@@ -15,8 +15,8 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import accuracy, fit_records, records
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, several, share, shown
-from sparsecv_mio.model_space import NONE, factors_of, quoted_name, word_of_factor, words_of_terms
+from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, quoted_name, several, share, shown
+from sparsecv_mio.model_space import NONE, factors_of, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.source_tables import print_sources

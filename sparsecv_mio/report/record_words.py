@@ -9,8 +9,8 @@ from functools import partial
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
-from sparsecv_mio.digits import ends_of, first_named, interval_digits, several, shown
-from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, quoted_name, text_of_taus
+from sparsecv_mio.digits import ends_of, first_named, interval_digits, quoted_name, several, shown
+from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE
 from sparsecv_mio.words import LOSS_WORDS, Model

@@ -10,9 +10,9 @@ import numpy as np
 
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import first_named
+from sparsecv_mio.digits import first_named, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import Restrictions, names_joined, quoted_name, word_of_factor
+from sparsecv_mio.model_space import Restrictions, names_joined, word_of_factor
 from sparsecv_mio.report.layout import say
 
 if TYPE_CHECKING:
