@@ -1,7 +1,8 @@
-"""How numbers are written: one rule for the screen, reports, tables and what records say of themselves.
+"""How numbers and names are written: one rule for the screen, reports, tables and what records say of themselves.
 
 A number has as many significant digits as are asked for, and never loses digits of its whole part below 1e12: errors,
-bounds, objectives and coefficients of one answer can be compared by eye, whatever the unit of the target is.
+bounds, objectives and coefficients of one answer can be compared by eye, whatever the unit of the target is. Names
+stand as in a list of options, the first ones of many: in quotes where they hold a comma.
 """
 
 from __future__ import annotations

@@ -82,8 +82,8 @@ class RefittedValues(SupportValues):
         of_none, least, most = design.fit((), self.gamma).objective, level, FITS_OF_FOLDS - design.fits
         below = (1.0 - share) * level * total + share * of_none
         try:
-            for _, columns in design.leaves(tau, share * self.gamma, None, lambda: below, most):
-                least = min(least, self._unless_above(columns, least))
+            for model in design.leaves(tau, share * self.gamma, None, lambda: below, most):
+                least = min(least, self._unless_above(model.support, least))
         except TooManyFits:
             return None
         return least
@@ -116,10 +116,11 @@ class RefittedValues(SupportValues):
         level = max(size.complete_to, size.best if math.isfinite(size.best) else 0.0) * (1.0 + CROSSING_RTOL)
         place = {column: i for i, column in enumerate(self.design.columns.tolist())}
         try:
-            leaves = list(self.classes.leaves(size.tau, self.gamma, None, lambda: level, MOST_FITS))
+            models = list(self.classes.leaves(size.tau, self.gamma, None, lambda: level, MOST_FITS))
         except TooManyFits:
             checks.caveat = f"optimality not verified ({too_many(record)})"
             return False
+        leaves = [(self.classes.fit(model.support, self.gamma).objective, model.support) for model in models]
         least = min((value for value, _ in leaves), default=level)
         room = self.bounded(checks, size, path, least)
         for value, columns in leaves:

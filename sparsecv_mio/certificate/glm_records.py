@@ -49,6 +49,7 @@ UNEVEN = 2  # times its share of them, which the first fold may take: others may
 SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
 Support = tuple[int, ...]
+Asked = tuple[Support, float, bytes]  # gamma, and a digest of the rows
 StoredWithLoss = Record | PathRecord | FitRecord | NearRecord | CommonRecord
 LOSS_OF_ROWS = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
 
@@ -71,6 +72,11 @@ def too_many(record: StoredWithLoss) -> str:
     if record.loss is Loss.LOGISTIC and isinstance(record, Record | PathRecord | FitRecord):
         fewer = "the command that made the record writes a proof with --proof FILE, for sparsecv check"
     return f"it takes more than {MOST_FITS:,} fits; {fewer}"
+
+
+def least_of(model: GlmModel) -> float:
+    """Return a bound of the least objective of a support: that of a model near it, less twice what it may fall."""
+    return model.objective - model.decrement**2
 
 
 class GlmDesign:
@@ -102,21 +108,31 @@ class GlmDesign:
         self.columns = [j for j in varying_columns(dataset.X).tolist() if dataset.names[j] not in out]
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
         self.free = frozenset(j for j in self.columns if dataset.names[j] in adjusted)
-        self.fits, self._models = 0, dict[tuple[Support, float, bytes], GlmModel]()
+        self.fits = 0
+        self._models: tuple[dict[Asked, GlmModel], dict[Asked, GlmModel]] = {}, {}  # and those near the minimum
 
-    def fit(self, support: Support, gamma: float, rows: IntArray | None = None) -> GlmModel:
-        """Fit a support, of columns of the data, on some rows of a fold, or on all rows; `fits` counts each once."""
+    def fit(
+        self, support: Support, gamma: float, rows: IntArray | None = None, near: bool = False,
+        start: GlmModel | None = None,
+    ) -> GlmModel:  # fmt: skip
+        """Fit a support, of columns of the data, on some rows of a fold, or on all rows; `fits` counts each once.
+
+        `near`: a point near the minimum will do, of which `least_of` is a bound; `start`: a model of these rows.
+        """
         key = support, gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
-        if key not in self._models:
-            self.fits += 1
-            if len(self._models) == MOST_FITS:  # some kilobytes each
-                self._models.clear()
-            dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
-            self._models[key] = glm_objective.fit_of_data(
-                dataset, self.loss, support, ridge_weights(support, self.free, gamma), scale=scale,
-                intercept=self.intercept, rows=rows,
-            )  # fmt: skip
-        return self._models[key]
+        known, rough = self._models
+        if key in known or (near and key in rough):
+            return known.get(key) or rough[key]
+        self.fits += key not in rough
+        kept = rough if near and self.intercept != "none" else known  # which is near by steps of double precision
+        if len(kept) == MOST_FITS:  # some kilobytes each
+            kept.clear()
+        dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
+        kept[key] = glm_objective.fit_of_data(
+            dataset, self.loss, support, ridge_weights(support, self.free, gamma), scale=scale,
+            intercept=self.intercept, rows=rows, near=near, start=rough.get(key, start),
+        )  # fmt: skip
+        return kept[key]
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""
@@ -162,23 +178,26 @@ class GlmDesign:
         """Return all supports of at most so many columns with the least objective; None where that takes long."""
         if most <= 0:
             return None
-        start = tuple(sorted(start))
-        tried = [(self.fit(start, gamma, rows).objective, start)]
+        tried = [self.fit(tuple(sorted(start)), gamma, rows, near=True)]
 
-        def tied() -> float:
-            return min(value for value, _ in tried) * (1.0 + F_RTOL) + TINY
+        def tied(models: list[GlmModel] = tried) -> float:
+            return min(model.objective for model in models) * (1.0 + F_RTOL) + TINY
 
         try:
             for leaf in self.leaves(size, gamma, rows, tied, most):
                 tried.append(leaf)
         except TooManyFits:
             return None
-        return sorted({tuple(sorted(support)) for value, support in tried if value <= tied()})
+        few = {model.support for model in tried if least_of(model) <= tied()}
+        exact = [self.fit(support, gamma, rows) for support in few]
+        return sorted(model.support for model in exact if model.objective <= tied(exact))
 
     def leaves(
         self, size: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
-    ) -> Iterator[tuple[float, Support]]:
-        """Yield supports with their objectives, all of so many columns (of all there are) up to a level among them.
+    ) -> Iterator[GlmModel]:
+        """Yield models near the least objective of their supports, of so many columns (or all there are).
+
+        All supports with an objective up to a level are among them.
 
         Raises
         ------
@@ -186,21 +205,22 @@ class GlmDesign:
             Where it takes more than so many.
         """
         enough, every = self.fits + most, tuple(self.columns)
-        waiting: list[tuple[frozenset[int], frozenset[int]]] = [(self.forced, frozenset())]
+        waiting: list[tuple[frozenset[int], frozenset[int], GlmModel | None]] = [(self.forced, frozenset(), None)]
         while waiting:
             if self.fits > enough:
                 raise TooManyFits
-            inside, outside = waiting.pop()
+            inside, outside, above = waiting.pop()
             available = tuple(j for j in every if j not in outside)
-            whole = self.fit(tuple(sorted(inside)) if len(inside) >= size else available, gamma, rows)
-            if whole.objective > level():
+            support = tuple(sorted(inside)) if len(inside) >= size else available
+            whole = self.fit(support, gamma, rows, near=True, start=above)
+            if least_of(whole) > level():
                 continue
             if len(inside) >= size or len(available) <= size:
-                yield whole.objective, whole.support
+                yield whole
                 continue
             free = [i for i, j in enumerate(available) if j not in inside]
             j = available[max(free, key=lambda i: abs(float(whole.beta[i] * whole.unit[i])))]
-            waiting += [(inside | {j}, outside), (inside, outside | {j})]
+            waiting += [(inside | {j}, outside, whole), (inside, outside | {j}, whole)]
 
 
 def check_classes(

@@ -14,6 +14,7 @@ import threading
 import time
 import warnings
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -82,6 +83,17 @@ class PlainCommand(PanelledCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its options, `--help` among them."""
         return [read_plainly(parameter) for parameter in super().get_params(ctx)]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Refuse an option whose value is the name of the next one: it was forgotten."""
+        options = {word: option for option in self.params for word in getattr(option, "opts", ())}
+        takers = {word for word, option in options.items() if not getattr(option, "is_flag", True)}
+        for word, value in pairwise(args):
+            if word == "--":
+                break
+            if word in takers and value in options:
+                raise BadInput(f"{word} has no value: {value} follows it, which is an option (a file: ./{value})")
+        return super().parse_args(ctx, args)
 
 
 class LazyCommands(TyperGroup):
@@ -213,7 +225,9 @@ def _about_usage(error: Exception) -> str:
         message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
     if message.startswith("Missing "):
         missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
-        message = f"{missed} is missing: `{where} --help` says what it takes"
+        help_ = getattr(getattr(error, "param", None), "help", "") or ""
+        meant = f" ({help_[0].lower()}{help_[1:].rstrip('.')})" if help_ and missed.startswith("--") else ""
+        message = f"{missed} is missing{meant}: `{where} --help` says what it takes"
     return _too_many(message, error) if "unexpected extra argument" in message else message
 
 

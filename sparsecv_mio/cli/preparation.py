@@ -11,6 +11,7 @@ from sparsecv_mio.cli import ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import DataFile, Given, declared, option
 from sparsecv_mio.cli.parse import with_dashes
 from sparsecv_mio.declared_options import OPTIONS, TABLE
+from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +27,7 @@ def inspect(
     data: DataFile,
     *,
     table: Given,
+    loss: str | None = None,
     full: bool = option(False, "", "List every column, however many there are."),
     json: str | None = option(None, "FILE", "Write what was found here; - is standard output."),
 ) -> int:  # fmt: skip
@@ -40,7 +42,8 @@ def inspect(
 
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
-    inspection = _with_dashes(inspect_file(data, target, Reading.of(**table), *columns))
+    how = Reading.of(**table)
+    inspection = _with_dashes(inspect_file(data, target, how, *columns, None if loss is None else Loss(loss)))
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.before_search import print_inspection

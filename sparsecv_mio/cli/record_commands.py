@@ -240,7 +240,7 @@ def verify(
 
     stored = _record_before(record, data, "verify")
     dataset = session.read_data_again(data, stored, reading)
-    with counting_bar(quiet, "parts of the certificate") as progress:
+    with counting_bar(quiet, "folds or models of the step at hand") as progress:
         report = check(stored, dataset, progress=progress)
     failure = None
     if not quiet or not report.ok or report.caveat:
@@ -325,6 +325,7 @@ def predict(
     if folds is not None and interval is not None:
         table[there, 1:] = folds.interval(rows, interval)
     notes, warnings = [f"{several(rows.n, 'row')} predicted"], list[str]()
+    notes += () if rows.reading is None or learnt is None else rows.reading.notes
     classes = getattr(stored, "classes", None)
     _check_threshold(threshold, classes)
     if has_target and rows.n == stored.data.n and _are_training_rows(stored, data, reading):

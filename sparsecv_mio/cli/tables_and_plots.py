@@ -82,6 +82,9 @@ class RunSelection:
         return full.loc[chosen.index], values
 
 
+DATA_SETS, MOST_PANELS = "data", 12  # the column that names them, and panels that a figure holds well
+
+
 def _name_and_value(text: str) -> tuple[str, str]:
     label, mark, words = text.partition("=")
     if not mark:
@@ -108,7 +111,12 @@ class Drawing:
         "lines also the settings that differ, but for seeds, splits and folds]",
     )
     against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
-    panels: str | None = option(None, "A,B,...", "Of a table: a panel for each value of these columns. [one panel]")
+    panels: str | None = option(
+        None,
+        "A,B,...",
+        "Of a table: a panel for each value of these columns. [of "
+        "boxes each data set, if they are few; else one panel]",
+    )
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
         """Draw the runs of a table.
@@ -128,7 +136,8 @@ class Drawing:
             raise BadInput("--kind lines and --against go together: name the column of the horizontal axis")
         frame, values = chosen.read(path, values)
         frame = with_numbers(frame, self.against)
-        parts, panel_columns = self._parts(frame), parse.names(self.panels, "--panels") or []
+        panel_columns = self._panels(frame, comparable=chosen.relative is not None or chosen.reduction is not None)
+        parts = self._parts(frame, panel_columns)
         if self.against is not None:
             check_columns(frame, [self.against], "--against", numbers=True)
         by_columns = parse.names(self.by, "--by") or ["estimator"]
@@ -148,12 +157,17 @@ class Drawing:
         figure = batch_results.profiles(tables, values[0])
         return batch_results.with_pooled(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 
-    def _parts(self, frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    def _panels(self, frame: pd.DataFrame, comparable: bool) -> list[str]:
+        """Return the columns that have panels; boxes of data sets, whose errors do not compare, have some if few."""
+        if self.panels is not None or self.kind not in (None, "box") or comparable or DATA_SETS not in frame:
+            return parse.names(self.panels, "--panels") or []
+        return [DATA_SETS] if 1 < frame[DATA_SETS].nunique() <= MOST_PANELS else []
+
+    def _parts(self, frame: pd.DataFrame, columns: list[str]) -> dict[str, pd.DataFrame]:
         from sparsecv_mio.batch.results import check_columns, labels
 
-        if self.panels is None:
+        if not columns:
             return {"": frame}
-        columns = parse.names(self.panels, "--panels") or []
         check_columns(frame, columns, "--panels")
         titles = labels(frame, columns)
         numbers = len(columns) == 1 and frame[columns[0]].dtype.kind in "iuf"

@@ -613,7 +613,8 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     BadInput
         For a word that was not there, an empty cell for which no mean was learnt, or numbers that could be others.
     """
-    faults = Faults(table.target.name if table.target else "", marks=table.marks, settled=True)
+    goal = table.target.name if table.target else ""
+    faults = Faults(goal, rows=table.rows, marks=table.marks, settled=True, lines=table.lines)
     whole = np.ones(table.rows, dtype=bool)
     if learnt.how.na is Missing.DROP:
         whole, table = _complete_rows(table, learnt.how, targets=False)
@@ -628,8 +629,9 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
-    columns = tuple(column.name for column in table.features)
-    return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole))))
+    columns, filled = tuple(column.name for column in table.features), _filled(table, learnt.how, learnt.means)
+    notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
+    return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole)), notes=notes))
 
 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
@@ -757,16 +759,18 @@ def absent_note(one: RawColumn) -> str:
 OVER_ALL_ROWS = "over all rows, held-out ones included"  # in the note of what fills empty cells
 
 
+def _filled(table: RawTable, how: reading_options.Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Say how many empty cells of columns of numbers are filled with what, and name these; nothing where none is."""
+    columns = [column for column in table.features if column.name in means and column.empty.any()]
+    cells = several(sum(int(column.empty.sum()) for column in columns), "empty cell")
+    names = first_named([repr(column.name) for column in columns])
+    return [(f"{cells} filled with the {how.na} of their column", names)] if columns else []
+
+
 def _cell_notes(
     table: RawTable, how: reading_options.Reading, means: Mapping[str, float], levels: Mapping[str, tuple[str, ...]]
 ) -> list[str]:
-    notes = []
-    filled_in = [column for column in table.features if column.name in means and column.empty.any()]
-    if filled_in:
-        cells = sum(int(column.empty.sum()) for column in filled_in)
-        names = first_named([repr(column.name) for column in filled_in])
-        filled = f"{several(cells, 'empty cell')} filled with the {how.na} of their column"
-        notes.append(f"{filled} {OVER_ALL_ROWS}, in {names}")
+    notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _filled(table, how, means)]
     own = [column for column in table.features if column.name in levels and column.empty.any()]
     notes += [absent_note(column) for column in own]
     for name, words in levels.items():

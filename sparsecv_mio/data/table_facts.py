@@ -39,10 +39,11 @@ from sparsecv_mio.digits import first_named, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import names_joined
 from sparsecv_mio.units import TINY
-from sparsecv_mio.words import Encode, Intercept, Missing, Scale
+from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
 
 NAMED_CORRELATION = 0.95  # absolute correlation from which two columns are named
 COPIES = 1.0 - 1e-9
+NEAR_COPIES = 0.999  # absolute correlation from which a search names two columns
 ROUNDED = 1e-12  # by how much the directions of copies differ, at most
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # among which a search looks for near copies: 20 ms
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
@@ -56,7 +57,6 @@ EXPOSURE = re.compile(
     r"(?i:(.*[_. -])?(exposures?|expo|offset|duration|days|hours|weeks|months|years|person[_. -]?years|population|pop|"
     r"km|miles|distance|area|holders?|insured|at[_. -]?risk|trials))"
 )
-FILLED_BY_LATER = "--na mean fills empty cells by the mean of later rows too: give --na-within folds, or --na drop"
 
 
 @dataclass(frozen=True)
@@ -121,6 +121,10 @@ class Inspection:
         Whether the target may hold counts, for which Poisson loss is proposed.
     exposures : tuple of str
         Columns that may say how long, or of how many, each row was counted.
+    loss : Loss
+        Of the search that is proposed.
+    factors : tuple of tuple of str
+        Neighbouring columns of zeros and ones that add up to 1 in every row.
     """
 
     rows: int
@@ -138,6 +142,8 @@ class Inspection:
     refused: str = ""
     counts: bool = False
     exposures: tuple[str, ...] = ()
+    loss: Loss = Loss.SQUARED
+    factors: tuple[tuple[str, ...], ...] = ()
 
 
 def inspect_file(
@@ -146,6 +152,7 @@ def inspect_file(
     how: Reading,
     drop: Sequence[str] | None,
     features: Sequence[str] | None = None,
+    loss: Loss | None = None,
 ) -> Inspection:
     """Look at a data file.
 
@@ -157,6 +164,8 @@ def inspect_file(
         How its text is read.
     drop, features : sequence of str, optional
         Columns that are left out, or that alone are looked at.
+    loss : Loss, optional
+        That is to be proposed; by default one that the target suggests.
 
     Raises
     ------
@@ -173,13 +182,14 @@ def inspect_file(
     if words := _with_none(table):
         how = table.keeping(NO_LEVEL, how)
         table = read_raw(path, wanted, how)
-    inspection = inspect_table(table, how, words)
+    inspection = inspect_table(table, how, words, loss)
     if features is not None:
         inspection = _of_features(inspection)
     chosen = wanted.features is not None
-    return (
-        _tried(inspection, path, how, drop or (), chosen) if inspection.target and not inspection.doubts else inspection
-    )
+    if not inspection.target or inspection.doubts:
+        return inspection
+    tried = _tried(inspection, path, how, drop or (), chosen)
+    return tried if loss is not Loss.SQUARED else replace(tried, counts=False)
 
 
 def _of_features(found: Inspection) -> Inspection:
@@ -210,8 +220,10 @@ def _tried(inspection: Inspection, path: str | Path, how: Reading, drop: Sequenc
         )
         data = read_by(path, wanted, how)
         data = as_two_classes(data) if inspection.two_classes else data
-        counts = not inspection.two_classes and _may_be_counts(data.y)
-        inspection = replace(inspection, n=data.n, p=data.p, about_target=about_target(data), counts=counts)
+        about, counted = about_target(data), inspection.loss is Loss.POISSON
+        data = as_counts(data) if counted else data
+        counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
+        inspection = replace(inspection, n=data.n, p=data.p, about_target="" if counted else about, counts=counts)
         inspection = replace(inspection, exposures=_may_be_exposures(data) if counts else ())
         folds = "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
@@ -227,13 +239,17 @@ def _with_none(table: RawTable) -> list[str]:
     return [column.name for column in table.columns if table.may_be_word(column).lower() == NO_LEVEL]
 
 
-def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()) -> Inspection:
+def inspect_table(
+    table: RawTable, how: Reading, with_none: Collection[str] = (), loss: Loss | None = None
+) -> Inspection:  # fmt: skip
     """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
 
     Parameters
     ----------
     with_none : collection of str
         Columns in which `none` is a word by what this reading says.
+    loss : Loss, optional
+        As for `inspect_file`.
     """
     goal, columns = table.target, table.columns
     unsaid = doubts(table.marks, how.sep)
@@ -247,17 +263,21 @@ def inspect_table(table: RawTable, how: Reading, with_none: Collection[str] = ()
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
     na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
     filled = na.fills and bool(gaps.any())
-    facts = _with_dealing(_with_absent(facts, features, filled), dealt, filled)
-    two_classes = goal is not None and _has_two_values(goal)
+    facts = _with_dealing(_with_absent(facts, features, filled), dealt)
+    if loss is None:
+        loss = Loss.LOGISTIC if goal is not None and _has_two_values(goal) else Loss.SQUARED
+    two_classes = loss is Loss.LOGISTIC
     options = _proposed_options(facts, features if two_classes else read_columns, how, na if gaps.any() else None)
-    options += ["--loss logistic"] * two_classes + ([] if dealt is None else [dealt.option])
+    if filled and any(column.empty.any() and not column.is_words for column in features):
+        options.append(f"--na-within {Within.FOLDS}")
+    options += [f"--loss {loss}"] * (loss is not Loss.SQUARED) + ([] if dealt is None else [dealt.option])
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n,
         sum(_width(column, filled, how.encode) for column in features),
-        unsaid, two_classes=two_classes,
+        unsaid, two_classes=two_classes, loss=loss, factors=_factors(features),
     )  # fmt: skip
 
 
@@ -311,14 +331,30 @@ def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled
     return [replace(fact, notes=(*fact.notes, *filter(None, [notes.get(fact.name)]))) for fact in facts]
 
 
-def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None, filled: bool) -> list[ColumnFacts]:
+def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None) -> list[ColumnFacts]:
     """Return the facts, with why rows are not dealt at random at the column that says so."""
     if isinstance(dealt, Subjects):
         return [replace(fact, notes=(dealt.note,)) if fact.name == dealt.column else fact for fact in facts]
     if dealt is None:
         return facts
-    notes = (dealt.note, FILLED_BY_LATER) if filled else (dealt.note,)
-    return [replace(fact, notes=(*fact.notes, *notes)) if fact.name == dealt.column else fact for fact in facts]
+    return [replace(fact, notes=(*fact.notes, dealt.note)) if fact.name == dealt.column else fact for fact in facts]
+
+
+def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
+    """Return neighbouring columns of zeros and ones that add up to 1 in every row: the levels of one factor."""
+    found, run, total = list[tuple[str, ...]](), list[str](), np.zeros(0)
+    for one in features:
+        if one.others or one.empty.any() or set(np.unique(one.numbers).tolist()) != {0.0, 1.0}:
+            run = []
+            continue
+        total = total + one.numbers if run else one.numbers
+        run = [*run, one.name]
+        if total.max() > 1.0:  # it shares a row with one before: a run may begin with it
+            run, total = [one.name], one.numbers
+        elif len(run) > 1 and total.min() == 1.0:
+            found.append(tuple(run))
+            run = []
+    return tuple(found)
 
 
 def _has_two_values(goal: RawColumn) -> bool:
@@ -368,7 +404,7 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
         return "empty", ["holds nothing"], True
     if not one.others:
         whole = bool(np.all(numbers == np.rint(numbers)))
-        kind = "0 or 1" if whole and set(numbers.tolist()) <= {0.0, 1.0} else "whole number" if whole else "number"
+        kind = "0 or 1" if whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if whole else "number"
         infinite = int(np.isinf(one.numbers).sum())
         some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite: mend the file, or drop the column"
         return kind, [some] if infinite else [], infinite > 0
@@ -502,10 +538,10 @@ def about_near_copies(data: Dataset) -> str:
         return ""
     X, near = _directions(data.X[:: -(-data.n // NOTED_ROWS)].T), []
     for j, row in enumerate(np.tril(X @ X.T, -1)):
-        for i in np.flatnonzero(np.abs(row) >= COPIES)[:1].tolist():
+        for i in np.flatnonzero(np.abs(row) >= NEAR_COPIES)[:1].tolist():
             one, other = _directions(data.X[:, [i, j]].T)
             off = float(np.linalg.norm(other - np.sign(row[i]) * one))
-            if ROUNDED < off <= math.sqrt(2.0 * (1.0 - COPIES)):
+            if ROUNDED < off <= math.sqrt(2.0 * (1.0 - NEAR_COPIES)):
                 near.append(f"{data.names[j]!r} of {data.names[i]!r}")
     if not near:
         return ""

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, TextIO
 
@@ -205,8 +206,18 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
 
 
 def _separated_by(mark: str, table: TextTable) -> BadInput:
-    word, option = MARKS[mark]
-    return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"')
+    """Say what separates cells, and how numbers are written between such marks, where that is another way too."""
+    (word, option), columns = MARKS[mark], dict[int, reading_options.Marks]()
+    again = TextTable.of(table.path, ".csv", replace(table.how, sep=mark))
+    way = again.how.way
+    with _open_rows(again) as rows:
+        for _, row in islice(rows, 1, FIRST_ROWS):
+            for j, text in enumerate(row):
+                marks = columns.setdefault(j, reading_options.Marks(way))
+                (marks.number if reading_options.reads(text, way) else marks.text)(text)
+    ways = reading_options.ways_to_read(columns.values())
+    numbers = f" and {ways[0].given(way)}" if len(ways) == 1 else ""
+    return BadInput(f'file {str(table.path)!r} seems to be separated by {word}: give sep="{option}"{numbers}')
 
 
 def _check_lines(table: TextTable, width: int) -> None:

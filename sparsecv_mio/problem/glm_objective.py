@@ -27,7 +27,12 @@ from sparsecv_mio.words import Loss
 
 FIT_STEPS, FIT_HALVINGS = 60, 50
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
-CONSTANT = 4.0 * np.finfo(float).eps  # of the largest value: what is left of a column is the rounding of its writer
+EPS = float(np.finfo(float).eps)
+CONSTANT = 4.0 * EPS  # of the largest value: what is left of a column is the rounding of its writer
+NEAR = 1e-9  # of the objective: a squared decrement below it is near the minimum,
+SHORT = 0.5  # where no predictor moves by more: curvatures change by less than a factor of two
+ROUNDED = 1e-11  # of an objective in double precision, at most
+WELL_KNOWN = 1e-9  # least eigenvalue of a Hessian, of the largest, whose steps double precision knows
 LEAST_CURVATURE = 1e-12  # of the largest: a smaller weight takes part in no digit of a sum, but none is 0
 
 
@@ -171,7 +176,7 @@ class Targets(NamedTuple):
 
 def _fitted(
     X: FloatArray, targets: Targets, asked: tuple[Sequence[int], float | FloatArray], scale: str, intercept: str,
-    rows: IntArray | None,
+    rows: IntArray | None, near: bool = False, start: GlmModel | None = None,
 ) -> GlmModel:  # fmt: skip
     (support, gamma), loss, weights = asked, targets.loss, targets.weights
     columns = np.array(list(support), dtype=np.int64)
@@ -179,9 +184,9 @@ def _fitted(
     root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST_ROOT)
     training, first = X[np.ix_(train, columns)], int(intercept != "none")
     y, w = targets.y[train], targets.v[train]
-    center = np.average(training, axis=0, weights=w) if first else np.zeros(len(columns))
+    center = w @ training / w.sum() if first else np.zeros(len(columns))
     if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
-        center = center + np.average(training - center, axis=0, weights=w)
+        center = center + w @ (training - center) / w.sum()
     about = training - center
     if first:  # beside an intercept a column that is constant in these rows has no part
         about[:, np.ptp(training, axis=0) <= CONSTANT * np.abs(training).max(axis=0, initial=0.0)] = 0.0
@@ -189,7 +194,9 @@ def _fitted(
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
-    theta, objective, decrement, inverse = _minimise(Z, y, w, ridge, loss, first)
+    close = _nearly(Z, y, w, ridge, loss, _begin(start, columns, unit)) if first else None
+    found = close if near and close is not None else _minimise(Z, y, w, ridge, loss, first, close)
+    theta, objective, decrement, inverse = found
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
     return GlmModel(
@@ -206,16 +213,64 @@ def _objective(
     return float(w @ loss.losses(loss.signs(y) * (Z @ fine), y) + shrunk @ shrunk)
 
 
+Minimum = tuple[FloatArray, float, float, FloatArray]  # a point, its objective, decrement and inverse Hessian
+
+
+def _begin(start: GlmModel | None, columns: IntArray, unit: FloatArray) -> FloatArray | None:
+    """Return what a model of the same rows, with an intercept, has of some columns."""
+    if start is None:
+        return None
+    slopes = dict(zip(start.support, start.beta.tolist(), strict=True))
+    return np.array([start.theta[0], *(slopes.get(j, 0.0) * size for j, size in zip(columns, unit, strict=True))])
+
+
+def _nearly(
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, begin: FloatArray | None
+) -> Minimum | None:
+    """As `_minimise` with an intercept, in double precision up to a decrement of `NEAR`; None where that is unsure."""
+    signs, theta, twice = loss.signs(y), np.zeros(Z.shape[1]) if begin is None else begin, 2.0 * ridge * ridge
+    if begin is None:
+        theta[0] = loss.origin(y, w)
+    margins = signs * (Z @ theta)
+    value = float(w @ loss.losses(margins, y) + 0.5 * (twice @ theta**2))
+    for _ in range(FIT_STEPS):
+        slope = twice * theta - loss.falls(margins, y, w * signs) @ Z
+        hessian = (loss.curvatures(margins, y, w)[:, None] * Z).T @ Z + np.diag(twice)
+        length = np.sqrt(np.diag(hessian))
+        if not (np.isfinite(hessian).all() and length.all()):
+            return None
+        sizes, ways = np.linalg.eigh(hessian / length / length[:, None])
+        if sizes[0] < WELL_KNOWN * sizes[-1]:
+            return None
+        along = (slope / length) @ ways
+        decrement = float(np.sqrt(np.sum(along * along / sizes)))
+        step, before = -(ways @ (along / sizes)) / length, value
+        if decrement * decrement <= NEAR * value and np.abs(Z @ step).max() <= SHORT:
+            off = loss.roundings(margins, y, 4.0 * EPS * (np.abs(Z) @ np.abs(theta)), EPS)
+            inverse = (ways / sizes) @ ways.T / length / length[:, None]
+            return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
+        for _ in range(FIT_HALVINGS):
+            margins = signs * (Z @ (theta + step))
+            value = float(w @ loss.losses(margins, y) + 0.5 * (twice @ (theta + step) ** 2))
+            if value < before:
+                break
+            step = step / 2.0
+        else:
+            return None
+        theta = theta + step
+    return None
+
+
 def _minimise(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, first: int
-) -> tuple[FloatArray, float, float, FloatArray]:
-    """Newton's method with halved steps; returns the point, its objective, the last decrement, the inverse Hessian.
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, first: int, close: Minimum | None
+) -> Minimum:
+    """Newton's method with halved steps, from a point close by if there is one; returns where it ends.
 
     The slope is summed in long precision: columns far from 0 beside their spread take its digits without an intercept.
     """
     k, signs = Z.shape[1], loss.signs(y)
-    theta = np.zeros(k)
-    if first:
+    theta = np.zeros(k) if close is None else close[0]
+    if first and close is None:
         theta[0] = loss.origin(y, w)
     value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
     for _ in range(FIT_STEPS if k else 0):
@@ -264,10 +319,11 @@ def fit_of_data(
     support : sequence of int
     gamma : float or (s,) array
     **how
-        `scale`, `intercept` and `rows`, as for `fit`.
+        `scale`, `intercept` and `rows`, as for `fit`; `near` for a point near the minimum, whose objective is more than
+        the least one by no more than its decrement squared; `start` for a model of the same rows to begin with.
     """
-    targets = targets_of(dataset, row_loss(loss))
-    return _fitted(dataset.X, targets, (support, gamma), how["scale"], how["intercept"], how.get("rows"))
+    targets, near, start = targets_of(dataset, row_loss(loss)), how.get("near", False), how.get("start")
+    return _fitted(dataset.X, targets, (support, gamma), how["scale"], how["intercept"], how.get("rows"), near, start)
 
 
 def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:

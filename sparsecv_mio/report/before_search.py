@@ -7,16 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
-from sparsecv_mio.digits import aligned, ends_of, several, shown
+from sparsecv_mio.digits import aligned, ends_of, first_named, quoted_name, several, shown
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
 from sparsecv_mio.thresholds import SMALL
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import Loss, Within
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
@@ -70,11 +71,11 @@ def _findings(found: Inspection) -> list[str]:
     if found.incomplete:
         rows = "row has" if found.incomplete == 1 else "rows have"
         lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
-    filled = [column for column in found.columns if column.missing and not column.drop and column.name != found.target]
-    for na in ("mean", "median"):
-        if f"--na {na}" in found.options and not all(column.kind.startswith("words") for column in filled):
-            more = "over the training rows of each fold with --na-within folds"
-            lines.append(f"--na {na} is over all rows, held-out ones included; {more}")
+    if f"--na-within {Within.FOLDS}" in found.options:
+        lines.append("--na-within folds: the training rows of each fold say what fills empty cells, not held-out ones")
+    for names in found.factors:
+        levels = first_named([quoted_name(name) for name in names])
+        lines.append(f"{levels} add up to 1 in every row, levels of one factor: drop one to have the others against it")
     if found.duplicates:
         lines.append(f"{found.duplicates:,} {'row repeats' if found.duplicates == 1 else 'rows repeat'} an earlier one")
     spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]
@@ -93,12 +94,11 @@ def _plan(found: Inspection, path: str) -> list[str]:
         return [f"solve would not take it yet: {found.refused}"]
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
-    loss = Loss.LOGISTIC if found.two_classes else Loss.SQUARED
     words = [word for option in found.options for word in shlex.split(option)]
     words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
     command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
-    lines = [*([found.about_target] if found.about_target else []), command, *_size_and_hope(found, loss)]
+    lines = [*([found.about_target] if found.about_target else []), command, *_size_and_hope(found, found.loss)]
     return lines if not found.counts else [*lines, *_as_counts(found, command)]
 
 
@@ -122,8 +122,10 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
 
 def _as_counts(found: Inspection, command: str) -> list[str]:
     """Return the command that fits a target as counts, and what may be their exposures."""
-    lines = ["if the target holds counts, of which rates are modelled:", f"{command} --loss poisson"]
-    lines += _size_and_hope(found, Loss.POISSON)
+    lines = list[str]()
+    if found.loss is not Loss.POISSON:
+        lines += ["if the target holds counts, of which rates are modelled:", f"{command} --loss {Loss.POISSON}"]
+        lines += _size_and_hope(found, Loss.POISSON)
     for name in found.exposures:
         says = f"where {name!r} says how long, or of how many, each row was counted"
         lines.append(f"with --exposure {shlex.quote(name)} {says}; it is no feature then")
@@ -168,7 +170,10 @@ def print_bounds(
     least = table.minimum()
     g, t = table.best()
     say(console, f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
-    say(console, f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}")
+    lows = [table.cv_interval(*place).lower for place in np.ndindex(len(table.gammas), len(table.taus))]
+    low_g, low_t = divmod(int(np.argmin(lows)), len(table.taus))
+    smallest = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
+    say(console, f"{smallest}, least lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
     if brief:
         return
     console.print()

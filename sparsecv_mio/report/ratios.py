@@ -19,15 +19,18 @@ PEARSON = "Pearson chi-square / (n - features - 1)"
 
 
 def ratio(coefficient: float, step: float = 1.0) -> str:
-    """Return by what odds or rates are multiplied for a step of a feature, as a text.
+    """Return by what odds or rates are multiplied for a step of a feature, as a text; near 1 by what it differs from 1.
 
     Examples
     --------
-    >>> ratio(0.5), ratio(-0.5, 2.0), ratio(900.0)
-    ('1.649', '0.3679', 'e^900')
+    >>> ratio(0.5), ratio(-0.5, 2.0), ratio(900.0), ratio(0.00031), ratio(0.0)
+    ('1.649', '0.3679', 'e^900', '1.00031', '1')
     """
     exponent = coefficient * step
-    return shown(math.exp(exponent), 4) if abs(exponent) <= 600.0 else f"e^{shown(exponent, 4)}"
+    if abs(exponent) > 600.0:
+        return f"e^{shown(exponent, 4)}"
+    finer = 2 - math.floor(math.log10(abs(exponent))) if exponent else 4  # two digits of the difference
+    return shown(math.exp(exponent), min(max(4, finer), 12))
 
 
 def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:

@@ -212,7 +212,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     chosen = next((k for k, row in enumerate(best) if row.tau == record.tau), None)
     words = "The best subset found of every size, at its best gamma; what is certified is said above, of all sizes."
     return [
-        Section("The answer", (Facts(facts),)),
+        Section("The answer", (Facts(facts), _sentences([record_words.common_stability(record)]))),
         Section("What is proved, and what is not", (Sentences(tuple(sure), True), Sentences(tuple(unsure), False))),
         Section("Picture", (_coefficients(record, data),)),
         Section("The model", (_model_table(record, data),)),

@@ -109,6 +109,9 @@ def _print_pair(console: Console, record: records.Record, word: str, colour: str
     """Print the pair that is reported, and the rule that chose it where that is not the least CV error."""
     if not settled(record) and record.status == "proved":
         word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
+    elif pairs := record_words.pairs_left(record):
+        word = f"least CV error proved, {record_words.what_ended(record)} with {pairs:,} of {len(record.table):,} pairs"
+        word, colour = f"{word} undecided", MEANING["limit"][1]
     by = "" if record.least is None else f", {RULES[record.rule][1]}"
     console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}{by}"))
 
@@ -460,9 +463,8 @@ def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -
     cells = sum(row.folds for row in record.table)
     lines = []
     if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
-        why = "some folds use the best subset found so far, which is not proved to be the best"
-        said = "" if record.estimate else f": {why}"  # above, of the reported pair
-        lines.append(f"{layout.ESTIMATE} an estimate{said}; lower and upper are certified all the same")
+        why = "open folds use the best subset found so far, often found with the rows that they hold out"
+        lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
     if any(not math.isfinite(end) for row in rows for end in (row.cv_error, row.upper)):
         lines.append("? not known yet")
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
@@ -757,8 +759,10 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     )
     adjusted = adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
+    layout.say(console, record_words.common_stability(record))
     if brief:
         return
+    console.print()
     layout.say(console, "best gamma of every tau", "bold")
     best = best_common_by_tau(record)
     rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]

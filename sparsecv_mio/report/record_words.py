@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from sparsecv_mio.certificate.fit_records import PathRecord
+from sparsecv_mio.certificate.fit_records import CommonRecord, PathRecord
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
 from sparsecv_mio.digits import ends_of, first_named, interval_digits, quoted_name, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE
-from sparsecv_mio.words import LOSS_WORDS, Model
+from sparsecv_mio.words import LOSS_WORDS, Model, Within
 
 
 def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
@@ -122,8 +122,31 @@ def _estimate(reported: float, best: float) -> str:
 
 
 def stability_lines(record: Record) -> list[str]:
-    """Return lines on the folds that chose each feature, and on the largest change that a fold makes."""
-    return [*_chosen_in(record), *([] if record.stability is None else [_change(record, record.stability)])]
+    """Return lines on the folds that chose each feature, and on the largest change that a fold makes, or why not."""
+    stable = record.stability
+    return [*_chosen_in(record), _change(record, stable) if stable is not None else _no_change(record)]
+
+
+def _no_change(record: Record) -> str:
+    """Say why it is not known how much leaving out a fold changes the losses of rows."""
+    asked = record.request
+    words = {"--na-within": asked.na_within, "--scale-within": asked.scale_within}
+    if own := [option for option, word in words.items() if word == Within.FOLDS]:
+        why = f"with {' and '.join(own)} folds, each fold has cells of its own"
+    elif not all(math.isfinite(error) for error in record.chosen_folds.error):
+        why = "not every fold has a model yet"
+    else:
+        why = "with so many folds and rows it takes long; --stability 0 asks for it"
+    return f"how much the model's {LOSS_WORDS[record.loss].losses} change without a fold is not computed: {why}"
+
+
+def common_stability(record: CommonRecord) -> str:
+    """Say of a subset that all folds share that there is no stability of the choice in its record, and what has it."""
+    losses = LOSS_WORDS[record.loss].losses
+    return (
+        f"stability: all {record.folds.k:,} folds have these features, as --criterion common asks; how much the "
+        f"model's {losses} change without a fold is not computed (--criterion folds does)"
+    )
 
 
 def _chosen_in(record: Record) -> list[str]:
@@ -239,6 +262,21 @@ def _per_cent_up(share: float) -> str:
     return f"{math.ceil(100.0 * share / digit - 1e-9) * digit:.3g}%"
 
 
+def pairs_left(record: Record) -> int:
+    """Return how many pairs a proved record leaves undecided though all were to be decided (`--gap 0`)."""
+    if record.status != "proved" or record.request.gap > 0.0 or record.descent or record.continuous is not None:
+        return 0
+    return sum(row.folds_decided < row.folds for row in record.table)
+
+
+def what_ended(record: Record) -> str:
+    """Say what ended a run that left pairs undecided."""
+    limit = record.request.time_limit
+    if limit is not None and record.work.seconds >= WHOLE_LIMIT * limit:
+        return "limit reached"
+    return "interrupted" if record.request.mio_budget is None else "MIO budget spent"
+
+
 LEAST_GAMMAS = 5  # of a range that a hint proposes
 WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
@@ -276,7 +314,17 @@ def hints(record: Record) -> list[str]:
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
         return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
-    return [text for text in (_proof_hint(record), *edge_hints(record), _accuracy_hint(record)) if text]
+    every = (_proof_hint(record), *edge_hints(record), _weight_hint(record), _accuracy_hint(record))
+    return [text for text in every if text]
+
+
+def _weight_hint(record: Record) -> str:
+    """Say so where nested cross-validation chose the largest weight of the instability that it tried."""
+    chosen = None if record.stability is None else record.stability.chosen
+    if chosen is None or chosen.outer is None or chosen.weight < max(one.weight for one in chosen.tried):
+        return ""
+    more = f"--stability {shown(3.0 * chosen.weight)} --nested {chosen.outer.k}"
+    return f"the weight {shown(chosen.weight)} is the largest that was tried: {more} has the error of a larger one"
 
 
 def _accuracy_hint(record: Record) -> str:

@@ -48,7 +48,7 @@ OTHER_DEFAULTS = {  # of a face that has reasons of its own
     ("fit", "gap"): 1e-7, ("compare", "gap"): 1e-7, ("compare", "threads"): 1, ("BestSubsetRidge", "gap"): 1e-7,
     ("BestSubsetLogistic", "gap"): 1e-7, ("BestSubsetLogistic", "gamma"): 0.1,
     ("BestSubsetPoisson", "gap"): 1e-7, ("BestSubsetPoisson", "gamma"): 0.1,
-    ("PathOptions", "gap"): 1e-7, ("BestSubsetRidge", "gamma"): 0.1,
+    ("PathOptions", "gap"): 1e-7, ("inspect", "loss"): None, ("BestSubsetRidge", "gamma"): 0.1,
     **{(oracle, name): "none" for oracle in ("iacv", "treecv", "loocv", "stepwise") for name in UNITS},
 }  # fmt: skip
 OTHER_HELP = {  # of a command that takes another value, or means something else

@@ -33,7 +33,10 @@ CONTENTS = {
         (["solve", "constant.csv", "--target", "y", "--folds", "3"], "'y' is constant"),
         (["solve", "data.txt", "--target", "y"], "data.txt"),
         (["solve", "good.csv"], "--target"),
-        (["fit", "good.csv", "--target", "y", "--tau", "1"], "--gamma is missing: `sparsecv fit --help` says"),
+        (
+            ["fit", "good.csv", "--target", "y", "--tau", "1"],
+            "--gamma is missing (ridge weight, 0.1 say): ",
+        ),
         (["solve"], "DATA is missing: `sparsecv solve --help` says"),
         (["verify", "good.csv"], "DATA is missing: `sparsecv verify --help` says"),
         (["solve", "good.csv", "--target", "z"], "'z'"),

@@ -149,3 +149,42 @@ def test_all_options_that_do_not_go_together_are_named_at_once(table: str, capsy
         "; --stability 1.0: goes with --na-within all, not folds (",
     ):  # fmt: skip
         assert words in error
+
+
+def test_inspect_takes_a_loss_and_proposes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "t.csv"
+    pd.DataFrame({"u": SIZE, "ill": np.arange(N) % 2, "claims": np.arange(N) % 5}).to_csv(place, index=False)
+    said = {}
+    for loss, target in (("squared", "ill"), ("poisson", "claims"), ("squared", "claims"), ("logistic", "claims")):
+        assert run(["inspect", str(place), "-t", target, "--loss", loss]) == 0
+        said[loss, target] = capsys.readouterr().out
+    assert "--loss" not in [line for line in said["squared", "ill"].splitlines() if line.startswith("sparsecv ")][0]
+    assert "--loss poisson\n" in said["poisson", "claims"] and "if the target holds" not in said["poisson", "claims"]
+    assert "if the target holds counts" not in said["squared", "claims"]
+    assert "logistic loss is for two classes" in said["logistic", "claims"]
+
+
+def test_inspect_names_levels_that_add_up_to_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place, kind = tmp_path / "t.csv", np.arange(N) % 3
+    levels = {f"k{level}": (kind == level).astype(int) for level in range(3)}
+    frame = pd.DataFrame({"other": (np.arange(N) % 7 == 0).astype(int), **levels, "same": 0, "y": SIZE})
+    frame.to_csv(place, index=False)
+    assert run(["inspect", str(place), "-t", "y"]) == 0
+    text = capsys.readouterr().out
+    assert "\nk0, k1, k2 add up to 1 in every row, levels of one factor" in text
+    assert next(line for line in text.splitlines() if line.startswith(" same")).split()[1:3] == ["whole", "number"]
+
+
+def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["solve", table, "-t", "y", "--resume", "--json", "x.json"]) == 2
+    assert "--resume has no value: --json follows it" in capsys.readouterr().err
+    assert run(["fit", table, "-t", "y", "--tau", "1"]) == 2
+    assert "--gamma is missing (ridge weight, 0.1 say)" in capsys.readouterr().err
+
+
+def test_why_there_is_no_instability_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["solve", table, "-t", "y", "--drop", "site,sex", "--gamma", "1", "--tau", "1", "--folds", "3"]
+    assert run([*ask, "--scale-within", "folds"]) == 0
+    assert "change without a fold is not computed: with --scale-within folds, each fold has" in capsys.readouterr().out
+    assert run([*ask, "--criterion", "common"]) == 0
+    assert "stability: all 3 folds have these features, as --criterion common asks" in capsys.readouterr().out

@@ -59,7 +59,7 @@ def test_feather_is_read_part_by_part(tmp_path: Path, compression: str) -> None:
     kept = read_dataset(tmp_path / "d.arrow", "y", encode="onehot", na="mean")
     assert kept.names == ("x1=b", "x2", "x3", "x4") and kept.n == 30
     found = inspect_file(tmp_path / "d.arrow", "y", Reading(), None)
-    assert found.options == ("--na mean", "--encode onehot") and (found.n, found.p) == (30, 4)
+    assert found.options == ("--na mean", "--encode onehot", "--na-within folds") and (found.n, found.p) == (30, 4)
 
 
 def test_bad_feather(tmp_path: Path) -> None:

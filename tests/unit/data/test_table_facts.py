@@ -36,6 +36,7 @@ def read_as_told(path: Path, found: Inspection) -> tuple[int, int]:
     words = [word for option in found.options for word in shlex.split(option)]
     given = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
     drop = given.pop("drop", None)
+    assert given.pop("na-within", "folds") == "folds"  # of the search
     data = read_dataset(path, "y", drop=drop.split(",") if drop else None, **given)  # type: ignore[arg-type]
     return data.n, data.p
 
@@ -56,6 +57,7 @@ def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gap
     assert kinds["id"] == "whole number" and kinds["age"] == "number" and kinds["size"] == "words (3)"
     assert "--drop id,name,same,late" in found.options and "--encode onehot" in found.options
     assert ("--na drop" if gaps == 2 else "--na mean") in found.options
+    assert ("--na-within folds" in found.options) == (gaps != 2)
     assert read_as_told(path, found) == (found.n, found.p)
 
 

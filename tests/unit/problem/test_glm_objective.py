@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
@@ -101,3 +104,23 @@ def test_a_column_that_is_constant_in_training_has_no_part() -> None:
         both = glm_objective.fit(X, y, [0, 1], gamma, rows=rows, weights=weights)
         one = glm_objective.fit(X, y, [0], gamma, rows=rows, weights=weights)
         assert both.beta[1] == 0.0 and both.objective == pytest.approx(one.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
+@pytest.mark.parametrize("seed", range(40))
+def test_a_model_near_the_minimum_bounds_it(seed: int, loss: Loss) -> None:
+    rng, data = np.random.default_rng(seed), draw(seed)
+    if loss is Loss.POISSON:
+        counts = rng.poisson(rng.choice([0.5, 5.0, 1e4]), size=data.n).astype(float)
+        data = as_counts(replace(data, y=counts + (counts.sum() == 0.0), classes=None))
+    gamma, every = 10.0 ** rng.uniform(-8, 2), range(data.p)
+    how = {"scale": "length", "intercept": "fold"}
+    exact = glm_objective.fit_of_data(data, loss, every, gamma, **how)
+    start = glm_objective.fit_of_data(data, loss, range(data.p - 1), gamma, **how)
+    for begin in (None, start):
+        near = glm_objective.fit_of_data(data, loss, every, gamma, near=True, start=begin, **how)
+        off = 1e-11 * exact.objective
+        assert exact.objective - off <= near.objective <= exact.objective + near.decrement**2 + off
+        again = glm_objective.fit_of_data(data, loss, every, gamma, start=near, **how)
+        assert again.objective == pytest.approx(exact.objective, rel=1e-14, abs=1e-300)
+        assert again.predictors(data.X) == pytest.approx(exact.predictors(data.X), rel=1e-9, abs=1e-9)

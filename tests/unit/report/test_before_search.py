@@ -29,11 +29,12 @@ def printed(found: Inspection) -> str:
     return screen.getvalue()
 
 
-@pytest.mark.parametrize(("kind", "said"), [("number", True), ("words (3)", False)])
-def test_what_fills_empty_cells_is_said_where_numbers_are_filled(kind: str, said: bool) -> None:
-    empty = ColumnFacts("x", kind, 4, None, None, None, None, (), False)
-    text = printed(Inspection(50, (empty, column("y")), "y", 4, 0, ("--na mean", "--encode onehot"), 50, 8))
-    assert "4 rows have an empty cell" in text and ("--na mean is over all rows" in text) == said
+@pytest.mark.parametrize("options", [("--na mean", "--na-within folds"), ("--na drop",)])
+def test_which_rows_fill_empty_cells_is_said_where_numbers_are_filled(options: tuple[str, ...]) -> None:
+    empty = ColumnFacts("x", "number", 4, None, None, None, None, (), False)
+    text = printed(Inspection(50, (empty, column("y")), "y", 4, 0, options, 50, 8))
+    said = "--na-within folds: the training rows of each fold say what fills empty cells" in text
+    assert "4 rows have an empty cell" in text and said == (len(options) == 2)
 
 
 @pytest.mark.parametrize(

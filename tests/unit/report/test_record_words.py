@@ -91,6 +91,34 @@ def test_a_weight_and_where_it_came_from() -> None:
     assert tried.startswith("weight ") and "5 outer folds" in tried
 
 
+def test_the_largest_weight_of_those_tried_is_at_an_end() -> None:
+    record = solve(data(), folds="5", gammas="0.1,1", stability="nested", threads=1)
+    assert record.stability is not None and (chosen := record.stability.chosen) is not None
+    largest = max(one.weight for one in chosen.tried)
+    ends = replace(record, stability=replace(record.stability, chosen=replace(chosen, weight=largest)))
+    assert any("--stability 30 --nested 5 has the error of a larger one" in hint for hint in hints(ends))
+    inside = replace(record, stability=replace(record.stability, chosen=replace(chosen, weight=0.1)))
+    assert not any("largest that was tried" in hint for hint in hints(inside))
+
+
+def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Record) -> None:
+    row = replace(record.table[0], folds_decided=0)
+    short = replace(record, request=replace(record.request, gap=0.0), table=(row, *record.table[1:]))
+    text = printed(lambda console: print_answer(console, short), 200)
+    assert text.startswith(f"least CV error proved, interrupted with 1 of {len(record.table)} pairs undecided")
+    limit = replace(short, request=replace(short.request, time_limit=1.0), work=replace(short.work, seconds=1.0))
+    assert "proved, limit reached with 1 of" in printed(lambda console: print_answer(console, limit), 200)
+    text = printed(lambda console: print_answer(console, replace(short, request=record.request)), 200)
+    assert text.startswith("proved   ")
+
+
+def test_why_there_is_no_instability_is_said(record: Record) -> None:
+    without = replace(record, stability=None)
+    assert stability_lines(without)[-1].endswith("it takes long; --stability 0 asks for it")
+    own = replace(without, request=replace(record.request, na_within="folds"))
+    assert stability_lines(own)[-1].endswith("with --na-within folds, each fold has cells of its own")
+
+
 def test_estimates_are_marked(record: Record) -> None:
     assert record.stability is not None
     marked = replace(record, stability=replace(record.stability, estimate=True))
