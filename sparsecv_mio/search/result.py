@@ -130,6 +130,7 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
 DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
+LITTLE_WORK = 1 << 24  # numbers that steps of fits look at in a tenth of a second
 LOSS_SLACK = 5e-9  # of an objective of log losses: what rounding may leave between bounds that count as closed
 
 
@@ -318,6 +319,7 @@ class _Reported:
         self.late = context.deadline.expired() or self.data.loss is not Loss.SQUARED
         self.deadline, self.until = context.deadline, time.monotonic() + GRACE
         self.by_rows: set[tuple[int, int]] = set()
+        self.looked_at = 0  # numbers, to score the folds of pairs
         self._sum()
         check_cells(self.cells)
 
@@ -333,7 +335,8 @@ class _Reported:
     def score(self, pair: tuple[int, int]) -> bool:
         """Fit the rows where errors of a pair are those of moments, or of normal equations, which may have lost digits.
 
-        For at most `GRACE` in all; return whether that was done, as another pair may then be the one to report.
+        For at most `GRACE` in all, or while it is `LITTLE_WORK` whatever the clock says; return whether that was done,
+        as another pair may then be the one to report.
         """
         if not self.late or pair in self.by_rows:
             return False
@@ -341,14 +344,13 @@ class _Reported:
         cells, gamma, done = self.cells, float(self.grid.gammas[pair[0]]), False
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
         if self.data.loss is not Loss.SQUARED:
-            folds = folds[np.argsort(self._score_from_all_rows(pair, folds), kind="stable")]
-            done = True
+            scored = self._score_from_all_rows(pair, folds)
+            folds, done = folds[~scored], bool(scored.any())
         for fold in folds.tolist():
-            if time.monotonic() > self.until:
+            support = cells.pool.supports[cells.support[(*pair, fold)]]
+            if self._long(len(support) ** 2):
                 break
-            made = refit_rows(
-                self.data, self.folds.train_rows(fold), cells.pool.supports[cells.support[(*pair, fold)]], gamma
-            )
+            made = refit_rows(self.data, self.folds.train_rows(fold), support, gamma)
             loss, slip = made.held_out(self.data, self.folds.scored_rows(fold))
             if np.isfinite(slip):
                 cells.rescore((*pair, fold), loss, made.objective)
@@ -357,9 +359,14 @@ class _Reported:
             self._sum()
         return done
 
+    def _long(self, columns: int = 0) -> bool:
+        """Whether folds were scored for `GRACE`, and with so many more numbers of each row it is no little work."""
+        self.looked_at += self.data.n * columns
+        return self.looked_at > LITTLE_WORK and time.monotonic() > self.until
+
     def _untimely(self) -> bool:
         """Whether the limit has come, and what is done after it has had its time."""
-        return self.deadline.over() and time.monotonic() > self.until
+        return self.deadline.over() and self._long()
 
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray) -> BoolArray:
         """Score folds by the fits of their supports on all rows, many at once; returns where that was possible.
@@ -371,9 +378,9 @@ class _Reported:
         cells, numbers, scored = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
         values, counts = np.unique(numbers, return_counts=True)
         for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
-            if done and self._untimely():
-                break
             places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
+            if self._long(len(places) * (len(support) + 1)) and self.deadline.over() and done:
+                break
             gamma = float(self.grid.gammas[pair[0]])
             losses = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)
             cells.rescore((*pair, folds[places]), losses)

@@ -174,6 +174,8 @@ class SupportLeftOut:
         margins may be off what they nearly are.
     margins : (m, 3) array
         Ends of those of the rows left out, fold by fold, and what they nearly are; -inf, inf and nan where unknown.
+    one_step : (K,) bool array
+        Whether a fold's margins are those after one step.
     size : int
         Numbers of a support in all rows.
     fine : float
@@ -188,6 +190,7 @@ class SupportLeftOut:
         self._whole = rows_out.about_all_rows(Columns(rows.W, places), rows.response, penalty, point[places])
         self.margins, self.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
         rows_out.left_out(self._whole, folds.rows, folds.ends, self.margins, self.values)
+        self.one_step = np.ones(folds.k, dtype=np.bool_)
         lost, slopes = float(folds.fits.problem.v @ self._whole.losses), float(np.abs(self._whole.falls).sum())
         self.fine = max(min(lost / slopes, 1.0), FINEST) if slopes > 0.0 else 1.0
 
@@ -209,6 +212,7 @@ class SupportLeftOut:
             rows_out.left_out_again(
                 self._whole, self.folds.rows, self.folds.ends, here, enough, self.margins, self.values
             )  # fmt: skip
+            self.one_step[here] = False
 
     def nearly_all(self, which: IntArray, enough: float) -> IntArray:
         """Move margins of many folds to where second steps lead; return those of them that this leaves to be settled.
@@ -229,6 +233,8 @@ class SupportLeftOut:
     def second_steps(self, wanted: BoolArray) -> BoolArray:
         """Move margins of some folds of one row to where a second step leads; returns of which folds that is enough.
 
+        Of folds that had further steps nothing is moved: these lead nearer.
+
         With `t = L^{-1} z` and third derivatives l, the gradient after a step d is half of `sum_j l_j (t_j'd)^2 t_j`
         but for the row out: one tensor of all rows, O(n k^3), and O(k^3) a fold. Nothing is proved.
 
@@ -238,7 +244,7 @@ class SupportLeftOut:
         """
         folds, whole, problem = self.folds, self._whole, self.folds.fits.problem
         near, known = np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
-        single = np.flatnonzero(wanted & known & (np.diff(folds.ends) == 1))
+        single = np.flatnonzero(wanted & known & self.one_step & (np.diff(folds.ends) == 1))
         if not len(single):
             return near
         third, k = _third_derivatives(problem.loss, whole.margins, problem.y, problem.v), len(whole.inverse)

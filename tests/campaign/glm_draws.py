@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from glm_claims import Truth, inside, of_common, of_fit, of_near, of_nested, of_path, of_predictors, of_search
 from glm_referee import Referee
+from runs import limit_after
 
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.counts import as_counts, check_training
 from sparsecv_mio.data.dataset import Dataset
@@ -26,10 +29,13 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
+from sparsecv_mio.search import cells, glm_folds
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
+from sparsecv_mio.search.cells import MANY_CELLS
 from sparsecv_mio.search.glm_bounds import glm_bounds
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson, BestSubsetPoissonCV
+from sparsecv_mio.thresholds import FEW_FOLDS
 
 KINDS = ("plain", "near copies", "copies", "two values", "rare", "separable", "offsets", "units", "constant")
 
@@ -59,8 +65,14 @@ class Draw:
         for failure in report.failures[:2]:
             yield f"verify: {failure}"
 
+    def solved(self, **more: Any) -> Record:
+        return cross_validate(self.data, self.plan, gammas=self.gammas, taus=self.taus, **self.words, **more)
+
     def searched(self, **more: Any) -> Iterator[str]:
-        record = cross_validate(self.data, self.plan, gammas=self.gammas, taus=self.taus, **self.words, **more)
+        yield from self.said(self.solved(**more))
+
+    def said(self, record: Record) -> Iterator[str]:
+        """What is wrong in a record of a search."""
         yield from of_search(self.truth, record)
         yield from self.verified(record, self.plan)
 
@@ -69,7 +81,7 @@ def _columns(rng: np.random.Generator, n: int, p: int, kind: str) -> np.ndarray:
     X = rng.normal(size=(n, p)) + 0.5 * rng.normal(size=(n, 1))
     if kind in ("near copies", "copies") and p > 1:
         X[:, 0] = float(rng.choice([1.0, -1.0])) * X[:, -1]
-        X[:, 0] += 10.0 ** rng.uniform(-8, -1) * rng.normal(size=n) if kind == "near copies" else 0.0
+        X[:, 0] += 10.0 ** rng.uniform(-16.5, -1) * rng.normal(size=n) if kind == "near copies" else 0.0
     if kind == "two values":
         X = np.where(rng.choice([0.0, 1.0]) < X, 1.0, 0.0)
     if kind == "offsets":
@@ -78,6 +90,10 @@ def _columns(rng: np.random.Generator, n: int, p: int, kind: str) -> np.ndarray:
         X = X * 10.0 ** rng.uniform(-6, 6, size=p)
     if kind == "constant":
         X[:, 0] = 1.0
+    if kind in ("copies", "constant") and rng.random() < 0.6:  # but for a row, which a fold without it does not see
+        X[rng.integers(n), 0] += rng.choice([1.0, 0.5, 1e-3, 1e-8])
+    if kind == "separable" and rng.random() < 0.5:  # all but for rows between the classes
+        X = np.round(X)
     return X
 
 
@@ -100,8 +116,8 @@ def drawn(seed: int, command: int) -> Draw:
     rng = np.random.default_rng([41, command, seed])
     loss, kind = ("logistic", "poisson")[seed % 2], KINDS[seed // 2 % len(KINDS)]
     n, p = int(rng.integers(12, 51)), int(rng.integers(1, 7))
-    words = ["3", "5", "10", "loo", "2x3", "holdout:0.3", "groups"]
-    folds = str(rng.choice(words, p=[0.2, 0.25, 0.15, 0.15, 0.1, 0.05, 0.1]))
+    words = ["3", "5", "2", "blocks:6", "10", "loo", "2x3", "holdout:0.3", "groups"]
+    folds = str(rng.choice(words, p=[0.2, 0.2, 0.03, 0.02, 0.15, 0.15, 0.1, 0.05, 0.1]))
     n, p = (min(n, 24), min(p, 5)) if folds == "loo" else (max(n, 20), p) if folds == "10" else (n, p)
     X = _columns(rng, n, max(p, 2) if kind == "constant" else p, kind)
     p = X.shape[1]
@@ -112,8 +128,10 @@ def drawn(seed: int, command: int) -> Draw:
     data = as_two_classes(data) if loss == "logistic" else as_counts(data, "e" if np.any(exposure != 1.0) else None)
     weights = np.ones(n)
     if rng.random() < 0.25:
-        weights = rng.choice([0.5, 1.0, 2.0, 3.7] if rng.random() < 0.7 else [1e-3, 1.0, 10.0], size=n)
+        kinds = [0.5, 1.0, 2.0, 3.7], [1e-3, 1.0, 10.0], [0.0, 1.0, 2.0], [1e-6, 1.0, 1e6]
+        weights = rng.choice(kinds[int(np.searchsorted([0.7, 0.8, 0.9], rng.random()))], size=n)
         data = weighted_rows(data, weights, "w")
+        weights, exposure, n = weights[weights > 0.0], exposure[weights > 0.0], data.n
     plan = folds_from_labels(rng.integers(0, 4, n)) if folds == "groups" else make_folds(folds, data, seed)
     how: dict[str, Any] = {
         "scale": str(rng.choice(["length", "length", "variance", "none"])),
@@ -153,7 +171,18 @@ def solve_one_se(draw: Draw) -> Iterator[str]:
 
 @command
 def solve_under_a_limit(draw: Draw) -> Iterator[str]:
-    yield from draw.searched(time_limit=10.0 ** draw.rng.uniform(-3, -1), threads=1)
+    """At any step of a search, by a clock that runs ahead; carried on from a checkpoint."""
+    readings, words = 10.0 ** draw.rng.uniform(0.0, 3.0), {"threads": int(draw.rng.integers(1, 3)), "gap": 0.0}
+    forced = draw.truth.referee.force_in or draw.truth.referee.force_out  # what is said of averages is of all columns
+    rules: list[dict[str, Any]] = [{}, {}, {"one_se": True}, {"stability": 0.5}, {} if forced else {"model": "average"}]
+    words |= rules[int(draw.rng.integers(len(rules)))]
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "run.ck"
+        with limit_after(readings) as seconds:
+            record = draw.solved(time_limit=seconds, checkpoint=store, **words)
+        yield from draw.said(record)
+        if store.exists() and draw.rng.random() < 0.5:
+            yield from draw.searched(resume=store, **words)
 
 
 @command
@@ -314,5 +343,10 @@ def estimators(draw: Draw) -> Iterator[str]:
 
 
 def contradicted(name: str, seed: int) -> list[str]:
-    """What a command claims of a draw, and is not so; raises `BadInput` where the draw is refused."""
-    return [*COMMANDS[name](drawn(seed, sorted(COMMANDS).index(name)))]
+    """What a command claims of a draw, and is not so; raises `BadInput` where the draw is refused.
+
+    Two draws of three work on few folds, or few cells, as on many: in the columns of all rows, in rows of pairs.
+    """
+    few, many = 0 if seed // 18 % 3 == 0 else FEW_FOLDS, 1 if seed // 18 % 3 == 1 else MANY_CELLS
+    with patch.object(glm_folds, "FEW_FOLDS", few), patch.object(cells, "MANY_CELLS", many):
+        return [*COMMANDS[name](drawn(seed, sorted(COMMANDS).index(name)))]

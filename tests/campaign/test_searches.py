@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +13,7 @@ from counts import CAMPAIGN, COUNTS
 from draws import METHODS, contradicted, drawn
 from hypothesis import given, note
 from hypothesis import strategies as st
+from runs import limit_after
 from zoo import KINDS, RandomProblem, hostile_problem, numbers
 
 from sparsecv_mio.certificate.records import Record
@@ -155,17 +152,6 @@ def test_other_units(seed: int, of_x: int, of_y: int) -> None:
     again = solved("other units", other, words)
     assert again is not None
     agree(record, again, y * y, of_gamma)
-
-
-@contextmanager
-def limit_after(readings: int) -> Iterator[float]:
-    """A limit in seconds of a clock that runs ahead each time it is read: shares of it come at any step of a search."""
-    plain, seconds, count = time.monotonic, 10.0, itertools.count(1)
-    try:
-        time.monotonic = lambda: plain() + next(count) * seconds / readings
-        yield seconds
-    finally:
-        time.monotonic = plain
 
 
 @given(seed=SEEDS, readings=st.sampled_from([1, 3, 10, 30, 100, 300, 1000, 3000]))

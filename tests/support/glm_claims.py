@@ -170,6 +170,7 @@ def of_search(truth: Truth, record: Record) -> Iterator[str]:
         if low > least[1] * (1.0 + 2.0 * record.request.gap + ROUNDING) + said.tie_width + said.allowance + LEAST:
             yield f"proved: {said.gamma, said.tau} has {low!r}, the least is {least}"
     yield from _of_folds(truth, record)
+    yield from _of_region(record, h)
     if record.one_se is not None and not record.one_se.estimate and record.status == "proved":
         yield from _of_one_se(truth, record, grid, h)
     yield from of_model(truth, "model", _refit(record), record.gamma, record.refit.proved)
@@ -192,7 +193,8 @@ def _refit(record: Record) -> PathRow:
 
 def _of_folds(truth: Truth, record: Record) -> Iterator[str]:
     """The fits of folds that are named, what they lose, and how good their probabilities are."""
-    w, right, brier, sums = truth.referee.w, 0.0, 0.0, np.zeros(2)
+    w, right, brier, sums, told = truth.referee.w, 0.0, 0.0, np.zeros(2), list[np.ndarray]()
+    within = 1.0 + (math.inf if record.training_gap is None else record.training_gap)
     for one in record.chosen_folds:
         S, gamma = truth.support(one.support), record.gamma
         if len(S) > record.tau:
@@ -206,7 +208,10 @@ def _of_folds(truth: Truth, record: Record) -> Iterator[str]:
         sums += lost
         if one.decided and float(fits.value[at]) > best * (1.0 + 1e-9) + LEAST:
             yield f"fold {one.fold}: {one.support} is said to be best with {float(fits.value[at])!r}, not {best!r}"
+        if float(fits.value[at]) > within * best * (1.0 + 1e-9) + LEAST:
+            yield f"fold {one.fold}: {one.support} has {float(fits.value[at])!r}, beyond the training gap of {best!r}"
         t, y = fits.predictors[at][rows].astype(float), truth.referee.y[rows]
+        told.append(t)
         if record.classes is not None:
             right += float(w[rows] @ ((t > 0.0) == (y > 0.0)))
             brier += float(w[rows] @ (1.0 / (1.0 + np.exp(np.minimum(-t, 700.0))) - (y > 0.0)) ** 2)
@@ -216,10 +221,40 @@ def _of_folds(truth: Truth, record: Record) -> Iterator[str]:
     if not record.estimate:
         yield from near("CV error", record.cv_error, (sums[0] / total, sums[1] / total))
     classes = record.classes
-    if classes is not None and classes.brier is not None and not record.estimate:
+    if classes is not None and classes.brier is not None and len(told) == truth.plan.k:
         yield from near("Brier score", classes.brier, (brier / total, brier / total), 1e-6)
+        rows = np.concatenate(truth.scored)
+        if classes.auc is not None:
+            yield from near("AUC", classes.auc, _auc(np.concatenate(told), truth.referee.y[rows], w[rows]), 1e-6)
         if classes.accuracy is not None and not math.isnan(right):
             yield from near("accuracy", classes.accuracy, (right / total, right / total), 1e-6)
+
+
+def _auc(t: np.ndarray, y: np.ndarray, w: np.ndarray) -> Ends:
+    """The area under the ROC curve, by all pairs of rows; probabilities that differ by next to nothing may be tied."""
+    t = 1.0 / (1.0 + np.exp(np.minimum(-t, 700.0)))
+    ones, pairs = y > 0.0, np.outer(w[y > 0.0], w[y <= 0.0])
+    ahead = t[ones][:, None] - t[~ones][None, :]
+    low, high = (ahead > 1e-6).astype(float), (ahead >= -1e-6).astype(float)
+    return float((pairs * low).sum() / pairs.sum()), float((pairs * high).sum() / pairs.sum())
+
+
+def _of_region(record: Record, h: dict[Any, Ends]) -> Iterator[str]:
+    """The part of the grid in which the best pair is proved."""
+    region = record.region
+    if region is None:
+        return
+    own, tau, gamma = (region.gamma, region.tau), region.up_to_tau, region.from_gamma
+    part = [ends for (g, t), ends in h.items()
+            if (g, t) == own or (tau is not None and t <= tau) or (gamma is not None and g >= gamma)]  # fmt: skip
+    least = min(low for low, _ in part), min(high for _, high in part)
+    yield from inside("region, least", region.lower, math.inf, least)
+    yield from inside("region, pair", 0.0, region.upper, h[own])
+    room = region.tie_width + region.allowance
+    if region.upper - region.lower > (record.request.gap * region.upper + room) * (1.0 + 1e-9):
+        yield f"region: [{region.lower!r}, {region.upper!r}] is open"
+    if h[own][0] > least[1] * (1.0 + 2.0 * record.request.gap + ROUNDING) + room + LEAST:
+        yield f"region: {own} has {h[own]}, the least is {least}"
 
 
 def _of_one_se(truth: Truth, record: Record, grid: dict[Any, np.ndarray], h: dict[Any, Ends]) -> Iterator[str]:
@@ -227,7 +262,8 @@ def _of_one_se(truth: Truth, record: Record, grid: dict[Any, np.ndarray], h: dic
     if record.one_se is None or tied(grid[best]):
         return
     spread = standard_error(truth, grid[best].mean(axis=1))
-    yield from near("one standard error", record.one_se.standard_error, (spread, spread), 1e-6)
+    if abs(record.one_se.standard_error - spread) > 1e-6 * (spread + record.certificate.cv_error):
+        yield f"one standard error: {record.one_se.standard_error!r} is said, it is {spread!r}"
     limit = h[best][1] + spread
     if h[record.gamma, record.tau][0] > limit * (1.0 + 1e-6):
         yield f"one SE: {record.gamma, record.tau} has {h[record.gamma, record.tau]}, beyond {limit!r}"
