@@ -1,7 +1,7 @@
 """Fits of a smooth convex loss on centred columns, of which copies are one.
 
-A copy is a column that is another one, or its negative, to the last bit in these rows, under a ridge that differs by
-rounding at most. In a fit m copies share their coefficient, so they are one column with ridge r / m. Points have the
+A copy is a column that is another one, or its negative, to the last bit in these rows but for a constant beside an
+intercept and a power of two, under a ridge that differs by rounding at most. In a fit m copies share their coefficient, so they are one column with ridge r / m. Points have the
 whole coefficient at the first of them (`copy_of`); a column that is constant in these rows is zero, and so is its
 coefficient.
 """
@@ -68,8 +68,9 @@ class GlmFits:
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Centre a problem and find its copies."""
+        problem = problem.unsigned()
         inner, W, centring = problem.centred_columns()
-        copy_of, sign = _copies(inner)
+        copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
         return cls(inner, centring, columns, copy_of, sign, varies, _rows_of(inner, W, copy_of))
 
@@ -278,11 +279,24 @@ def _rows_of(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newto
     return glm_newton.Rows(W, Response(problem.v, problem.y, problem.loss.code), problem.penalty, places, first, origin)
 
 
-def _copies(problem: GlmProblem) -> tuple[IntArray, FloatArray]:
-    """Return the first column that each one equals up to sign, under the same penalty weight, and that sign."""
+def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple[IntArray, FloatArray]:
+    """Return the first column that each one equals up to sign, under the same penalty weight, and that sign.
+
+    Centring rounds, so columns that it leaves equal are compared as they were `given`: what tells them apart counts
+    where a ridge is next to none.
+    """
     p, weight, signs = problem.p, problem.weight, problem.signs
-    copy_of, sign = np.arange(p), np.ones(p)
+    copy_of, sign, kept = np.arange(p), np.ones(p), given.v > 0.0
     seen: dict[bytes, list[int]] = {}
+
+    def same(i: int, j: int) -> bool:
+        if abs(weight[i] - weight[j]) > ALIKE * weight[i]:
+            return False
+        one, other = (sign[k] * given.X[kept, k] / centring.unit[k] for k in (i, j))
+        less = one - other
+        back = one - less
+        return not (np.ptp(less) or np.ptp((one - (less + back)) + (back - other)))  # a difference, and its rounding
+
     for j in range(p):
         column = problem.X[:, j] * signs + 0.0  # no minus zero
         places = np.flatnonzero(column)
@@ -290,7 +304,7 @@ def _copies(problem: GlmProblem) -> tuple[IntArray, FloatArray]:
             continue
         sign[j] = np.sign(column[places[0]])
         alike = seen.setdefault(blake2b((column * sign[j] + 0.0).tobytes()).digest(), [])
-        copy_of[j] = next((i for i in alike if abs(weight[i] - weight[j]) <= ALIKE * weight[i]), j)
+        copy_of[j] = next((i for i in alike if same(i, j)), j)
         if copy_of[j] == j:
             alike.append(j)
     return copy_of, sign * sign[copy_of]

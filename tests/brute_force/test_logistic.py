@@ -218,6 +218,21 @@ def test_copies_and_complements_fill_a_support_and_are_all_named() -> None:
         assert len(below.supports) == sum(value <= values[-2][0] * (1.0 + 2e-7) for value, _ in values)
 
 
+def test_columns_that_centring_alone_makes_equal_are_no_copies() -> None:
+    """They differ in the last bit of a row, which a fit without a ridge to speak of would use: F was said too large."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=30) + 0.3
+    x[5] = 1e-6
+    other = np.where(np.arange(30) == 5, np.nextafter(x, 1.0), x)
+    y = np.where(rng.random(30) < 0.5, -1.0, 1.0)
+    problem = GlmProblem(np.column_stack([x, other, -2.0 * x]), y, np.ones(30), np.array([1.0, 1.0, 4.0]), 1e-60)
+    subsets = GlmSubsets(problem)
+    assert subsets.fits.copies.tolist() == [2, 1, 0]
+    without_the_row = GlmSubsets(replace(problem, v=(np.arange(30) != 5).astype(float)))
+    least = without_the_row.solve([1]).by_size[1].upper
+    assert subsets.solve([2]).by_size[2].lower <= least
+
+
 def test_lists_are_all_supports_up_to_an_objective() -> None:
     problem = far_problem(p=7)
     truth = enumerated(problem)
