@@ -323,6 +323,7 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
     done = all(size.complete or (record.most is not None and size.models >= record.most) for size in record.sizes)
     checks.that(done or record.status != "proved", "status", "is proved, and a list ends before its threshold")
     checks.bounded("sizes[].tau", "request.gammas", "request.taus")
+    checks.leaves("within that it is read", "request.gap", "most")
     if record.status != "proved":
         checks.leaves("that a limit came is read", "status")
     checks.part("sizes, gamma and status")
@@ -493,6 +494,7 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
     gap = (record.upper - record.lower) / record.upper if 0.0 < record.upper < math.inf else 0.0
     checks.close("gap", record.gap, gap, 1e-12)
     checks.bounded("gamma", "table[].gamma", "table[].tau", "request.gammas", "request.taus", "request.gap")
+    checks.leaves("within that it is read", "request.gap")
     if record.status != "proved":
         checks.leaves("that a limit came is read", "status")
     checks.part("the requested grid, bounds and status agree with each other")

@@ -509,6 +509,7 @@ def _fit_claims(checks: Checks, record: FitRecord, slack: float, nothing: float)
     checks.that(right, "upper", f"{record.upper!r} is not the objective, {record.objective!r}")
     room = min(1e-3 * record.upper, 4e-6 * nothing) + slack
     checks.that(0.0 <= record.allowance <= room, "allowance", f"{record.allowance!r} is no rounding error")
+    checks.leaves("within that it is read", "requested_gap", "allowance")
     if record.status == "proved":
         width = record.requested_gap * record.upper + record.allowance
         closed = record.upper - record.lower <= width * (1.0 + 1e-12)
