@@ -1,9 +1,9 @@
 """Fits of a smooth convex loss on centred columns, of which copies are one.
 
 A copy is a column that is another one, or its negative, to the last bit in these rows but for a constant beside an
-intercept and a power of two, under a ridge that differs by rounding at most. In a fit m copies share their coefficient, so they are one column with ridge r / m. Points have the
-whole coefficient at the first of them (`copy_of`); a column that is constant in these rows is zero, and so is its
-coefficient.
+intercept and a power of two, under a ridge that differs by rounding at most. In a fit m copies share their coefficient,
+so they are one column with ridge r / m. Points have the whole coefficient at the first of them (`copy_of`); a column
+that is constant in these rows is zero, and so is its coefficient.
 """
 
 from __future__ import annotations
