@@ -15,7 +15,8 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from copy import copy
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -146,6 +147,14 @@ class BoundsTable(_Grid):
             high_origin=np.full(shape, Origin.TRIVIAL, dtype=np.int8),
             left=np.full(shape, data.q, dtype=np.int32),
         )
+
+    def as_it_stands(self) -> BoundsTable:
+        """Return a copy, while others may go on writing: every end is one that was proved."""
+        return replace(self, **{x.name: copy(getattr(self, x.name)) for x in fields(self)})
+
+    def ends_alone(self) -> PrintedTable:
+        """Return the table of the printed ends, where it was filled with those."""
+        return PrintedTable(**{x.name: getattr(self, x.name) for x in fields(PrintedTable)})
 
     def put(self, g: int, fold: int, numbers: FloatArray) -> None:
         """Write one fold and gamma.
@@ -312,6 +321,8 @@ class BoundsHooks:
         Called with (folds done, folds in all).
     expired : callable, optional
         Once it returns True, the remaining folds keep the interval [0, inf).
+    begun : callable, optional
+        Called with the table that is filled from then on.
     found : callable, optional
         Called with `(index of gamma, fold, best support of every tau)`, from any thread.
     reused : callable, optional
@@ -320,6 +331,7 @@ class BoundsHooks:
 
     progress: Callable[[int, int], None] | None = None
     expired: Callable[[], bool] = lambda: False
+    begun: Callable[[BoundsTable], None] | None = None
     found: Callable[[int, int, list[IntArray | None]], None] | None = None
     reused: Callable[[int, int, float], None] | None = None
 
@@ -352,6 +364,8 @@ class AllFolds:
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
         self.given = [np.asarray(support) for support in known.supports]
         self.table = BoundsTable.empty(data, folds, self.gammas, self.taus)
+        if hooks.begun is not None:
+            hooks.begun(self.table)
         self.wide = is_wide(data)
         self.shared: list[list[Support]] = []
         self.masks: list[BoolArray] = []
@@ -368,7 +382,7 @@ class AllFolds:
     def printed(self, threads: int | None) -> PrintedTable:
         """Return the paper's ends, for which the incumbents alone are needed."""
         self._run(self._put_printed, threads)
-        return PrintedTable(**{x.name: getattr(self.table, x.name) for x in fields(PrintedTable)})
+        return self.table.ends_alone()
 
     def _run(self, put: Put, threads: int | None) -> None:
         """All rows first, then every fold."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -149,10 +150,13 @@ def near(
 
 BOUNDS_WORDS = ("safe", "as-printed")
 
-BOUNDS_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (folds not reached keep [0, ?])."
+BOUNDS_CODES = (
+    "Exit codes: 0 done, 2 bad input, 3 limit reached (bounds so far printed, and valid), 130 interrupted (the same); "
+    "folds not reached keep [0, ?]."
+)
 
 
-@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS)
+@declared(table=TABLE, rows=DEALING, losses=LOSSES, forced=FORCING, units=UNITS, effort=LIMITS)
 def bounds(
     data: DataFile,
     *,
@@ -165,7 +169,7 @@ def bounds(
     units: Given,
     bounds: str = option("safe", "WORD", "safe (everything valid) or as-printed (the paper's formula, which is not "
                          "valid: estimates only).", BOUNDS_WORDS),
-    threads: int | None = None,
+    effort: Given,
     full: bool = False,
     json: str | None = None,
     quiet: bool = False,
@@ -179,47 +183,60 @@ def bounds(
     by_rows = losses["loss"] != Loss.SQUARED
     if by_rows and bounds != "safe":
         raise BadInput("--bounds as-printed: goes with --loss squared, of which the paper's formula is")
-    workers = parse.threads(threads, session.cores())
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
         from sparsecv_mio.fits.fit_options import PathOptions
         from sparsecv_mio.report.before_search import print_bounds
         from sparsecv_mio.search.pairs import Grid
 
-        how = PathOptions.of(**losses, **units, restrictions=limits)
-        dataset, plan = session.read_dealt(data, table, rows, quiet, None, how)
+        how = PathOptions.of(**session.on_cores(losses | units | effort), restrictions=limits)
+        dataset, plan = session.in_time(partial(session.read_dealt, data, table, rows, quiet, None, how), stop, how)
         restrictions = how.by_names(dataset).restrictions
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, loss=how.loss)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
         from sparsecv_mio.data.counts import check_training
         from sparsecv_mio.data.standard import standardize
+        from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
+        from sparsecv_mio.search.glm_bounds import glm_bounds
 
-        session.raise_if_interrupted(stop)
-        begin = time.perf_counter()
-        with oracles.counting_bar(quiet, "folds") as progress:
-            make = compute_bounds if bounds == SAFE else printed_bounds
+        begin, deadline = time.perf_counter(), Deadline.of(how, stop, Began.moment)
+        kept: list[BoundsTable] = []
+
+        def bound(progress: Callable[[int, int], None] | None) -> BoundsTable | PrintedTable:
+            pairs = grid.gammas.tolist(), grid.taus.tolist()
+            hooks = BoundsHooks(progress, deadline.expired, begun=kept.append)
             standard = standardize(dataset, how.scale, how.intercept, restrictions, how.loss)
-            pairs, hooks = (grid.gammas.tolist(), grid.taus.tolist()), BoundsHooks(progress, stop.is_set)
-            tables: BoundsTable | PrintedTable
             if by_rows:
-                from sparsecv_mio.search.glm_bounds import glm_bounds
-
                 check_training(dataset, plan, how.intercept, how.loss)
-                tables = glm_bounds(standard, plan, *pairs, hooks)
-            else:
-                tables = make(standard, plan, *pairs, threads=workers, hooks=hooks)
-            tables = replace(tables, taus=tuple(tau - len(standard.adjusting) for tau in tables.taus))
+                return glm_bounds(standard, plan, *pairs, hooks)
+            make = compute_bounds if bounds == SAFE else printed_bounds
+            return make(standard, plan, *pairs, threads=how.threads, hooks=hooks)
+
+        def so_far() -> BoundsTable | PrintedTable:
+            table = prepared(kept[0] if kept else None).as_it_stands()
+            return table if bounds == SAFE else table.ends_alone()
+
+        with oracles.counting_bar(quiet, "folds") as progress:
+            tables = run_within_limit(partial(bound, progress), deadline, so_far)
+        status = deadline.status(not deadline.expired())
+        tables = replace(tables, taus=tuple(tau - len(restrictions.adjust) for tau in tables.taus))
         seconds = time.perf_counter() - begin
-        interrupted = stop.is_set()
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
     chosen |= {name: value for name, value in losses.items() if value is not None} if by_rows else {}
     if rows["weights"] is not None:
         chosen["weights"] = rows["weights"]
     chosen |= {name: getattr(restrictions, name) for name in RESTRICTIONS if getattr(restrictions, name)}
     estimated = {"estimated_at": "supports of a local search"} if by_rows else {}
+    if how.time_limit is not None:
+        chosen["time_limit"] = how.time_limit
+    cut = (
+        [f"--time-limit: {how.time_limit:g} seconds were over: bounds so far"]
+        if status == "limit" and not quiet
+        else []
+    )
     numbers = tables.to_dict() | {"data": oracles.describe(dataset), "options": chosen, "wall_seconds": seconds}
     return ending.deliver(
-        130 if interrupted else 0, lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),
-        json=json, record=oracles.json_text_of(numbers), warnings=oracles.notes(dataset, quiet),
+        session.EXIT_CODE[status], lambda screen: print_bounds(screen, tables, quiet, full, seconds, **estimated),
+        json=json, record=oracles.json_text_of(numbers), warnings=[*oracles.notes(dataset, quiet), *cut],
     )  # fmt: skip

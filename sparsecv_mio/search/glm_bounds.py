@@ -45,21 +45,27 @@ def glm_bounds(
         The estimate is the held-out loss of the supports of the local search.
     """
     table = BoundsTable.empty(data, folds, tuple(gammas), tuple(taus))
+    if hooks.begun is not None:
+        hooks.begun(table)
     whole, slip = subsets_of(data, np.arange(data.n)), SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
-    rising, weighed = np.argsort(table.gammas), np.zeros(table.lower.shape)
+    rising, weighed, least = np.argsort(table.gammas), np.zeros(table.lower.shape), np.zeros(table.lower.shape[:2])
+    for g, gamma in enumerate(table.gammas):
+        at, begin = whole.with_gamma(gamma), time.perf_counter()
+        least[g] = [at.solve([tau], effort=1, expired=hooks.expired).by_size[tau].lower for tau in taus]
+        table.seconds[g] += time.perf_counter() - begin
     for fold in range(folds.k):
         if hooks.expired():
-            return table
+            break
         training, rows = subsets_of(data, folds.train_rows(fold)), rows_in_units(data, folds.scored_rows(fold))
         for g, gamma in enumerate(table.gammas):
             begin, at = time.perf_counter(), training.with_gamma(gamma)
-            solution = at.solve(taus, effort=0)
+            solution = at.solve(taus, effort=0, expired=hooks.expired)
             supports = [solution.by_size[tau].support for tau in taus]
             _, low, high = at.scored(supports, *rows)
             numbers = np.tile(UNKNOWN, (len(taus), 1))
             for t, tau in enumerate(taus):
                 upper = solution.by_size[tau].upper
-                ends = at.open_fold_interval(tau, upper, *rows)
+                ends = at.open_fold_interval(tau, upper, *rows, expired=hooks.expired)
                 ends = (ends[0] if ends[0] > 0.0 else 0.0), (ends[1] if ends[1] < np.inf else np.inf)
                 numbers[t, 1:6] = upper, *ends, Origin.CONIC, Origin.CONIC
             numbers[:, 6], numbers[:, 7] = 0.5 * (low + high), data.q
@@ -73,13 +79,10 @@ def glm_bounds(
         held_out_with_more_weight(data, folds, fold, bounds, hooks.expired)
         weighed[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
     table.seconds[:] += (time.perf_counter() - begin) / len(table.gammas)
-    for g, gamma in enumerate(table.gammas):
-        at, begin = whole.with_gamma(gamma), time.perf_counter()
-        least = np.array([at.solve([tau], effort=1).by_size[tau].lower for tau in taus])
-        floor = (least * (1.0 - 1e-12) - slip)[:, None] - table.objective_upper[g]
+    for g in range(len(table.gammas)):
+        floor = (least[g] * (1.0 - 1e-12) - slip)[:, None] - table.objective_upper[g]
         table.raise_lower(g, weighed[g], Origin.TRAINING)
         table.raise_lower(g, np.where(folds.scores_all_left_out, np.maximum(floor, 0.0), 0.0), Origin.TRAINING)
-        table.seconds[g] += time.perf_counter() - begin
     return table
 
 

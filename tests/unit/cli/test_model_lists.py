@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -208,3 +209,28 @@ def test_bounds_with_forced_features(tmp_path: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert run(["bounds", *words, "--tau", "1:2"]) == 2
     assert "tau 1 is below" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "poisson"])
+def test_bounds_under_a_limit_are_valid_so_far(loss: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, path, out = problem(8, 60, 12), tmp_path / "d.csv", tmp_path / "b.json"
+    y = {"squared": data.y, "logistic": data.y > np.median(data.y), "poisson": np.arange(60) % 7}[loss]
+    rows = np.column_stack([data.X, y])
+    np.savetxt(path, rows, delimiter=",", header=",".join([*data.names, "y"]), comments="")
+    words = [str(path), "--target", "y", "--folds", "20", "--tau", "1:12", "--loss", loss, "--threads", "1"]
+    assert run(["bounds", *words, "--json", str(out)]) == 0
+    whole = json.loads(out.read_text())
+    capsys.readouterr()
+    began = time.monotonic()
+    code = run(["bounds", *words, "--time-limit", "0.6", "--json", str(out)])
+    assert time.monotonic() - began < 0.6 + 1.5
+    if code == 0:  # the machine is that fast
+        return
+    assert code == 3
+    if "over before" in (said := capsys.readouterr().err) or "no answer yet" in said:
+        return
+    cut = json.loads(out.read_text())
+    assert cut["options"]["time_limit"] == 0.6 and len(cut["folds"]) == len(whole["folds"])
+    for ours, full in zip(cut["folds"], whole["folds"], strict=True):
+        least, most = ours["lower"], np.inf if ours["upper"] is None else ours["upper"]
+        assert least <= full["upper"] * (1 + 1e-9) and full["lower"] <= most * (1 + 1e-9)
