@@ -19,7 +19,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, peer_of
@@ -224,6 +223,8 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
     peer = peer_of(name, settings.get("loss", Loss.SQUARED))
+    from sklearn.preprocessing import StandardScaler  # takes seconds to load, which a plan of ours need not
+
     scaler, estimator = StandardScaler(), peer.make(splits, not training_only)
     begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():

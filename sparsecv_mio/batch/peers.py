@@ -13,8 +13,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import lstsq
-from sklearn import linear_model
-from sklearn.base import BaseEstimator
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import Record
@@ -62,7 +60,7 @@ ALPHAS = 100
 MOST_FORWARD = 50
 
 
-class _Chosen(BaseEstimator):
+class _Chosen:
     """A path of models: every fold fits all of it, the least mean loss of all held-out rows chooses."""
 
     def __init__(self, splits: Splits, refit: bool = True) -> None:
@@ -113,6 +111,13 @@ class _ChosenOfSquares(_Chosen):
         return path, level - path @ mean
 
 
+def of_sklearn(name: str, *args: Any, **how: Any) -> Any:
+    """Call something of scikit-learn's linear models, which is loaded by the first task that needs it."""
+    from sklearn import linear_model
+
+    return getattr(linear_model, name)(*args, **how)
+
+
 def _alphas(X: FloatArray, y: FloatArray) -> FloatArray:
     largest = float(np.abs((X - X.mean(axis=0)).T @ (y - y.mean())).max()) / len(y)
     return largest * np.logspace(0.0, -3.0, ALPHAS)
@@ -129,7 +134,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
         self.alphas_ = _alphas(X, y)
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        _, lasso, _ = linear_model.lasso_path(X, y, alphas=self.alphas_, max_iter=20_000)
+        _, lasso, _ = of_sklearn("lasso_path", X, y, alphas=self.alphas_, max_iter=20_000)
         models, last, fitted = [], None, np.zeros(X.shape[1])
         for beta in lasso.T:
             support = np.flatnonzero(beta)
@@ -233,7 +238,7 @@ class PoissonRidgeCV(_Chosen):
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = [
-            linear_model.PoissonRegressor(alpha=alpha, max_iter=MOST_STEPS_OF_RATES).fit(X, y, weights)
+            of_sklearn("PoissonRegressor", alpha=alpha, max_iter=MOST_STEPS_OF_RATES).fit(X, y, weights)
             for alpha in RIDGES_OF_RATES
         ]
         return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
@@ -283,17 +288,25 @@ class Peer:
         return numbers | {name: value.item() if hasattr(value, "item") else value for name, value in values}
 
 
-class SteppedOmpCV(linear_model.OrthogonalMatchingPursuitCV):
-    """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5."""
+class SteppedOmpCV:
+    """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5.
+
+    Parameters
+    ----------
+    splits : list of (train, test)
+    """
+
+    def __init__(self, splits: Splits) -> None:
+        self.splits = splits
 
     def fit(self, X: FloatArray, y: FloatArray) -> Self:
         """Choose the number of steps and fit all rows."""
         if X.shape[1] < 2:
             raise BadInput("omp: scikit-learn's takes two features or more")
-        self.max_iter = max(1, min(X.shape[1], min(len(train) for train, _ in self.cv) - 1, GREEDY_STEPS))
-        fitted: Self = super().fit(X, y)
-        self.tau_ = self.n_nonzero_coefs_
-        return fitted
+        steps = max(1, min(X.shape[1], min(len(train) for train, _ in self.splits) - 1, GREEDY_STEPS))
+        found = of_sklearn("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
+        self.coef_, self.intercept_, self.tau_ = found.coef_, found.intercept_, found.n_nonzero_coefs_
+        return self
 
 
 class AbessCV:
@@ -334,11 +347,13 @@ def _least_error(found: Any) -> float:
 
 def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
     """Return scikit-learn's logistic regression with one penalty, its weight chosen by held-out log losses."""
-    if "use_legacy_attributes" in inspect.signature(linear_model.LogisticRegressionCV).parameters:  # from 1.8 on
+    from sklearn.linear_model import LogisticRegressionCV
+
+    if "use_legacy_attributes" in inspect.signature(LogisticRegressionCV).parameters:  # from 1.8 on
         how |= {"l1_ratios": (float(l1),), "use_legacy_attributes": False}
     else:
         how |= {"penalty": "l1" if l1 else "l2"}
-    return linear_model.LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=MOST_STEPS_OF_CLASSES, **how)
+    return LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=MOST_STEPS_OF_CLASSES, **how)
 
 
 def _least_log_loss(found: Any) -> float:
@@ -350,22 +365,22 @@ def _least_log_loss(found: Any) -> float:
 L1_RATIOS = [0.1, 0.5, 0.7, 0.9, 0.95, 0.99, 1.0]
 ESTIMATORS: dict[str, Peer] = {
     "lasso": Peer(
-        lambda splits, _: linear_model.LassoCV(cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
-        lambda found: linear_model.Lasso(found.alpha_, max_iter=MOST_SWEEPS),
+        lambda splits, _: of_sklearn("LassoCV", cv=splits, max_iter=MOST_SWEEPS), ("alpha",), _least_error,
+        lambda found: of_sklearn("Lasso", found.alpha_, max_iter=MOST_SWEEPS),
     ),
     "elastic-net": Peer(
-        lambda splits, _: linear_model.ElasticNetCV(l1_ratio=L1_RATIOS, cv=splits, max_iter=MOST_SWEEPS),
+        lambda splits, _: of_sklearn("ElasticNetCV", l1_ratio=L1_RATIOS, cv=splits, max_iter=MOST_SWEEPS),
         ("alpha", "l1_ratio"), _least_error,
-        lambda found: linear_model.ElasticNet(found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
+        lambda found: of_sklearn("ElasticNet", found.alpha_, l1_ratio=found.l1_ratio_, max_iter=MOST_SWEEPS),
     ),
     "ridge": Peer(
-        lambda splits, _: linear_model.RidgeCV(np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
-        ("alpha",), lambda found: -float(found.best_score_), lambda found: linear_model.Ridge(found.alpha_),
+        lambda splits, _: of_sklearn("RidgeCV", np.logspace(-3, 5, 33), cv=splits, scoring="neg_mean_squared_error"),
+        ("alpha",), lambda found: -float(found.best_score_), lambda found: of_sklearn("Ridge", found.alpha_),
     ),
     "relaxed-lasso": Peer(RelaxedLassoCV, ("cv_error", "alpha", "mix")),
     "omp": Peer(
-        lambda splits, _: SteppedOmpCV(cv=splits), ("tau",), None,
-        lambda found: linear_model.OrthogonalMatchingPursuit(n_nonzero_coefs=found.tau_),
+        lambda splits, _: SteppedOmpCV(splits), ("tau",), None,
+        lambda found: of_sklearn("OrthogonalMatchingPursuit", n_nonzero_coefs=found.tau_),
     ),
     "forward": Peer(ForwardSelectionCV, ("cv_error", "tau")),
     "mcp": Peer(partial(ConcavePenaltyCV, kind="mcp"), ("cv_error", "alpha")),

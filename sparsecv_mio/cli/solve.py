@@ -62,10 +62,14 @@ def solve_common(
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
         dataset, plan = session.in_time(partial(read, how), stop, how)
-        from sparsecv_mio.near.common_subset import best_common_subset
+        from sparsecv_mio.cli.oracles import counting_bar
+        from sparsecv_mio.near.common_subset import common_search
         from sparsecv_mio.report.record_tables import print_common
 
-        record = best_common_subset(dataset, plan, gammas=given, taus=tau, options=how, stop=stop, began=Began.moment)
+        with counting_bar(quiet, "steps: every gamma valued, then listed") as progress:
+            search = common_search(dataset, plan, given, tau, how, stop, Began.moment)
+            search.progress = progress
+            record = search.run()
     return ending.deliver(
         session.EXIT_CODE[record.status], lambda screen: print_common(screen, record, brief=quiet, full=full),
         json=json, record=record.pieces, warnings=() if quiet else record.warnings,

@@ -95,14 +95,20 @@ def best_common_subset(
     ('proved', 0.01, ('x1', 'x3'))
     """
     options = with_keywords(options or CommonOptions(), keywords, "best_common_subset", GRID)
+    return common_search(dataset, folds, gammas, taus, options, stop, began).run()
+
+
+def common_search(
+    dataset: Dataset, folds: AnyFolds, gammas: str | float | Iterable[float] | None,
+    taus: str | int | Iterable[int] | None, options: CommonOptions, stop: threading.Event | None, began: float | None,
+) -> CommonSearch:  # fmt: skip
+    """Return the search that `best_common_subset` runs; its parameters are those."""
     dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset)
     check_training(dataset, plan, options.intercept, options.loss)
     options = options.by_names(dataset)
     grid = Grid.asked(dataset, plan, gammas, taus, options.restrictions, loss=options.loss)
-    clock = Deadline.of(options, stop, began)
-    search = CommonSearch(dataset, plan, grid, options, clock)
-    return uncounted(run_within_limit(search.solve, clock, search.record))
+    return CommonSearch(dataset, plan, grid, options, Deadline.of(options, stop, began))
 
 
 class CommonSearch:
@@ -115,13 +121,30 @@ class CommonSearch:
     grid : Grid
     options : CommonOptions
     clock : Deadline
+
+    Attributes
+    ----------
+    progress : callable or None
+        Called with (done, total) after each step: every gamma is valued, and then listed as far as it may be better.
     """
 
     def __init__(self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline) -> None:
+        self.steps = 0
+        self.progress: Callable[[int, int], None] | None = None
         self.dataset, self.plan, self.grid, self.options, self.clock = dataset, plan, grid, options, clock
         self.data: StandardData | None = None
         self.leader = Leader(options.gap)
         self.at_gammas: list[AtGamma] = []
+
+    def run(self) -> CommonRecord:
+        """Search within the limit, and return the record."""
+        return uncounted(run_within_limit(self.solve, self.clock, self.record))
+
+    def _step(self) -> None:
+        """Tell that a step is done."""
+        self.steps += 1
+        if self.progress is not None:
+            self.progress(self.steps, 2 * len(self.grid.gammas))
 
     def solve(self) -> CommonRecord:
         """Value likely supports at every gamma, then list what could be better."""
@@ -133,6 +156,7 @@ class CommonSearch:
             for at_gamma in sorted(self.at_gammas, key=lambda at_gamma: at_gamma.least):
                 if not self.clock.expired():
                     at_gamma.collection.run()
+                    self._step()
         self.clock.check_wanted()
         return self.record()
 
@@ -149,6 +173,7 @@ class CommonSearch:
         for gamma in self.grid.gammas.tolist():
             if not expired() or not self.at_gammas:
                 self.at_gammas.append(AtGamma(self.leader, values.at(gamma, largest), gamma, taus, expired))
+                self._step()
 
     def _improve(self) -> None:
         """Exchange columns of the best support while that helps, and try it at every gamma."""

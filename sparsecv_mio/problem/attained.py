@@ -110,7 +110,7 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
     if told_apart:
         tell = "tells" if len(names) == 1 else "tell"
         why = f"{columns_named} {tell} {APART[data.loss]}, so coefficients without a penalty grow without end"
-    raise BadInput(f"adjust: on {where}, {why}: leave one out, or force it in, which has a penalty")
+    raise BadInput(f"adjust: on {where}, {why}: leave one out, force it in, which has a penalty, or merge a rare level")
 
 
 def _recedes(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:

@@ -33,6 +33,7 @@ from sparsecv_mio.problem.attained import check_attained
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.words import Intercept, Loss
 
+CONSTANT = "is constant"
 LEAST_EIGENVALUE = (
     1e-12  # of the Gram matrix of columns of length 1: below, floats cannot tell them from dependent ones
 )
@@ -94,7 +95,9 @@ def _check(data: StandardData, option: str, cure: str, folds: FoldPlan | None) -
     def least_eigenvalue(moments: TrainingMoments, where: str) -> float:
         least, columns, kind = _least_eigenvalue(data, moments)
         if len(columns):
-            raise BadInput(f"{option}: on {where}, {_named(data, columns, kind)}: {cure}")
+            rare = kind == CONSTANT and option == "adjust" and where != "all rows"
+            what = "leave it out, or merge a rare level with another" if rare else cure
+            raise BadInput(f"{option}: on {where}, {_named(data, columns, kind)}: {what}")
         return least
 
     _check_rows(data, option, cure, data.n, "there are")
@@ -131,7 +134,7 @@ def _least_eigenvalue(data: StandardData, moments: TrainingMoments) -> tuple[flo
     squares = np.diag(scatter)
     constant = np.flatnonzero(~(squares > 0.0)).astype(np.int64)
     if len(constant):
-        return 0.0, constant[:1], "is constant"
+        return 0.0, constant[:1], CONSTANT
     unit = 1.0 / np.sqrt(squares)
     correlation = scatter * unit[:, None] * unit
     least = float(np.linalg.eigvalsh(correlation)[0])

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+NO_OUTER_FOLD = "stability nested: the limit was too short for an outer fold: no weight was tried, it is 0"
 STABILITY_WEIGHTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 OUTER = 5  # outer folds
 LATE_SHARE = 0.02  # of a limit: ten models of spambase, 4,597 x 57, are fitted in 0.6 s of 60
@@ -253,7 +254,9 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
         record = chosen_by.answer(deadline.then(max(limit - before, GRACE)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
-    if stable is None or stable.chosen is None or not tried:
+    if not tried:
+        return replace(record, warnings=(*record.warnings, NO_OUTER_FOLD))
+    if stable is None or stable.chosen is None:
         return record
     chosen = replace(stable.chosen, outer=fold_info(outer), tried=tried)
     return replace(record, stability=replace(stable, chosen=chosen))

@@ -304,6 +304,11 @@ def test_a_plain_solve_loads_what_it_uses(tmp_path: Path) -> None:
     assert not {f"{PACKAGE}.search.{method}" for method in METHODS} & loaded
 
 
+def test_a_plan_is_read_without_what_its_peers_need() -> None:
+    loaded = loaded_by(f"import {PACKAGE}.batch.dispatch, {PACKAGE}.batch.plan, {PACKAGE}.batch.one_task")
+    assert PACKAGE in loaded and not loaded & {"sklearn", "pandas", "joblib", "matplotlib"}
+
+
 def test_public_names_are_few_and_resolve() -> None:
     assert len(sparsecv_mio.__all__) <= 16
     assert all(getattr(sparsecv_mio, name) is not None for name in sparsecv_mio.__all__)

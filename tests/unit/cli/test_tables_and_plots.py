@@ -88,6 +88,18 @@ def test_figures_are_drawn(runs: str, options: list[str], tmp_path: Path) -> Non
         assert (tmp_path / f"f.{ending}").stat().st_size > 2000
 
 
+def test_boxes_of_a_few_data_sets_have_a_panel_each(runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsecv_mio.report import batch_results
+
+    frame, table, titles = pd.read_parquet(runs), tmp_path / "runs.parquet", list[list[str]]()
+    drawn = batch_results.boxes
+    monkeypatch.setattr(batch_results, "boxes", lambda parts, *rest: titles.append(list(parts)) or drawn(parts, *rest))
+    write_table(frame.assign(data=["ab"[k % 2] for k in range(len(frame))]), table)
+    for more in ([], ["--panels", "estimator"], ["--relative", "estimator=lasso"]):
+        assert run(["plot", str(table), "--value", "test_error", *more, "--out", str(tmp_path / "f.png")]) == 0
+    assert titles[0] == ["a", "b"] and "lasso" in titles[1] and titles[2] == [""]
+
+
 def test_words_of_numbers_are_numbers_on_an_axis(runs: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     frame, table = pd.read_parquet(runs), tmp_path / "runs.parquet"
     ask = ["plot", str(table), "--kind", "lines", "--value", "f1", "--against", "folds"]

@@ -88,6 +88,16 @@ def test_empty_words_are_a_level_that_is_said(table: str, capsys: pytest.Capture
     assert "(missing)" not in capsys.readouterr().out
 
 
+def test_columns_that_rows_hardly_tell_apart_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng, data = np.random.default_rng(0), tmp_path / "t.csv"
+    x = rng.normal(size=40)
+    frame = pd.DataFrame({"y": x + rng.normal(size=40), "a": x, "b": x + 0.01 * rng.normal(size=40)})
+    frame.assign(c=x + 0.2 * rng.normal(size=40)).to_csv(data, index=False)
+    assert run(["solve", str(data), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3"]) == 0
+    error = capsys.readouterr().err
+    assert "near copies of earlier columns: 'b' of 'a';" in error
+
+
 def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng, data = np.random.default_rng(0), tmp_path / "t.csv"
     x = rng.normal(size=40)
@@ -188,3 +198,46 @@ def test_why_there_is_no_instability_is_said(table: str, capsys: pytest.CaptureF
     assert "change without a fold is not computed: with --scale-within folds, each fold has" in capsys.readouterr().out
     assert run([*ask, "--criterion", "common"]) == 0
     assert "stability: all 3 folds have these features, as --criterion common asks" in capsys.readouterr().out
+
+
+def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
+    table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.DataFrame({"u": SIZE, "v": RNG.normal(size=N).round(2), "y": SIZE})
+    train, new, record = (tmp_path / name for name in ("t.csv", "new.csv", "r.json"))
+    frame.mask(np.arange(N)[:, None] % 9 + np.arange(3) == 4).to_csv(train, index=False)
+    ask = ["solve", str(train), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3", "--json", str(record)]
+    assert run([*ask, "--na", "median"]) == 0
+    new.write_text("u,v\n\n1,\n,3\n")
+    capsys.readouterr()
+    assert run(["predict", str(record), str(new)]) == 0
+    assert "1 empty cell filled with the median of their column over the rows of the fit, in 'u'" in (
+        capsys.readouterr().err
+    )
+    new.write_text("u,v\n\n1,2\nx,3\n")
+    assert run(["predict", str(record), str(new)]) == 2
+    assert "column 'u' holds text 'x' in row 2 (line 4)" in capsys.readouterr().err
+
+
+def test_a_rare_level_that_is_adjusted_for_is_told_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = tmp_path / "t.csv"
+    city = ["rare" if k == 7 else "ab"[k % 2] for k in range(N)]
+    pd.DataFrame({"u": SIZE, "city": city, "y": RNG.normal(size=N)}).to_csv(place, index=False)
+    ask = ["solve", str(place), "-t", "y", "--encode", "onehot", "--adjust", "city", "--gamma", "1", "--tau", "1"]
+    assert run(ask) == 2
+    error = capsys.readouterr().err
+    assert "column 'city=rare' is constant: leave it out, or merge a rare level with another" in error
+
+
+def test_bounds_say_which_pair_has_the_least_lower_end(table: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ask = ["bounds", table, "-t", "y", "--drop", "site,sex", "--gamma", "0.001,1", "--tau", "1:2", "--folds", "3"]
+    assert run([*ask, "--full"]) == 0
+    text = capsys.readouterr().out
+    least = float(text.split("of the grid is in [")[1].split(",")[0])
+    place = text.split("least lower bound at tau = ")[1].splitlines()[0]
+    tau, gamma = int(place.split()[0]), place.split("gamma = ")[1].split()[0]
+    rows = text.split(f"gamma = {gamma} (ridge weight)\n")[-1].splitlines()
+    row = next(line for line in rows if line.split()[:1] == [str(tau)])
+    assert float(row.split()[1]) == pytest.approx(least, rel=1e-5)

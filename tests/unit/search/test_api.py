@@ -166,6 +166,7 @@ def test_weights_are_averaged_over_the_rows_of_their_folds() -> None:
 def test_a_limit_keeps_an_answer() -> None:
     record = solved(drawn(), stability="nested", time_limit=1e-3)
     assert record.request.time_limit == 1e-3 and record.stability is None or record.refit.tau == record.tau
+    assert any("no weight was tried" in warning for warning in record.warnings)
 
 
 @pytest.mark.parametrize("wrong", [-1.0, "soon", float("nan"), (), 1e300, [1.0, -2.0]])
