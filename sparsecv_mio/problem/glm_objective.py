@@ -30,7 +30,7 @@ FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is roundin
 EPS = float(np.finfo(float).eps)
 CONSTANT = 4.0 * EPS  # of the largest value: what is left of a column is the rounding of its writer
 NEAR = 1e-9  # of the objective: a squared decrement below it is near the minimum,
-SHORT = 0.5  # where no predictor moves by more: curvatures change by less than a factor of two
+SHORT = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
 ROUNDED = 1e-11  # of an objective in double precision, at most
 WELL_KNOWN = 1e-9  # least eigenvalue of a Hessian, of the largest, whose steps double precision knows
 LEAST_CURVATURE = 1e-12  # of the largest: a smaller weight takes part in no digit of a sum, but none is 0
@@ -245,7 +245,8 @@ def _nearly(
         along = (slope / length) @ ways
         decrement = float(np.sqrt(np.sum(along * along / sizes)))
         step, before = -(ways @ (along / sizes)) / length, value
-        if decrement * decrement <= NEAR * value and np.abs(Z @ step).max() <= SHORT:
+        moved = decrement * np.linalg.norm(Z / length @ (ways / np.sqrt(sizes)), axis=1).max()
+        if decrement * decrement <= NEAR * value and moved <= SHORT:
             off = loss.roundings(margins, y, 4.0 * EPS * (np.abs(Z) @ np.abs(theta)), EPS)
             inverse = (ways / sizes) @ ways.T / length / length[:, None]
             return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None

@@ -179,7 +179,7 @@ def of_search(truth: Truth, record: Record) -> Iterator[str]:
     null = (record.classes or record.counts).null_error  # type: ignore[union-attr]
     yield from near("null error", null, (truth.null(), truth.null()))
     every = record.status == "proved" and record.request.gap == 0.0 and not any(map(tied, grid.values()))
-    if record.average is not None and every:
+    if record.average is not None and every and not any(pair.estimate for pair in record.average.pairs):
         yield from of_average(truth, record, record.average)
 
 
