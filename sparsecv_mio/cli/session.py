@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -159,14 +160,32 @@ def read_dealt(
     def deal(dataset: Dataset) -> FoldPlan:
         return make_plan(folds, dataset, rows["seed"], quiet)
 
-    aux = (*fold_columns(folds), *weight_columns(weights), *([] if id is None else [id]))
-    aux += () if how is None else exposure_columns(how.exposure)
-    dataset = read_data(path, table, aux, two_words=how is not None and how.loss is Loss.LOGISTIC)
+    aux = {"--folds": fold_columns(folds), "--weights": weight_columns(weights), "--id": [] if id is None else [id]}
+    aux |= {"--exposure": () if how is None else exposure_columns(how.exposure)}
+    with _named_by(aux):
+        every, two_words = chain.from_iterable(aux.values()), how is not None and how.loss is Loss.LOGISTIC
+        dataset = read_data(path, table, every, two_words=two_words)
     dataset = dataset if how is None else how.in_classes(dataset)
     if weights is None:
         return dataset, deal(dataset)
     by_row = canonical(folds).startswith(FILE)
     return weighted(dataset, weights_of(dataset, weights), deal, name=weights, by_row=by_row)
+
+
+@contextmanager
+def _named_by(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
+    """Name the option that asks for a column which is not in the data, in place of all that may."""
+    from sparsecv_mio.data.reading_options import Wanted
+
+    try:
+        yield
+    except BadInput as error:
+        for option, names in columns.items():
+            for name in names:
+                begin = f"{Wanted.role} {name!r} "
+                if str(error).startswith(begin):
+                    raise BadInput(f"{option}: column {name!r} {str(error).removeprefix(begin)}") from None
+        raise
 
 
 def csv_of_rows(

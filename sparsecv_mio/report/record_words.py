@@ -135,6 +135,8 @@ def _no_change(record: Record) -> str:
         why = f"with {' and '.join(own)} folds, each fold has cells of its own"
     elif not all(math.isfinite(error) for error in record.chosen_folds.error):
         why = "not every fold has a model yet"
+    elif record.status != "proved":
+        why = "the run was ended before"
     else:
         why = "with so many folds and rows it takes long; --stability 0 asks for it"
     return f"how much the model's {LOSS_WORDS[record.loss].losses} change without a fold is not computed: {why}"

@@ -438,7 +438,7 @@ def test_predictions_of_counts_say_which_exposures_they_need(tmp_path: Path, cap
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--id", "nobody"], "id, fold, group, weight or exposure column 'nobody' is not in the data"),
+        (["--id", "nobody"], "--id: column 'nobody' is not in the data"),
         (["--id", "lpsa"], "column 'lpsa' is the target and cannot give folds, weights, exposures or ids too"),
         (
             ["--id", "age", "--features", "age,svi"],

@@ -82,7 +82,7 @@ def test_weights_of_a_file_and_bounds(frame: pd.DataFrame) -> None:
     [
         ("age", "'age' gives folds, weights, exposures or ids"),
         ("below", "below is -0.5 in row 1: give how much"),
-        ("v", "weight or exposure column 'v' is not in"),
+        ("v", "--weights: column 'v' is not in"),
         ("text", "text is 'x' in row 1: give how much"),
     ],
 )

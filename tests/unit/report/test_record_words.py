@@ -115,6 +115,7 @@ def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Recor
 def test_why_there_is_no_instability_is_said(record: Record) -> None:
     without = replace(record, stability=None)
     assert stability_lines(without)[-1].endswith("it takes long; --stability 0 asks for it")
+    assert stability_lines(replace(without, status="limit"))[-1].endswith(": the run was ended before")
     own = replace(without, request=replace(record.request, na_within="folds"))
     assert stability_lines(own)[-1].endswith("with --na-within folds, each fold has cells of its own")
 
