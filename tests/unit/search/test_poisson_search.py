@@ -91,7 +91,7 @@ def test_fits_on_all_rows_hold() -> None:
         (["--intercept", "global"], "--loss poisson: goes with --intercept fold or none, not global"),
         (["--method", "grid"], "--method grid: goes with --loss squared, not poisson"),
         (["--proof", "x"], "proofs do not cover --loss poisson"),
-        (["--exposure", "hours"], "exposure column 'hours' is not in the data"),
+        (["--exposure", "hours"], "--exposure: column 'hours' is not in the data"),
         (["--exposure", "a", "--features", "a,b"], "column 'a' gives folds, weights, exposures or ids"),
         (["--gamma", "0"], "logistic and poisson loss take positive ridge weights"),
     ],
