@@ -224,6 +224,7 @@ def _begin(start: GlmModel | None, columns: IntArray, unit: FloatArray) -> Float
     return np.array([start.theta[0], *(slopes.get(j, 0.0) * size for j, size in zip(columns, unit, strict=True))])
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def _nearly(
     Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, begin: FloatArray | None
 ) -> Minimum | None:

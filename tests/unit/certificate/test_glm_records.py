@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from altered_numbers import altered, multiplied, numbers
 
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.glm_records import F_RTOL, MOST_FITS, GlmDesign
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -44,6 +46,29 @@ def test_what_a_search_says_holds(record: Record | PathRecord | FitRecord) -> No
     found = verify(record, DATA)
     assert found.ok and not found.caveat
     assert type(record).from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_supports_that_branching_leaves_are_those_of_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, p = int(rng.integers(15, 50)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, p)) * 10.0 ** rng.uniform(-3, 3, size=p) + rng.choice([0.0, 1e3, 1e6])
+    X[:, 1] = X[:, 0] * (1.0 + rng.choice([0.0, 1e-7, 1.0]) * rng.normal(size=n))
+    y = (rng.normal(size=n) + rng.choice([0.0, 3.0, 50.0]) * (X[:, 0] - X[:, 0].mean()) / X[:, 0].std() > 0.0).astype(
+        float
+    )
+    y[:4] = 0.0, 1.0, 0.0, 1.0
+    data, gamma, tau = (
+        as_two_classes(Dataset.from_arrays(X, y)),
+        10.0 ** rng.uniform(-8, 2),
+        int(rng.integers(1, p + 1)),
+    )
+    design, rows = GlmDesign(RECORD, data), np.arange(n - 3)
+    values = {S: design.fit(S, gamma, rows).objective for S in combinations(range(p), tau)}
+    least = min(values.values()) * (1.0 + F_RTOL)
+    best = GlmDesign(RECORD, data).best(tau, gamma, rows, tuple(range(tau)), MOST_FITS)
+    assert best is not None and set(best) >= {S for S, value in values.items() if value <= least}
+    assert all(values[S] <= least * (1.0 + F_RTOL) for S in best)
 
 
 @pytest.mark.parametrize("record", [RECORD, PATH, FIT], ids=["search", "path", "fit"])
