@@ -300,7 +300,9 @@ class Scored:
         [2.5, 2.0]
         """
         if data.row_weights is None:
-            return cls(folds.sizes, folds.scored, folds.times_scored)
+            sizes = folds.sizes
+            alike = np.all(sizes == sizes[:1])  # of leave-one-out one number is enough
+            return cls(np.broadcast_to(sizes[0], len(sizes)) if alike else sizes, folds.scored, folds.times_scored)
         weights = data.row_weights[folds.order[: folds.scored]]
         by_fold = np.bincount(np.repeat(np.arange(folds.k), folds.sizes), weights, folds.k)
         once = data.weight_of(folds.distinct_scored)

@@ -23,7 +23,7 @@ from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
-from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.trees.subsets import UNLIMITED, never
 from sparsecv_mio.words import Loss
 
 PENALTY_SHARE = 0.1  # of gamma, at which supports are listed by their losses
@@ -119,6 +119,7 @@ class GlmObjective:
     def __init__(self, data: StandardData, subsets: GlmSubsets) -> None:
         self.data, self.subsets, self.listed = data, subsets, subsets
         self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
+        self.expired: Callable[[], bool] = never  # whoever asks for supports says when the time is over
 
     @property
     def q(self) -> int:
@@ -137,6 +138,7 @@ class GlmObjective:
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return a support of each size with a small training objective."""
+        self.expired = expired
         best = self.subsets.solve(taus, effort=0, expired=expired)
         return [cell.support for tau, cell in best.by_size.items() if len(cell.support) == tau]
 
@@ -170,6 +172,7 @@ class GlmObjective:
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> GlmLists:
         """Return what hands over supports; see `collecting.SupportValue`."""
+        self.expired = expired
         return GlmLists(self, wanted, expired)
 
 
@@ -207,6 +210,9 @@ class GlmCommonError(GlmObjective):
         beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever folds of them may lose at most
         high[beyond], wide[beyond] = low[beyond], False
         for fold in np.flatnonzero(wide.any(axis=0)).tolist():
+            if self.expired():
+                high[wide] = np.inf  # not known
+                break
             rows, at = plan.scored_rows(fold), np.flatnonzero(wide[:, fold])
             some = [supports[a] for a in at.tolist()]
             _, least, most = self.folds.at(fold, self.gamma).scored(some, *rows_in_units(self.data, rows))
@@ -214,7 +220,7 @@ class GlmCommonError(GlmObjective):
             for a in np.flatnonzero(~((most < np.inf) & (most - least <= NEGLIGIBLE * most))).tolist():
                 loss, off = refit_glm(self.data, plan.train_rows(fold), some[a], self.gamma).held_out(self.data, rows)
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
-            low[at, fold], high[at, fold] = least, most
+            low[at, fold], high[at, fold], wide[at, fold] = least, most, False
         least, most = low.sum(axis=1) / self.folds.total, high.sum(axis=1) / self.folds.total
         rounding = (1e-14 + plan.k * np.finfo(float).eps) * most
         return np.where(most < np.inf, 0.5 * (least + most), least), 0.5 * (most - least) + rounding
@@ -225,10 +231,13 @@ class GlmCommonError(GlmObjective):
         left = left_out_of(self.data, plan, fits)
         low, high = np.zeros((2, len(supports), plan.k))
         for a, support in enumerate(supports):
+            if self.expired():
+                high[a:] = np.inf
+                break
             here = left.of(fits.mask(support), fits.fit(support)[0])
             held = here.held_out()
             if plan.k >= FEWEST_FOLDS and not held.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
-                here.settle(np.arange(plan.k), SETTLED)
+                here.settle(np.arange(plan.k), SETTLED, self.expired)
                 held = here.held_out()
             low[a], high[a] = np.fmax(held.lower, 0.0), np.where(held.upper < np.inf, held.upper, np.inf)
         return low, high

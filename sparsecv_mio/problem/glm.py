@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
@@ -172,6 +173,7 @@ class GlmProblem:
         centring, signs = Centring.of(self.X, v, self.intercept, kept), self.loss.signs(y)
         W = np.empty((self.first + self.p, len(y)))
         W[: self.first] = signs
+        y = W[0] if self.intercept and np.array_equal(y, signs) else y
         for begin in range(0, len(y), step):
             here = slice(begin, begin + step)
             W[self.first :, here] = (centring.rows(self.X[kept[here]]) * signs[here, None]).T
@@ -313,7 +315,11 @@ class _RoundedPoint:
     value_off: float
     gradient: FloatArray
     gradient_off: FloatArray
-    margin_off: FloatArray
+    margin_off: NDArray[np.float32]  # rounded up
+
+    def margins_off(self, here: slice) -> FloatArray:
+        """Return by how much margins of some rows may be off."""
+        return self.margin_off[here].astype(np.float64)
 
 
 def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
@@ -330,7 +336,12 @@ def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
         of_rows = margins[here], y[here], v[here]
         pull += Z.T @ (loss.falls(*of_rows) * sign)
         rounded += np.abs(Z).T @ (loss.sizes(*of_rows) * (2.0 * off[here] + (n + 16) * EPS))
-    return _RoundedPoint(margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), off)
+    return _RoundedPoint(margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), _up(off))
+
+
+def _up(numbers: FloatArray) -> NDArray[np.float32]:
+    """Return numbers of single precision, none of them below what it stands for."""
+    return np.nextafter(numbers.astype(np.float32), np.float32(np.inf))
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,7 +374,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     n, k = len(at.margins), len(at.gradient)
     H = np.zeros((k, k))
     for here, Z, _ in problem.blocks():
-        m, off = at.margins[here], at.margin_off[here]
+        m, off = at.margins[here], at.margins_off(here)
         curvature = problem.loss.least_curvature(m, ranges.low[here] - off, ranges.high[here] + off, problem.y[here])
         weights = problem.v[here] * curvature * (1.0 - 2.0 * off)
         H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
@@ -439,7 +450,7 @@ def minorant(
         quadratic = _quadratic(problem, at, level, ranges)
         if quadratic is None or not np.isfinite(quadratic.ranges.width) or ranges.width > 1e8:
             break
-        need = _about(m, quadratic.ranges)
+        need = _about(m, quadratic.ranges)  # the same arrays
         if np.all(need.low > ranges.low) and np.all(need.high < ranges.high):
             settled = best is not None and need.width > RADII_SETTLED * ranges.width
             best, ranges = quadratic, need
@@ -448,17 +459,27 @@ def minorant(
         elif best is not None:
             break
         else:
-            low, high = np.minimum(need.low, ranges.low), np.maximum(need.high, ranges.high)
-            ranges = Ranges(m - GROWTH * (m - low), m + GROWTH * (high - m))
+            np.minimum(need.low, ranges.low, out=ranges.low)
+            np.maximum(need.high, ranges.high, out=ranges.high)
+            _stretch(m, ranges, GROWTH, 0.0)
     return None if best is None else _with_moments(problem, at, theta, level, best)
 
 
 def _about(m: FloatArray, ranges: Ranges) -> Ranges:
-    """Return ranges a little wider, that hold m."""
-    return Ranges(
-        m - np.maximum(m - ranges.low, 0.0) * WIDENED - LEAST_RANGE,
-        m + np.maximum(ranges.high - m, 0.0) * WIDENED + LEAST_RANGE,
-    )
+    """Return ranges that were made a little wider, so that they hold m."""
+    return _stretch(m, ranges, WIDENED, LEAST_RANGE)
+
+
+def _stretch(m: FloatArray, ranges: Ranges, times: float, more: float) -> Ranges:
+    """Multiply how far ranges go from m, where they are of very many rows in place; 0 where they do not hold it."""
+    for end, way in ((ranges.low, -1.0), (ranges.high, 1.0)):
+        end -= m
+        end *= way * times
+        np.maximum(end, 0.0, out=end)
+        end += more
+        end *= way
+        end += m
+    return ranges
 
 
 def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:

@@ -404,7 +404,13 @@ def _averaged(record: Record, snapshot: Snapshot | None, clock: Deadline) -> Rec
     def expired() -> bool:
         return clock.expired() or time.monotonic() > until
 
-    averaged = with_average(record, snapshot, expired)
+    def over() -> bool:
+        return clock.abandoned.is_set() or clock.left <= 0.0
+
+    try:
+        averaged = with_average(record, snapshot, expired, over)
+    except OutOfTime:
+        return _without_average(record)
     if not averaged.request.own_error:
         return averaged
     return with_own_error(averaged, snapshot, clock.expired)

@@ -53,7 +53,9 @@ MOST_STORED = 50_000  # folds of pairs that are no part of the average, whose su
 Pairs = tuple[IntArray, IntArray]  # indices of gamma and of tau
 
 
-def held_out_losses(context: Context, cells: CellTable, pairs: Pairs) -> FloatArray:
+def held_out_losses(
+    context: Context, cells: CellTable, pairs: Pairs, over: Callable[[], bool] = lambda: False
+) -> FloatArray:
     """(P, n) held-out losses of rows, squared errors for one, in standard units; the mean over folds that score a row.
 
     Each pair is scored at the supports of its cells; rows that no fold scores have 0.
@@ -64,6 +66,8 @@ def held_out_losses(context: Context, cells: CellTable, pairs: Pairs) -> FloatAr
     cells : CellTable
         With a support in every fold of the pairs.
     pairs : two (P,) int arrays
+    over : callable
+        True ends it, with `OutOfTime`, where many folds are fitted.
     """
     data, folds, gammas = context.data, context.folds, context.grid.gammas
     errors = np.zeros((len(pairs[0]), data.n))
@@ -75,7 +79,7 @@ def held_out_losses(context: Context, cells: CellTable, pairs: Pairs) -> FloatAr
     else:
         from sparsecv_mio.search.glm_average import losses_of_single_rows  # loads kernels
 
-        alone = losses_of_single_rows(context, cells, pairs, np.flatnonzero(single))
+        alone = losses_of_single_rows(context, cells, pairs, np.flatnonzero(single), over)
     np.add.at(errors.T, first[single], (alone / heft[first[single]]).T)
     several = np.flatnonzero(~single)
     if len(several):
@@ -136,7 +140,9 @@ def with_all_columns(data: StandardData, grid: Grid) -> bool:
     return data.q > int(grid.taus[-1]) and not data.restrictions.beyond_forcing
 
 
-def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[], bool]) -> FloatArray:
+def distances_in(
+    snapshot: Snapshot, best: tuple[int, int], expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
+) -> FloatArray:
     """Return the distance of every pair from the best one, in standard errors; inf where a fold has no support yet.
 
     Pairs are those of the grid, gamma after gamma, then, where they enter, the fits of all columns by gamma.
@@ -148,6 +154,8 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
         Indices of the pair with the least CV error.
     expired : callable
         True leaves fits of all columns out.
+    over : callable
+        As for `held_out_losses`.
     """
     context, cells = snapshot.context, snapshot.cells
     data, folds = context.data, context.folds
@@ -157,7 +165,7 @@ def distances_in(snapshot: Snapshot, best: tuple[int, int], expired: Callable[[]
 
     def errors(which: IntArray) -> FloatArray:
         pairs = np.unravel_index(which, cells.nominal.shape[:2])
-        return held_out_losses(context, cells, pairs)  # type: ignore[arg-type]
+        return held_out_losses(context, cells, pairs, over)  # type: ignore[arg-type]
 
     least = errors(np.array([np.ravel_multi_index(best, cells.nominal.shape[:2])]))[0]
     step = max(1, BLOCK_NUMBERS // data.n)
@@ -442,7 +450,9 @@ class _Pairs:
         return AveragedPair(float(self.grid.gammas[g]), tau, distance, weight, at, folds, estimate)
 
 
-def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]) -> Record:
+def with_average(
+    record: Record, snapshot: Snapshot, expired: Callable[[], bool], over: Callable[[], bool] = lambda: False
+) -> Record:
     """Return the record with the averaged model.
 
     Parameters
@@ -452,10 +462,12 @@ def with_average(record: Record, snapshot: Snapshot, expired: Callable[[], bool]
         What it was made of.
     expired : callable
         True ends trees with what they hold.
+    over : callable
+        As for `held_out_losses`.
     """
     context, grid = snapshot.context, snapshot.context.grid
     best = int(np.searchsorted(grid.gammas, record.gamma)), int(np.searchsorted(grid.taus, record.tau))
-    distances = distances_in(snapshot, best, expired)
+    distances = distances_in(snapshot, best, expired, over)
     fits = fits_of_pairs(snapshot, np.flatnonzero(weights_of_pairs(distances)))
     own = PairFit(record.support, dict(record.coefficients), record.intercept, record.refit.proved)
     fits[best[0] * len(grid.taus) + best[1]] = own
@@ -494,7 +506,9 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
     pairs, supports = average.used, average.supports
     context = snapshot.context
     data, folds, most = context.data.dataset, context.folds, int(context.grid.taus[-1])
-    means, fold_supports, total, heft = _averages_of_folds(context, pairs, supports), [], 0.0, 0.0
+    means, fold_supports, total, heft = _averages_of_folds(context, pairs, supports, expired), [], 0.0, 0.0
+    if means is None:
+        return record
     for fold, (coefficients, intercept) in enumerate(zip(*means, strict=True)):
         if expired():
             return record
@@ -516,14 +530,14 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
 
 
 def _averages_of_folds(
-    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
-) -> tuple[FloatArray, FloatArray]:
-    """(K, p) coefficients and (K,) intercepts of the average without each fold, in units of the file."""
+    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: Callable[[], bool]
+) -> tuple[FloatArray, FloatArray] | None:
+    """(K, p) coefficients and (K,) intercepts of the average without each fold; None where time ran out."""
     if context.data.loss is Loss.SQUARED:
         return _averages_by_moments(context, pairs, supports)
     from sparsecv_mio.search.glm_average import averages_of_folds  # loads kernels
 
-    return averages_of_folds(context, pairs, supports)
+    return averages_of_folds(context, pairs, supports, expired)
 
 
 def _averages_by_moments(

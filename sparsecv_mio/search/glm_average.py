@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.records import AveragedPair
+from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
@@ -50,7 +51,7 @@ def losses_of_pairs(
 
 
 def losses_of_single_rows(
-    context: Context, cells: CellTable, pairs: tuple[IntArray, IntArray], wanted: IntArray
+    context: Context, cells: CellTable, pairs: tuple[IntArray, IntArray], wanted: IntArray, over: Callable[[], bool]
 ) -> FloatArray:
     """(P, F) held-out losses of folds of one row, at fits: cells show a few steps to these, which part equal pairs.
 
@@ -62,16 +63,27 @@ def losses_of_single_rows(
         Indices of gamma and of tau.
     wanted : int array
         Folds.
+    over : callable
+        True ends it.
+
+    Raises
+    ------
+    OutOfTime
+        If it was ended.
     """
     data, plan, losses = context.data, context.folds, np.array(cells.nominal[pairs][:, wanted])
     for here, g, t in zip(losses, *pairs, strict=True):
         gamma, numbers = float(context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
         for number in np.unique(numbers[numbers >= 0]).tolist():
             at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
-            here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at])
+            here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at], over)
             for i in at[np.isnan(here[at])].tolist():
+                if over():
+                    break
                 fit = refit_glm(data, plan.train_rows(int(wanted[i])), support, gamma)
                 here[i] = float(fit.losses(data, plan.scored_rows(int(wanted[i])))[0].sum())
+            if over():
+                raise OutOfTime("the time was over before every row had its loss")
     return losses
 
 
@@ -106,8 +118,8 @@ def losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> Floa
 
 
 def averages_of_folds(
-    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]]
-) -> tuple[FloatArray, FloatArray]:
+    context: Context, pairs: Sequence[AveragedPair], supports: Sequence[tuple[str, ...]], expired: Callable[[], bool]
+) -> tuple[FloatArray, FloatArray] | None:
     """(K, p) coefficients and (K,) intercepts of the average without each fold, in units of the file.
 
     Parameters
@@ -117,11 +129,15 @@ def averages_of_folds(
         Those with a weight.
     supports : sequence of tuples of str
         What the pairs name by place.
+    expired : callable
+        True ends it with nothing.
     """
     data, plan, folds = context.data, context.folds, GlmFolds(context)
     coefficients, intercepts = np.zeros((plan.k, data.dataset.p)), np.zeros(plan.k)
     place = {name: j for j, name in enumerate(data.names)}
     for fold in range(plan.k):
+        if expired():
+            return None
         for g, gamma in enumerate(context.grid.gammas.tolist()):
             here = [pair for pair in pairs if pair.gamma == gamma]
             chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in here]

@@ -62,6 +62,7 @@ SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the like
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 PROOF_SHARE = 0.5  # of a limit, after which the pairs that hold the gap come first
 HELD = 0.02  # of the gap: pairs with lower ends beyond have to wait then
+RAISED = 0.1  # of the least CV error: by so much, or to twice what they are, the least lower ends are raised at a time
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 CLOSE = 0.5  # of the gap: of very many folds those that a list leaves open, and leave no more, are not worked on alone
@@ -180,7 +181,7 @@ class GlmSearch(GridMethod):
         self.run.signals.doing(f"folds of the likely winner: tau {tau}")
         with self.run.accounts.of(BoundSource.ROWS_OUT):
             tree = SharedTree(self.folds, g, tau, [best.support], self._slip())
-            self._narrow_folds((g, t), tree.result(*tree.most_held(best.upper)))
+            self._take_folds((g, t), tree, *tree.most_held(best.upper))
             self.run.counts.add(0, problems=1)
 
     def _bound_all_columns(self) -> None:
@@ -201,7 +202,7 @@ class GlmSearch(GridMethod):
                 tree = SharedTree(self.folds, g, tau, [support], self._slip())
                 if tree.list_up_to(np.inf, 1):
                     pair = (g, len(self.context.grid.taus) - 1)
-                    self._narrow_folds(pair, tree.result(*tree.nothing_held()))
+                    self._take_folds(pair, tree, *tree.nothing_held())
                     self._hold_sums(pair, intervals=True)
                 self.run.counts.add(1, problems=1)
 
@@ -408,17 +409,26 @@ class GlmSearch(GridMethod):
         waiting : (G, T) bool array
         """
         estimate, ceiling, floor = now.nominal[likely_winner(now)], now.ceiling, now.floor
-        if not self._late or self.by_lists or not ceiling - estimate < estimate - floor:
+        if not self._late or not ceiling - estimate < estimate - floor:
             return aim_at(now, self.context.gap, waiting)
-        goal = ceiling * (1.0 - self.context.gap)
-        held = (now.lower < goal) & (now.lower <= floor + HELD * (goal - floor))
+        goal = self._goal(now)
+        held = now.lower < goal
+        if not self.by_lists:
+            held &= now.lower <= floor + HELD * (goal - floor)
         low = np.where(waiting & held, now.lower, np.inf)
         g, t = np.unravel_index(int(np.argmin(low)), low.shape)
         return Aim((int(g), int(t)), goal) if np.isfinite(low[g, t]) else None
 
+    def _goal(self, now: PairBounds) -> float:
+        """Return what lower ends are raised to: what excludes a pair; late in a limit, of very many folds, a step."""
+        goal = now.ceiling * (1.0 - self.context.gap)
+        if self._late and self.by_lists and now.ceiling < np.inf:
+            goal = min(goal, max(2.0 * now.floor, now.floor + RAISED * now.ceiling))
+        return float(goal)
+
     def _enough(self, now: PairBounds) -> FloatArray:
-        """(G, T): bounds on all rows from which on pairs are excluded; inf where none is known to be enough."""
-        bars = np.full(self.solved.shape, now.ceiling * (1.0 - self.context.gap))
+        """(G, T): bounds on all rows from which on pairs are at the goal; inf where none is known to be enough."""
+        bars = np.full(self.solved.shape, self._goal(now))
         return enough_to_exclude(self.run, self.values, bars, self._slip())
 
     def _of_all_rows(self, name: str) -> FloatArray | BoolArray:
@@ -548,10 +558,9 @@ class GlmSearch(GridMethod):
         known = [best.support, *(support for support in shown if len(support) == len(best.support))]
         self.run.signals.doing(f"one tree for all folds: tau {tau}")
         tree = SharedTree(self.folds, g, tau, known, self._slip())
-        least, most = tree.nothing_held()
         if deciding:
             tree.settle()
-            least, most = tree.most_held(best.upper)
+        least, most = tree.most_held(best.upper) if deciding else tree.nothing_held()
         enough = tree.enough_to_decide(most) if deciding else tree.enough_for(aim.goal)
         with self.run.accounts.of(BoundSource.SHARED_TREES):
             nodes, up_to = min(self.effort * MOST_IN_PLACE, UNLIMITED), max(enough, best.upper)
@@ -562,13 +571,10 @@ class GlmSearch(GridMethod):
             if found is not None:
                 self.run.all_rows.improve(g, BestSubsets({tau: found}, tree.nodes, found.complete))
         self.run.counts.add(0, problems=len(tree.tried))
-        found_folds = tree.result(least, most)
-        least_sum, most_sum = float(found_folds.lower.sum()), float(found_folds.upper.sum())
-        narrow = self.by_sums and most_sum < np.inf and most_sum - least_sum <= CLOSE * self.context.gap * most_sum
-        if deciding and complete and not narrow:
-            del found_folds  # of very many folds a few arrays
-            found_folds = tree.result(*tree.most_alone(least, most))
-        self._take_folds(aim.pair, found_folds)
+        if deciding and complete and not (self.by_sums and self._close(tree, least, most)):
+            tree.most_alone(least, most)
+        self._take_folds(aim.pair, tree, least, most, decide=True)
+        del tree, least, most  # of very many folds
         self._raise_lower_ends()
         if not deciding:
             self._hold_sums(aim.pair, intervals=bool(self.run.bounds().lower[aim.pair] >= aim.goal))
@@ -601,24 +607,42 @@ class GlmSearch(GridMethod):
             losses = bounds.held_out_errors(self.values[:, :, fold] + self._slip())
             self.run.cells.narrow(np.s_[:, :, fold], losses, np.inf)
 
-    def _narrow_folds(self, pair: Pair, found: FoldsOfPair) -> NDArray[np.int32]:
-        """Narrow the intervals of the folds of a pair; returns the numbers of the supports that were tried."""
-        cells = self.run.cells
-        numbers = np.array([cells.pool.number(support) for support in found.supports], dtype=np.int32)
-        self._offer_all(pair, numbers[found.best], found.held_out, found.value)
-        cells.narrow(np.s_[pair[0], pair[1], :], np.minimum(found.lower, found.upper), found.upper)
-        return numbers
+    def _close(self, tree: SharedTree, least: FloatArray, most: FloatArray) -> bool:
+        """Whether folds that a list leaves open leave little of the gap."""
+        ends = [(found.lower.sum(), found.upper.sum()) for _, found in tree.result(least, most)]
+        lower, upper = np.sum(ends, axis=0)
+        return bool(upper < np.inf and upper - lower <= CLOSE * self.context.gap * upper)
 
-    def _take_folds(self, pair: Pair, found: FoldsOfPair) -> None:
-        """Write what is known of the folds of a pair."""
-        cells, part, numbers = self.run.cells, np.s_[pair[0], pair[1], :], self._narrow_folds(pair, found)
-        sure = found.listed & (found.upper - found.lower <= WORST_ROUNDING * found.held_out + found.tie)
-        for fold in (fold for fold in found.tied if sure[fold] and not cells.decided[(*pair, fold)]):
+    def _take_folds(
+        self, pair: Pair, tree: SharedTree, least: FloatArray, most: FloatArray, decide: bool = False
+    ) -> None:
+        """Show the folds of a pair what was tried, and narrow their intervals; those that are listed may be decided."""
+        cells = self.run.cells
+        numbers = np.array([cells.pool.number(tried.support) for tried in tree.tried], dtype=np.int32)
+        best, held, value = tree.shown()
+        self._offer_all(pair, numbers[best], held, value)
+        del best, held, value
+        for at, found in tree.result(least, most):
+            part = np.s_[pair[0], pair[1], at]
+            cells.narrow(part, np.minimum(found.lower, found.upper), found.upper)
+            if decide:
+                self._decide_listed(pair, part, found, numbers)
+
+    def _decide_listed(
+        self, pair: Pair, part: tuple[int, int, slice], found: FoldsOfPair, numbers: NDArray[np.int32]
+    ) -> None:
+        """Decide those of some folds of a pair of which all that may be optimal is tried."""
+        cells, first_fold = self.run.cells, part[2].start
+        sure = found.listed & (found.upper - found.lower <= WORST_ROUNDING * found.held_out)
+        for fold, tie in found.tie.items():
+            off = found.upper[fold] - found.lower[fold] - WORST_ROUNDING * found.held_out[fold]
+            sure[fold] = found.listed[fold] and off <= tie
+        for fold in (fold for fold in found.tied if sure[fold] and not cells.decided[(*pair, first_fold + fold)]):
             first = int(found.best[fold])
             others = [place for place in found.tied[fold] if place != first]
             cells.decide(
-                (*pair, fold), support=numbers[[first, *others]].tolist(), nominal=float(found.held_out[fold]),
-                lower=float(found.lower[fold]), upper=float(found.upper[fold]), tie=float(found.tie[fold]),
+                (*pair, first_fold + fold), support=numbers[[first, *others]].tolist(), tie=found.tie[fold],
+                nominal=float(found.held_out[fold]), lower=float(found.lower[fold]), upper=float(found.upper[fold]),
                 value=float(found.value[fold]), branched=True,
             )  # fmt: skip
         sure[list(found.tied)] = False

@@ -19,16 +19,17 @@ case: the fold is decided (docs/theory/glm.md, section 9).
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.glm_folds import GlmFolds
-from sparsecv_mio.trees.glm_left_out import KNOWN, HeldOut, SupportLeftOut
+from sparsecv_mio.trees.glm_left_out import KNOWN, SupportLeftOut
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
 
@@ -41,7 +42,6 @@ MOST_WORK = 1 << 34  # numbers that steps in the folds of one support may look a
 class InFolds(NamedTuple):
     """A support in some folds: bounds of its objectives and held-out losses, and what the latter nearly are."""
 
-    support: IntArray
     folds: IntArray
     value_lower: FloatArray
     value_upper: FloatArray
@@ -50,9 +50,16 @@ class InFolds(NamedTuple):
     held_out: FloatArray
 
 
+class Tried(NamedTuple):
+    """A support, and where it may be optimal, for each of the folds that are looked at together."""
+
+    support: IntArray
+    parts: list[InFolds]
+
+
 @dataclass(eq=False)
 class FoldsOfPair:
-    """What is known of the folds of a pair, (K,) each.
+    """What is known of folds of a pair that are looked at together, (k,) each.
 
     Attributes
     ----------
@@ -60,26 +67,23 @@ class FoldsOfPair:
         Of the held-out loss at the fold's optimum.
     listed : bool array
         Whether every support that may be optimal is among those tried.
-    supports : list of int arrays
-        Those tried.
     best : int array
-        The place among them of the one with the least objective known.
+        The place among those tried of the one with the least objective known.
     value, held_out : arrays
         Its objective from above, and its held-out loss.
     tied : dict of int to list of int
         The places of all that may be optimal, of folds with several.
-    tie : array
+    tie : dict of int to float
         By how much their held-out losses differ.
     """
 
     lower: FloatArray
     upper: FloatArray
     listed: BoolArray
-    supports: list[IntArray]
-    best: IntArray
+    best: NDArray[np.int32]
     value: FloatArray
     held_out: FloatArray
-    tie: FloatArray
+    tie: dict[int, float] = field(default_factory=dict)
     tied: dict[int, list[int]] = field(default_factory=dict)
 
 
@@ -120,7 +124,7 @@ class SharedTree:
         self.left_out = folds.left_out_rows(self.subsets.fits)
         self.expired = folds.context.deadline.expired
         self.least = np.full(self.left_out.k, np.inf)  # objectives of folds, from above
-        self.tried: list[InFolds] = []
+        self.tried: list[Tried] = []
         self.near_best = dict[tuple[int, ...], tuple[float, float]]()  # listed, with bounds of F
         self.others_above, self.nodes = 0.0, 0
         self._settled = False
@@ -142,25 +146,27 @@ class SharedTree:
             self._try(mask, point)
 
     def _try(self, mask: BoolArray, point: FloatArray) -> None:
-        here = self.left_out.of(mask, point)
+        parts = [self._in_part(part, self.least[at]) for at, part in self.left_out.by_parts(mask, point)]
+        self.tried.append(Tried(np.flatnonzero(mask).astype(np.int64), parts))
+
+    def _in_part(self, here: SupportLeftOut, least: FloatArray) -> InFolds:
+        """Return what a support is in some folds, where it may be optimal; lowers (k,) `least` objectives of them."""
         unknown = np.flatnonzero(~(here.values[:, 1] < np.inf))
         here.settle(self._affordable(here, unknown), KNOWN, self.expired)
-        self.least = np.minimum(self.least, here.values[:, 1])
-        may = np.flatnonzero(here.values[:, 0] <= self.least * (1.0 + TIE_RTOL))
+        np.minimum(least, here.values[:, 1], out=least)
+        may = np.flatnonzero(here.values[:, 0] <= least * (1.0 + TIE_RTOL))
         if self._settled:
             known = KNOWN * here.fine
             wide = here.nearly_all(may[here.values[may, 2] > known], WORST_ROUNDING / 4.0)
             here.settle(self._affordable(here, wide), known, self.expired)
-            self.least = np.minimum(self.least, here.values[:, 1])
-            may = may[here.values[may, 0] <= self.least[may] * (1.0 + TIE_RTOL)]
-        ends, held = here.values[may, :2], here.held_out()
-        del here
-        support, held = np.flatnonzero(mask).astype(np.int64), HeldOut(*(of_folds[may] for of_folds in held))
-        self.tried.append(InFolds(support, may, ends[:, 0], ends[:, 1], *held))
+            np.minimum(least, here.values[:, 1], out=least)
+            may = may[here.values[may, 0] <= least[may] * (1.0 + TIE_RTOL)]
+        held = (of_folds[may] for of_folds in here.held_out())
+        return InFolds(may.astype(np.int32), here.values[may, 0], here.values[may, 1], *held)
 
     def _affordable(self, here: SupportLeftOut, folds: IntArray) -> IntArray:
         """Return of some folds those that are off the most, as many as there is time for."""
-        most = MOST_WORK // (here.size * 4)
+        most = MOST_WORK * here.folds.k // (here.size * 4 * self.left_out.k)
         return folds[np.argsort(-here.values[folds, 2], kind="stable")][:most]
 
     def settle(self) -> None:
@@ -172,7 +178,7 @@ class SharedTree:
 
     def enough_for(self, goal: float) -> float:
         """Return a T from which on lower ends of all folds add up to a goal; if none does, what they need at most."""
-        held = self._among_tried().lower
+        held = self._among_tried("lower")
         need = _of_most_folds(self.least + held + self.slip)
 
         def reached(T: float) -> bool:
@@ -198,23 +204,25 @@ class SharedTree:
         upper : float
             At least the least F.
         """
-        held = self._among_tried().upper
+        held = self._among_tried("upper")
         level = max(_of_most_folds(self.least + held), upper)
         least, most = self.nothing_held()
         for _ in range(2):
             if self.expired() or not np.isfinite(level):
                 break
-            found = self.subsets.losses_below(self.tau, level, self.expired)
-            need = self.left_out.summed(found.anywhere) * (1.0 + SUMMED) + self.least + self.slip
-            inside = (need < level) & (self.least + held < level)
-            least[inside] = np.maximum(least[inside], self.left_out.summed(found.least)[inside] * (1.0 - SUMMED))
-            most[inside] = np.minimum(most[inside], self.left_out.summed(found.most)[inside] * (1.0 + SUMMED))
+            found, need = self.subsets.losses_below(self.tau, level, self.expired), np.empty(len(held))
+            for at, part in self.left_out.parts():
+                need[at] = part.summed(found.anywhere) * (1.0 + SUMMED) + self.least[at] + self.slip
+                inside = (need[at] < level) & (self.least[at] + held[at] < level)
+                low, high = part.summed(found.least) * (1.0 - SUMMED), part.summed(found.most) * (1.0 + SUMMED)
+                np.maximum(least[at], low, out=least[at], where=inside)
+                np.minimum(most[at], high, out=most[at], where=inside)
             level = upper + 1.5 * (max(_of_most_folds(need), level) - upper)
-            del found, need, inside  # numbers of rows and folds, of which there may be very many
+            del found, need  # numbers of rows and folds, of which there may be very many
         return least, most
 
     def most_alone(self, least: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of `most_held`, of folds that the list leaves open by the points of their own rows too.
+        """Narrow the ends of `most_held`, of folds that the list leaves open, by the points of their own rows.
 
         O(n p^2) a round, some ten rounds a fold.
 
@@ -222,7 +230,6 @@ class SharedTree:
         ----------
         least, most : (K,) arrays
         """
-        least, most = least.copy(), most.copy()
         for fold in np.flatnonzero(~(self._others() >= most) & np.isfinite(self.least)).tolist():
             if self.expired():
                 break
@@ -231,13 +238,13 @@ class SharedTree:
             least[fold], most[fold] = max(least[fold], low), min(most[fold], high)
         return least, most
 
-    def _others(self) -> FloatArray:
-        """(K,) what the held-out loss of a support that is not listed is at least."""
-        return np.asarray(np.maximum(self.others_above - self.least - self.slip, 0.0))
+    def _others(self, at: slice = slice(None)) -> FloatArray:
+        """Return what the held-out loss of a support that is not listed is at least, in some folds."""
+        return np.asarray(np.maximum(self.others_above - self.least[at] - self.slip, 0.0))
 
     def enough_to_decide(self, most: FloatArray) -> float:
         """Return a T from which on most folds are decided, as far as (K,) upper ends of `most_held` are known."""
-        held = np.where(np.isfinite(most), most, self._among_tried().lower)
+        held = np.where(np.isfinite(most), most, self._among_tried("lower"))
         return _of_most_folds(self.least + held + self.slip)
 
     def list_up_to(self, T: float, effort: int) -> bool:
@@ -270,27 +277,45 @@ class SharedTree:
         values, complete = tuple(ends[support][1] for support in may), self.others_above > upper
         return BestSubset(self.tau, supports[0], lower, upper, supports, values, upper - lower, complete, True)
 
-    def result(self, least: FloatArray, most: FloatArray) -> FoldsOfPair:
-        """Return what is known of the folds.
+    def shown(self) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
+        """Return in every fold the place among those tried of the best support, its held-out loss and objective."""
+        best, held, value = np.empty(self.left_out.k, dtype=np.int32), *np.empty((2, self.left_out.k))
+        for at, some in self._by_parts():
+            best[at], held[at], value[at] = some.best, some.held_out, some.value
+        return best, held, value
+
+    def result(self, least: FloatArray, most: FloatArray) -> Iterator[tuple[slice, FoldsOfPair]]:
+        """Yield what is known of the folds, of those that are looked at together, and which they are.
 
         Parameters
         ----------
         least, most : (K,) arrays
             Of `most_held`.
         """
-        found, others = self._among_tried(), self._others()
-        found.listed = (others >= most) & (found.best >= 0)
-        np.copyto(found.lower, np.minimum(found.lower, np.maximum(others, least)), where=~found.listed)
-        np.copyto(found.upper, np.maximum(found.upper, most), where=~found.listed)
-        return found
+        for at, found in self._by_parts():
+            others = self._others(at)
+            found.listed = (others >= most[at]) & (found.best >= 0)
+            lower = np.minimum(found.lower, np.maximum(others, least[at]))
+            np.copyto(found.lower, lower, where=~found.listed)
+            np.copyto(found.upper, np.maximum(found.upper, most[at]), where=~found.listed)
+            yield at, found
 
-    def _among_tried(self) -> FoldsOfPair:
-        """Return what would be known if every support that may be optimal in some fold were among those tried."""
-        K = self.left_out.k
-        low, high, value = np.full(K, np.inf), np.zeros(K), np.full(K, np.inf)
-        near, best, tied, places = np.full(K, np.nan), np.full(K, -1), dict[int, list[int]](), np.full(K, -1)
-        for place, tried in enumerate(self.tried):
-            may = tried.value_lower <= self.least[tried.folds] * (1.0 + TIE_RTOL)
+    def _among_tried(self, end: str) -> FloatArray:
+        """(K,) `lower` or `upper` ends, were every support that may be optimal in some fold among those tried."""
+        return np.concatenate([getattr(found, end) for _, found in self._by_parts()])
+
+    def _by_parts(self) -> Iterator[tuple[slice, FoldsOfPair]]:
+        """Yield what would be known of folds that are looked at together if all that may be optimal were tried."""
+        for number, (at, _) in enumerate(self.left_out.parts()):
+            yield at, self._of_part(number, self.least[at])
+
+    def _of_part(self, number: int, least: FloatArray) -> FoldsOfPair:
+        k, tied = len(least), dict[int, list[int]]()
+        low, high, value, near = np.full(k, np.inf), np.zeros(k), np.full(k, np.inf), np.full(k, np.nan)
+        places, best = np.full((2, k), -1, dtype=np.int32)
+        found = FoldsOfPair(low, high, np.zeros(k, dtype=np.bool_), best, value, near, tied=tied)
+        for place, tried in enumerate(of.parts[number] for of in self.tried):
+            may = tried.value_lower <= least[tried.folds] * (1.0 + TIE_RTOL)
             here, held, upper = tried.folds[may], tried.held_out[may], tried.value_upper[may]
             low[here] = np.minimum(low[here], tried.held_lower[may])
             high[here] = np.maximum(high[here], tried.held_upper[may])
@@ -299,15 +324,12 @@ class SharedTree:
             places[here] = place
             better = upper < value[here]
             value[here[better]], near[here[better]], best[here[better]] = upper[better], held[better], place
-        tie = np.zeros(K)
         for fold, of in tied.items():
-            held = np.array(
-                [tried.held_out[np.searchsorted(tried.folds, fold)] for tried in map(self.tried.__getitem__, of)]
-            )
-            tie[fold] = np.fmax.reduce(held) - np.fmin.reduce(held)
+            some = (self.tried[place].parts[number] for place in of)
+            held = np.array([tried.held_out[np.searchsorted(tried.folds, fold)] for tried in some])
+            found.tie[fold] = float(np.fmax.reduce(held) - np.fmin.reduce(held))
         np.clip(near, low, np.maximum(high, low), out=near)
-        listed = np.zeros(K, dtype=np.bool_)
-        return FoldsOfPair(low, high, listed, [tried.support for tried in self.tried], best, value, near, tie, tied)
+        return found
 
 
 def _of_most_folds(needs: FloatArray) -> float:

@@ -8,7 +8,7 @@ follow, O(n tau) each (docs/theory/glm.md, section 9).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ FINEST = 1e-2  # of these digits, where slopes are far larger than losses
 NEARLY = 1e-4  # the same, where objectives are to be near the least ones
 AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
 ROWS_AT_ONCE = 1 << 12  # rows that are looked at together, as caches hold
+FOLDS_AT_ONCE = 1 << 14  # folds whose intervals are had together
 FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
 ENOUGH_FOR_TWO = 1e-7  # off after one step, times the move: two steps are off a fifth of it at most (4,000 draws)
 APART = 1e-4  # of a margin, between curvatures
@@ -82,6 +83,15 @@ class LeftOut:
         other.fits = fits
         return other
 
+    def parts(self) -> Iterator[tuple[slice, LeftOut]]:
+        """Yield folds that are looked at together: which they are, and they."""
+        for begin in range(0, self.k, FOLDS_AT_ONCE):
+            part, ends = copy(self), self.ends[begin : begin + FOLDS_AT_ONCE + 1]
+            rows = slice(int(ends[0]), int(ends[-1]))
+            part.rows, part.counted, part.ends = self.rows[rows], self.counted[rows], ends - ends[0]
+            part.k = len(ends) - 1
+            yield slice(begin, begin + part.k), part
+
     def by_fold(self, losses: FloatArray) -> FloatArray:
         """(K,) sums of losses of the rows left out, fold by fold, over those that are scored."""
         weighted = self.counted * losses
@@ -102,7 +112,19 @@ class LeftOut:
         mask, point : (p,) bool array and (first + p,) array
             A support, and its fit on all rows.
         """
-        return SupportLeftOut(self, mask, point)
+        return SupportLeftOut(self, mask, point).within(self)
+
+    def by_parts(self, mask: BoolArray, point: FloatArray) -> Iterator[tuple[slice, SupportLeftOut]]:
+        """Yield the same in folds that are looked at together, and which they are: of very many less is there at once.
+
+        Parameters
+        ----------
+        mask, point
+            As for `of`.
+        """
+        whole = SupportLeftOut(self, mask, point)
+        for at, part in self.parts():
+            yield at, whole.within(part)
 
     def values(
         self, masks: Sequence[BoolArray], points: Sequence[FloatArray], expired: Callable[[], bool]
@@ -121,12 +143,10 @@ class LeftOut:
         for row, (mask, point) in enumerate(zip(masks, points, strict=True)):
             if expired():
                 break
-            here = self.of(mask, point)
-            if self.k * here.size <= FEW:
-                here.settle(np.arange(self.k), NEARLY, expired)
-            else:
-                here.settle(np.flatnonzero(~(here.values[:, 1] < np.inf)), NEARLY, expired)
-            values[row], held[row] = here.values[:, 1], here.held_out().middle
+            for at, part in self.by_parts(mask, point):
+                few = self.k * part.size <= FEW
+                part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), NEARLY, expired)
+                values[row, at], held[row, at] = part.values[:, 1], part.held_out().middle
         return values, held
 
     def held_out(
@@ -143,13 +163,20 @@ class LeftOut:
             True leaves the others at a second step that is not proved, and fits but a few that this is not enough for;
             the folds that are off the most come first.
         """
-        here = self.of(mask, point)
-        off, settled, known = here.values[folds, 2], SETTLED * here.fine, KNOWN * here.fine
-        here.settle(folds[np.argsort(-off, kind="stable")][: np.count_nonzero(off > settled)], settled, expired)
-        near = here.second_steps(here.values[:, 2] > known)
-        far = folds[(here.values[folds, 2] > known) & ~near[folds]]
-        here.settle(far[: FEW // here.size], settled)
-        return np.where((here.values[:, 2] <= known) | near, here.held_out().middle, np.nan)[folds]
+        held, fitted = np.full(len(folds), np.nan), 0
+        for at, here in self.by_parts(mask, point):
+            settled, known = SETTLED * here.fine, KNOWN * here.fine
+            inside = (at.start <= folds) & (folds < at.stop)
+            some = folds[inside] - at.start
+            off = here.values[some, 2]
+            here.settle(some[np.argsort(-off, kind="stable")][: np.count_nonzero(off > settled)], settled, expired)
+            near = here.second_steps(here.values[:, 2] > known)
+            far = some[(here.values[some, 2] > known) & ~near[some]]
+            far = far[: max(FEW // here.size - fitted, 0)]
+            here.settle(far, settled)
+            fitted += len(far)
+            held[inside] = np.where((here.values[:, 2] <= known) | near, here.held_out().middle, np.nan)[some]
+        return held
 
 
 def _third_derivatives(loss: RowLoss, margins: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
@@ -159,11 +186,12 @@ def _third_derivatives(loss: RowLoss, margins: FloatArray, y: FloatArray, weight
 
 
 class SupportLeftOut:
-    """A support in every fold.
+    """A support, and once it is `within` some folds what is known of it there.
 
     Parameters
     ----------
     folds : LeftOut
+        Of all rows.
     mask, point : (p,) bool array and (first + p,) array
         The support, and its fit on all rows.
 
@@ -183,16 +211,31 @@ class SupportLeftOut:
         hundred times their losses, those of two classes are smaller than these.
     """
 
+    values: FloatArray
+    margins: FloatArray
+    one_step: BoolArray
+
     def __init__(self, folds: LeftOut, mask: BoolArray, point: FloatArray) -> None:
         rows = folds.fits.rows
         places, penalty = merged(rows, mask)
         self.folds, self.size = folds, max(len(places), 1) * rows.W.shape[1]
         self._whole = rows_out.about_all_rows(Columns(rows.W, places), rows.response, penalty, point[places])
-        self.margins, self.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
-        rows_out.left_out(self._whole, folds.rows, folds.ends, self.margins, self.values)
-        self.one_step = np.ones(folds.k, dtype=np.bool_)
         lost, slopes = float(folds.fits.problem.v @ self._whole.losses), float(np.abs(self._whole.falls).sum())
         self.fine = max(min(lost / slopes, 1.0), FINEST) if slopes > 0.0 else 1.0
+        self._tensor: list[FloatArray] = []  # (k, k, k) of third derivatives and rows, once it is asked for
+
+    def within(self, folds: LeftOut) -> SupportLeftOut:
+        """Return the same support in some of the folds, after one step.
+
+        Parameters
+        ----------
+        folds : LeftOut
+        """
+        here = copy(self)
+        here.folds, here.one_step = folds, np.ones(folds.k, dtype=np.bool_)
+        here.margins, here.values = np.empty((len(folds.rows), 3)), np.empty((folds.k, 3))
+        rows_out.left_out(here._whole, folds.rows, folds.ends, here.margins, here.values)
+        return here
 
     def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = never) -> None:
         """Narrow the intervals of some folds, until margins are known to `enough` where that can be had.
@@ -242,27 +285,40 @@ class SupportLeftOut:
         ----------
         wanted : (K,) bool array
         """
-        folds, whole, problem = self.folds, self._whole, self.folds.fits.problem
+        folds = self.folds
         near, known = np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
         single = np.flatnonzero(wanted & known & self.one_step & (np.diff(folds.ends) == 1))
         if not len(single):
             return near
-        third, k = _third_derivatives(problem.loss, whole.margins, problem.y, problem.v), len(whole.inverse)
-        tensor, step = np.zeros((k, k, k)), ROWS_AT_ONCE
-        for begin in range(0, len(third), step):
-            t = whole.inverse @ whole.Z.W[whole.Z.places, begin : begin + step]
-            for a in range(k):
-                tensor[a] += (third[begin : begin + step] * t[a] * t) @ t.T
-        for begin in range(0, len(single), step):
-            self._second_step(single[begin : begin + step], third, tensor, near)
+        for begin in range(0, len(single), ROWS_AT_ONCE):
+            self._second_step(single[begin : begin + ROWS_AT_ONCE], near)
         return near
 
-    def _second_step(self, single: IntArray, third: FloatArray, tensor: FloatArray, near: BoolArray) -> None:
+    def _third(self, rows: slice | IntArray) -> FloatArray:
+        """Third derivatives of the losses of some rows at the fit of all, times weights."""
+        problem = self.folds.fits.problem
+        return _third_derivatives(problem.loss, self._whole.margins[rows], problem.y[rows], problem.v[rows])
+
+    def _third_moments(self) -> FloatArray:
+        """Return the tensor of all rows; once for all parts."""
+        if not self._tensor:
+            whole, n = self._whole, len(self._whole.margins)
+            k = len(whole.inverse)
+            tensor = np.zeros((k, k, k))
+            for begin in range(0, n, ROWS_AT_ONCE):
+                here = slice(begin, begin + ROWS_AT_ONCE)
+                t, third = whole.inverse @ whole.Z.W[whole.Z.places, here], self._third(here)
+                for a in range(k):
+                    tensor[a] += (third * t[a] * t) @ t.T
+            self._tensor.append(tensor)
+        return self._tensor[0]
+
+    def _second_step(self, single: IntArray, near: BoolArray) -> None:
         """Take the second steps of some folds of one row, and mark those of which that is enough."""
-        folds, whole = self.folds, self._whole
+        folds, whole, tensor = self.folds, self._whole, self._third_moments()
         at = folds.ends[:-1][single]
         rows = folds.rows[at]
-        out, own = whole.inverse @ whole.Z.W[np.ix_(whole.Z.places, rows)], third[rows]
+        out, own = whole.inverse @ whole.Z.W[np.ix_(whole.Z.places, rows)], self._third(rows)
         along = sum((out[a] * ((tensor[a] @ out) * out).sum(axis=0) for a in range(len(out))), np.zeros(len(single)))
         square = (out**2).sum(axis=0)
         stays = 1.0 - whole.curved[rows] * square

@@ -116,8 +116,9 @@ def around(
         ellipsoid = sparse_ellipsoid(below, problem.first, size, level, expired, fits.inside)
         ranges = below.ranges if ranges is None else ranges.within(below.ranges)
         if ellipsoid is not None:
-            ends = np.empty((2, len(problem.y)))
+            ranges = Ranges(ranges.low.copy(), ranges.high.copy()) if ranges is below.ranges else ranges
             for here, Z, sign in problem.blocks():
-                ends[:, here] = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
-            ranges = ranges.within(Ranges(*ends))
+                low, high = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
+                np.maximum(ranges.low[here], low, out=ranges.low[here])
+                np.minimum(ranges.high[here], high, out=ranges.high[here])
         yield below, ellipsoid, ranges

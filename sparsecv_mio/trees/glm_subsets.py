@@ -296,12 +296,10 @@ class GlmSubsets:
         expired : callable
             True ends it with what is proved.
         """
-        n, room = len(self.fits.problem.y), 1.0 + 4.0 * LOSS_ROUNDING
+        n = len(self.fits.problem.y)
         for below, _, ranges in self._around(size, objective * (1.0 + LEVEL_ROOM), expired):
-            (least, most), anywhere = self._losses_within(ranges), self._losses_within(below.ranges)[1]
-            least /= room
-            most *= room
-            anywhere *= room
+            least, most = self._losses_within(ranges)
+            anywhere = most if ranges is below.ranges else self._losses_within(below.ranges).high
             return LossesBelow(least, most, anywhere)
         return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
 
@@ -311,16 +309,17 @@ class GlmSubsets:
         points = self.fits.points_below(level, MIXTURES, self._good.get(size, []), expired)
         return around(self.fits, points, size, level, expired)
 
-    def _losses_within(self, ranges: Ranges) -> tuple[FloatArray, FloatArray]:
-        """(n,) ends of the losses of training rows whose margins lie within ranges."""
-        problem, ends = self.fits.problem, np.empty((2, len(self.fits.problem.y)))
+    def _losses_within(self, ranges: Ranges) -> Ranges:
+        """Put ends of the losses of training rows whose margins lie within ranges in place of these."""
+        problem, room = self.fits.problem, 1.0 + 4.0 * LOSS_ROUNDING
         for begin in range(0, len(problem.y), ROWS_AT_ONCE):
             here = slice(begin, begin + ROWS_AT_ONCE)
             low, high = np.sort(
                 problem.loss.signs(problem.y[here]) * np.array([ranges.low[here], ranges.high[here]]), axis=0
             )
-            ends[:, here] = problem.loss.between(low, high, problem.y[here])
-        return ends[0], ends[1]
+            least, most = problem.loss.between(low, high, problem.y[here])
+            ranges.low[here], ranges.high[here] = least / room, most * room
+        return ranges
 
     def _lost(
         self, low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None

@@ -14,12 +14,14 @@ from count_cases import CountCase, count_case
 from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.certificate.parts import NOT_AVERAGED
 from sparsecv_mio.certificate.records import Average, Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
 from sparsecv_mio.problem.objective import scales, varying_columns
+from sparsecv_mio.search import glm_average
 from sparsecv_mio.search.api import cross_validate
 
 Case = TwoClassCase | CountCase
@@ -188,3 +190,24 @@ def test_pairs_of_one_model_have_one_distance_with_single_rows_left_out() -> Non
     record = cross_validate(data, "loo", gammas=[0.01, 10.0], taus=[0, 1, 3], **how)
     assert record.average is not None and verify(record, data).ok
     assert [pair.distance for pair in record.average.pairs if pair.tau == 0] == [0.0, 0.0]  # one was 0.96
+
+
+def test_without_time_for_the_losses_of_single_rows_there_is_no_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 * X[:, 0])).astype(float))
+    by_rows = glm_average.losses_of_single_rows
+    monkeypatch.setattr(glm_average, "losses_of_single_rows", lambda *asked: by_rows(*asked[:-1], lambda: True))
+    record = cross_validate(data, "loo", gammas=[0.1, 1.0], taus=[1, 2], loss="poisson", model="average", threads=1)
+    assert record.average is None and record.warnings[-1] == NOT_AVERAGED and verify(record, data).ok
+
+
+def test_without_time_there_is_no_average_of_folds(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 * X[:, 0])).astype(float))
+    of_folds = glm_average.averages_of_folds
+    monkeypatch.setattr(glm_average, "averages_of_folds", lambda *asked: of_folds(*asked[:-1], lambda: True))
+    how: dict[str, Any] = {"loss": "poisson", "model": "average", "own_error": True, "threads": 1}
+    record = cross_validate(data, "loo", gammas=[0.1, 1.0], taus=[1, 2], **how)
+    assert record.average is not None and record.average.within_folds is None and verify(record, data).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -168,3 +169,20 @@ def test_supports_beyond_the_limit_need_no_more_than_one_step(folds: str) -> Non
         for value, error, right in zip(values, errors, np.array(truth) / 60.0, strict=True):
             assert value - error <= right * (1.0 + 1e-12) and error <= 1e-7 * right
             assert right <= (value + error) * (1.0 + 1e-12) if right <= limit else value - error > limit
+
+
+@pytest.mark.parametrize("spec", ["5", "loo"])
+def test_values_that_the_time_was_over_for_are_bounds(spec: str) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(30, 3))
+    data = as_counts(Dataset.from_arrays(X, rng.poisson(np.exp(X[:, 0])).astype(float)))
+    values = GlmValues(standardize(data, loss=Loss.POISSON), make_folds(spec, data)).at(0.1, 3)
+    supports = [np.array([0]), np.array([0, 2])]
+    true, off = values.values(supports)
+    assert np.isfinite(off).all()
+    for looks in range(4):
+        seen = iter(range(looks))
+        values.expired = partial(lambda left: next(left, None) is None, seen)
+        value, error = values.values(supports)
+        assert (value <= true + off).all() and (value + error >= true - off).all()
+        assert looks or np.isinf(error).all()

@@ -55,7 +55,15 @@ def test_every_interval_holds_the_truth(first: int) -> None:
 def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cells, "BY_PAIRS", 1)
     monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
+    monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", (7, 1 << 14)[seed % 4 // 2])
     judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 30))])
+def test_steps_late_in_a_limit_hold_the_truth_and_end_in_a_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GlmSearch, "_late", True)
+    monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", 11)
+    assert judged(seed) in ("", "proved")
 
 
 def test_estimates_of_sums_of_pairs_are_those_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
