@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 from sparsecv_mio.errors import Contradiction
+
+ROUNDING = sys.float_info.epsilon
+"""Machine epsilon, twice what one operation may be off by, relative: bounds of rounding count operations in it."""
 
 TIE_RTOL = 1e-9
 """Supports whose refitted objectives differ by at most this, relative to the full objective, are tied (theory 9)."""
@@ -15,17 +19,25 @@ KEEP_RTOL = 1e-8
 PROVED_RTOL = 1e-9
 """Relative width of an interval up to which an optimum counts as proved, whatever gap was asked for."""
 
+LOSS_SLACK = 5e-9
+"""Of an objective of log losses: rounding of either bound, where classes are all but separated."""
+
 CROSSING_RTOL = 1e-7
 """Relative rounding between two ways to the same held-out sum: a lower end may exceed an upper one by that much."""
 
+FOLLOWS_RTOL = 10.0 * CROSSING_RTOL
+"""The same of what is computed from several such sums: means of absolute errors, distances of pairs, instabilities."""
+
 ACCURATE_RTOL = 1e-9
-"""Relative error up to which a held-out sum or a coefficient is known well, and that sums over them may have."""
+"""Relative error up to which a held-out sum or a coefficient is known well, and that sums over them may have.
+
+Two ways to the same number, well conditioned or refined, agree to it; proofs claim so much less than they show."""
 
 WORST_ROUNDING = 1e-5
 """Relative rounding of a held-out error beyond which knowing its support decides no cell."""
 
 SUM_RTOL = 1e-13
-"""Rounding of sums of losses over folds, relative to the weight of all rows."""
+"""Rounding of a sum of very many numbers, relative to the sum of their sizes: losses over folds, predictions."""
 
 MOMENTS_RTOL = 2e-11
 """Relative error up to which a training objective by moments, or in double precision, needs no second computation."""

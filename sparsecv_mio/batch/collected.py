@@ -15,6 +15,7 @@ from sparsecv_mio.batch.plan import Task
 from sparsecv_mio.batch.sources import data_source
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, SparseCVError, one_of
+from sparsecv_mio.units import ACCURATE_RTOL
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ LEVELS = ("tasks", "pairs", "folds", "sources")
 ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
 COUNTED = {"folds": "folds_of_pair"}
 OF_SOURCE = {"nodes": "nodes_of_source"}  # beside those of the whole search
-AGAIN_RTOL = 1e-9  # of numbers computed again, on another machine perhaps
 
 
 def collect(
@@ -157,7 +157,9 @@ def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
 
 def _same_cell(told: Any, found: Any) -> bool:
     if isinstance(told, int | float) and isinstance(found, int | float):
-        return math.isclose(told, found, rel_tol=AGAIN_RTOL, abs_tol=AGAIN_RTOL) or (told != told and found != found)
+        return math.isclose(told, found, rel_tol=ACCURATE_RTOL, abs_tol=ACCURATE_RTOL) or (
+            told != told and found != found
+        )
     return bool(told == found)
 
 

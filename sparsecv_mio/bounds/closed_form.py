@@ -157,9 +157,6 @@ def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> 
     return np.where(lower_sum >= bar, 0.0, enough)
 
 
-CHORD_ROUNDING = 1e-13  # relative rounding of the few operations of a chord
-
-
 def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
     """Return for every pair the largest lower bound of f that the lemma makes of those at all pairs.
 
@@ -190,7 +187,7 @@ def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
     rising = np.vstack([np.zeros(best.shape[1]), np.maximum.accumulate(best, axis=0)])
     for column in range(best.shape[1]):
         corners = _upper_corners(x, rising[:, column])
-        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - CHORD_ROUNDING)
+        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - OUTWARD)
         best[:, column] = np.maximum(np.maximum(best[:, column], rising[1:, column]), chords)
     return np.asarray(best)
 

@@ -30,10 +30,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.problem.objective import PLAIN_RTOL, fit, ridge_weights
+from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
-from sparsecv_mio.units import OUTWARD
+from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD
 from sparsecv_mio.words import Intercept
 
 RESIDUAL_REFINEMENTS = 3
@@ -164,7 +164,7 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
     for fold in np.flatnonzero(~sure).tolist():
         residual = _by_definition(chosen_data, gamma, left_out[fold])
         residuals.values[:, fold] = residual
-        residuals.doubt[:, fold] = PLAIN_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
+        residuals.doubt[:, fold] = ACCURATE_RTOL * np.abs(residual).max() + ROUNDING * np.abs(r).max()
     return residuals
 
 

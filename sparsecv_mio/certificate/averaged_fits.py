@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.glm_records import MOST_FITS, PREDICTORS_OFF, GlmDesign
+from sparsecv_mio.certificate.glm_records import PREDICTORS_OFF, GlmDesign
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import RidgeFit

@@ -27,18 +27,23 @@ from sparsecv_mio.certificate.refits import (
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
 from sparsecv_mio.problem.objective import (
-    INDISTINCT,
     RidgeFit,
     changes_of_pairs,
     distances_of_pairs,
     weights_of_pairs,
 )
-from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, MISSED_SHARE
+from sparsecv_mio.units import (
+    ACCURATE_RTOL,
+    AVERAGE_GAMMA,
+    AVERAGE_GAP,
+    FOLLOWS_RTOL,
+    MISSED_SHARE,
+    ROUNDING,
+    SUM_RTOL,
+    TIE_RTOL,
+)
 
-WEIGHT_RTOL = 1e-9
-TARGET_RTOL = 1e-13  # of the largest target: rounding of a prediction of the average
-OFFSET_RTOL = 4e-15  # of what centres of columns add to it
-AVERAGE_RTOL = 1e-6  # of a CV error, and of a distance
+OFFSET_RTOL = 20.0 * ROUNDING  # of what centres of columns add to it
 
 Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
 
@@ -83,7 +88,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitC
     weights = weights_of_pairs(distances, [pair.model(i) for i, pair in enumerate(average.pairs)])
     for i, (pair, row, weight) in enumerate(zip_longest(average.pairs, record.table, weights.tolist())):
         path = f"average.pairs[{i}]."
-        checks.close(f"{path}weight", pair.weight, weight, WEIGHT_RTOL * weight)
+        checks.close(f"{path}weight", pair.weight, weight, ACCURATE_RTOL * weight)
         _fits_named(checks, average, pair, path, plan, used=bool(near[i]))
         closed = row is None or row.folds_decided == row.folds
         checks.that(closed or pair.estimate, f"{path}estimate", "is false, a fold is open")
@@ -162,14 +167,14 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
         errors, noise = losses(pair)
         distance = float(distances_of_pairs(errors[None, :], best, fits.times, fits.heft)[0])
         mean, row = fits.mean(errors), row_of(pair, record.table)  # type: ignore[arg-type]
-        room = AVERAGE_RTOL * distance
+        room = FOLLOWS_RTOL * distance
         spread = float(changes_of_pairs(errors[None, :], best, fits.times, fits.heft)[1][0])
         off = noise + best_noise
-        if spread > 0.0 and mean - least + 2.0 * off > INDISTINCT * least:  # else rounding cannot tell them: it is 0
-            room += 2.0 * (AVERAGE_RTOL * mean + off) / spread
+        if spread > 0.0 and mean - least + 2.0 * off > TIE_RTOL * least:  # else rounding cannot tell them: it is 0
+            room += 2.0 * (FOLLOWS_RTOL * mean + off) / spread
         checks.close(f"average.pairs[{i}].distance", pair.distance, distance, room)
         if row is not None and row.folds_decided == row.folds:
-            checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, AVERAGE_RTOL * mean + off)
+            checks.close(f"average.pairs[{i}].folds", row.cv_error, mean, FOLLOWS_RTOL * mean + off)
     checks.recomputed("average.pairs[].distance")
     checks.part(f"distances of {len(places)} pairs from the best one, by refits of their folds")
 
@@ -194,7 +199,7 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
     checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
     checks.part("fits on all rows of the averaged pairs, and their average")
     largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
-    return target, TARGET_RTOL * largest + OFFSET_RTOL * offset
+    return target, SUM_RTOL * largest + OFFSET_RTOL * offset
 
 
 def _check_projection(
@@ -262,13 +267,13 @@ def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFi
             return
         assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
-        allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + AVERAGE_RTOL)
+        allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + FOLLOWS_RTOL)
         near = model.objective <= allowed or len(support) == min(most, training.q) or training.allowed is not None
         checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
         losses[fold] = losses_at(rows, record.loss, model.predict(rows.X)).sum()
         heft[fold] = rows.weight_of(slice(0, rows.n))
     error = float(losses.sum() / heft.sum())
-    checks.close(f"{path}error", within.error, error, AVERAGE_RTOL * error)
+    checks.close(f"{path}error", within.error, error, FOLLOWS_RTOL * error)
     checks.leaves("that each is the best subset for its average is read", f"{path}folds")
     checks.part("error of the averaged model within every fold")
 

@@ -18,6 +18,7 @@ ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enume
 ENUMERATE_GRID = 12  # and the whole grid
 MOST_ENUMERATED = 3000  # folds of pairs whose optima are enumerated for their instability
 COST_LIMIT = 5e10  # elementary operations of an enumeration
+MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
 SAME = 1e-12  # relative: numbers of the record that were once one number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
 

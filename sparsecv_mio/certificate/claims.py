@@ -16,10 +16,10 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import r_squared, standard_error
-from sparsecv_mio.units import CROSSING_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL
 from sparsecv_mio.words import Loss, Method, Model, Oracle
 
-MAE_BOUND_RTOL = 1e-5  # of bounds by squared errors: these agree with the residuals to a millionth
+MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # of bounds by squared errors, which agree with the residuals so
 MOVE_PROGRESS = 1e-8  # relative fall below which a move of a descent is none
 CERTIFIED_DESCENT = "descent, certified rows"
 

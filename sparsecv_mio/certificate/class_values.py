@@ -8,15 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.enumeration import UnitColumns
 from sparsecv_mio.certificate.fit_records import NearRecord, NearSize
-from sparsecv_mio.certificate.glm_records import MOST_FITS, GlmDesign, Support, TooManyFits, too_many
+from sparsecv_mio.certificate.glm_records import GlmDesign, Support, TooManyFits, too_many
 from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.units import CROSSING_RTOL
 
-FITS_OF_FOLDS = 5_000  # of the verification of a common subset, each of some 5 ms
+FITS_OF_FOLDS = MOST_FITS // 4  # of the verification of a common subset, each of some 5 ms
 LEAST_RIDGE = 1e-3  # of gamma, in fits that bound the losses of supports by all columns they may be of
 
 

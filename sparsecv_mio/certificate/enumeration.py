@@ -39,10 +39,10 @@ from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scales, varying_columns
-from sparsecv_mio.units import TIE_RTOL, TINY
+from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # rows of folds times columns squared, up to which those of every fold are looked at
-NO_EFFECT = 1e-9  # of the target: a coefficient that predicts less may have either sign
+NO_EFFECT = ACCURATE_RTOL  # of the target: a coefficient that predicts less may have either sign
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +158,14 @@ CANDIDATE_RTOL = 1e-5  # four times what the closed forms below may be wrong by,
 CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
 NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below which residuals get twice the precision
 CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
-TWICE = 1e-15  # of the terms of a sum in twice the precision: its rounding, over that of a float
+TWICE = 8.0 * ROUNDING  # of the terms of a sum in twice the precision, over what is kept of them
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
 ENUMERATED_AT_ONCE = 1 << 24
 STACK_ELEMENTS = 1 << 19  # of the factors of some supports at once: they stay near the processor
-NOISE = 1e-16  # of the target and of a residual: some ten ulps of a long double, times what its sums and factors add
-RESIDUAL = 1e-15  # rounding of a residual of the search, relative to the largest target about its centre
-FACTOR_ROUNDING = 4e-15  # of an orthogonal factorisation, of the lengths of its columns, times the root of its size
-DOUBTFUL_EFFECT = 1e-6  # of the target: an effect that is smaller may have either sign, an exact fit decides
+NOISE = ROUNDING / 2.0  # of the target and of a residual: a thousand ulps of a long double, for sums and factors
+RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest target about its centre
+FACTOR_ROUNDING = 20.0 * ROUNDING  # of a factorisation, of the lengths of its columns, times the root of its size
+DOUBTFUL_EFFECT = 1000.0 * NO_EFFECT  # a smaller effect may have either sign: an exact fit decides
 SINGULAR = 1e-5  # reciprocal condition of a Gram matrix below which the rounding of its solution could show
 LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own may have taken for tied
 
@@ -461,7 +461,7 @@ class UnitColumns:
         Relative 1e-12, and of a fit that is nearly perfect the rounding of its residuals against the targets.
         """
         noise = RESIDUAL * self.y_unit * float(np.linalg.norm(self.root))
-        return 1e-12 * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
+        return OUTWARD * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
 
 
 def _least_correlation(gram: FloatArray) -> float:

@@ -20,7 +20,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate import optimality
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjusted_for
-from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_single_rows import NARROW, LeftOutAlone, SingleRows
@@ -33,20 +33,16 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import ridge_weights, standard_error, varying_columns
-from sparsecv_mio.units import CROSSING_RTOL, TINY
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, LOSS_SLACK, ROUNDING, TINY
 from sparsecv_mio.words import Loss
 
 F_RTOL = 1e-10  # of an objective: closer ones are tied
-CLOSED_RTOL = 1e-8  # of an objective: what rounding leaves between its bounds, where classes are all but separated
 OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns
-COEFFICIENT_RTOL = 1e-6  # of the largest coefficient, in columns of equal size
-SLOPE_ROUNDING = 64.0 * float(np.finfo(float).eps)  # of what a slope is the sum of, with room
+SLOPE_ROUNDING = 64.0 * ROUNDING  # of what a slope is the sum of, with room
 PREDICTORS_OFF = 2e-8  # what those of a search by Newton steps may be off by (`trees.glm_left_out.KNOWN`)
-SPREAD_RTOL = 1e-5  # of a CV error: what losses of folds may differ by, for their standard error
-MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
+SPREAD_RTOL = 10.0 * FOLLOWS_RTOL  # of a CV error: what losses of folds may differ by, for their standard error
 MANY_ALONE = 200  # folds of one row each; fewer are fitted, some milliseconds each
 UNEVEN = 2  # times its share of them, which the first fold may take: others may take fewer
-SAME_QUALITY = 1e-6  # of accuracy, AUC and Brier score
 
 Support = tuple[int, ...]
 Asked = tuple[Support, float, bytes]  # gamma, and a digest of the rows
@@ -399,14 +395,14 @@ def check_quality(
     for name in ("accuracy", "auc", "brier"):
         number = getattr(said, name)
         if number is not None:
-            room = SAME_QUALITY + (_near_pairs(y, chances) if name == "auc" else 0.0)
+            room = FOLLOWS_RTOL + (_near_pairs(y, chances) if name == "auc" else 0.0)
             checks.close(f"{path}{name}", number, getattr(quality, name), room)
 
 
 def _near_pairs(y: FloatArray, chance: FloatArray) -> float:
     """Share of the pairs of a row of each class whose probabilities rounding may order either way."""
     ones, zeros = np.sort(chance[y > 0.0]), np.sort(chance[y <= 0.0])
-    near = np.searchsorted(zeros, ones + SAME_QUALITY, "right") - np.searchsorted(zeros, ones - SAME_QUALITY, "left")
+    near = np.searchsorted(zeros, ones + FOLLOWS_RTOL, "right") - np.searchsorted(zeros, ones - FOLLOWS_RTOL, "left")
     return float(near.sum()) / max(len(ones) * len(zeros), 1)
 
 
@@ -448,11 +444,11 @@ def check_coefficients(
     model = design.fit(tuple(place[name] for name in said.support), gamma)
     numbers = np.array([said.coefficients[name] for name in said.support])
     largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
-    room = (COEFFICIENT_RTOL * largest + design.coefficient_rounding(model)) / model.unit
+    room = (FOLLOWS_RTOL * largest + design.coefficient_rounding(model)) / model.unit
     for name, mine, theirs, off in zip(said.support, numbers, model.beta, room, strict=True):
         checks.close(f"{path}coefficients.{name}", float(mine), float(theirs), float(off))
     level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
-    checks.close(f"{path}intercept", said.intercept, model.intercept, COEFFICIENT_RTOL * level)
+    checks.close(f"{path}intercept", said.intercept, model.intercept, FOLLOWS_RTOL * level)
     checks.recomputed(f"{path}coefficients")
     return model
 
@@ -467,7 +463,7 @@ def _check_model(checks: Checks, claim: Claim, design: GlmDesign, gap: float) ->
     checks.close(f"{path}objective", refit.objective, model.objective, rounding)
     checks.that(refit.lower <= model.objective + rounding, f"{path}lower", f"{refit.lower!r} exceeds the objective")
     checks.that(refit.upper >= model.objective - rounding, f"{path}upper", f"{refit.upper!r} is below the objective")
-    closed = refit.upper - refit.lower <= max(gap, CLOSED_RTOL) * refit.upper + 2.0 * rounding
+    closed = refit.upper - refit.lower <= max(gap, 2.0 * LOSS_SLACK) * refit.upper + 2.0 * rounding
     checks.that(closed or not refit.proved, f"{path}proved", "upper - lower exceeds the requested gap")
     return tuple(sorted(model.support))
 
@@ -483,7 +479,7 @@ def _check_least(
     least, rounding = optimum.objective, design.rounding(optimum)
     checks.at_most(f"{path}lower", proof.lower, least, f"the least objective, {least!r}", rounding)
     if proof.proved:
-        top = least + max(gap, CLOSED_RTOL) * proof.upper + 2.0 * rounding
+        top = least + max(gap, 2.0 * LOSS_SLACK) * proof.upper + 2.0 * rounding
         checks.at_most(f"{path}objective", proof.objective, top, f"the least one, {least!r}, by the gap")
     return True
 

@@ -21,9 +21,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.objective import standard_error
-from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL, TINY
-
-ALLOWANCE_RTOL = 1e-6
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, TIE_RTOL, TINY
 
 Supports = list[tuple[int, ...]]
 
@@ -162,7 +160,7 @@ class Optimality:
         self.checks.at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
         if not decided:
             return
-        room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
+        room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         low, high = truth.loose_low - room, truth.loose_high + room
         for name in ("lower", "cv_error", "upper"):
             said = getattr(row, name)
@@ -177,7 +175,7 @@ class Optimality:
         unit = float(power_of_two(high.max()))  # squares neither overflow nor vanish
         means = np.stack([(high - low) / 2.0, high]) / unit / sizes
         ties, level = np.sqrt(means**2 @ (sizes / sizes.sum())) * unit
-        room = ties + self.design.slack(float(level), row.gamma, row.tau, ALLOWANCE_RTOL)
+        room = ties + self.design.slack(float(level), row.gamma, row.tau, FOLLOWS_RTOL)
         words = f"is {said!r}, the folds of a decided pair give {spread!r}"
         self.checks.that(abs(said - spread) <= room / math.sqrt(self.plan.k / times - 1), place, words)
 
@@ -186,7 +184,7 @@ class Optimality:
     ) -> None:
         """Ties and rounding of a certificate: those of the pair with the least lower bound."""
         truth = self.truth(row.gamma, row.tau)
-        room = self.design.slack(truth.loose_high, row.gamma, row.tau, ALLOWANCE_RTOL)
+        room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         ties = truth.loose_high - truth.loose_low
         words = f"the tied supports of the pair with the least lower bound differ by {ties!r}"
         self.checks.that(claim.tie_width <= ties + room, f"{path}tie_width", f"{claim.tie_width!r}: {words}")
@@ -217,7 +215,7 @@ class Optimality:
             least = truth.high * (1.0 - CROSSING_RTOL) - TINY
             checks.at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
             ties = truth.loose_high - truth.loose_low
-            room = self.design.slack(truth.high, step.gamma, step.tau, ALLOWANCE_RTOL)
+            room = self.design.slack(truth.high, step.gamma, step.tau, FOLLOWS_RTOL)
             width = record.request.gap * truth.high + ties + room
             if not estimated:
                 least = truth.loose_low - width
@@ -260,7 +258,7 @@ class Optimality:
     def _allowance(self, claim: records.Record | records.Least, row: records.TableRow | None, path: str) -> None:
         """Check the rounding of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
-            room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, ALLOWANCE_RTOL)
+            room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, FOLLOWS_RTOL)
             self.checks.at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
 
     def _exchanges(self, pair: ReportedPair, supports: Supports) -> None:

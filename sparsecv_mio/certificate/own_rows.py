@@ -20,9 +20,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows, RowsOfFolds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.objective import varying_columns
+from sparsecv_mio.units import ACCURATE_RTOL
 from sparsecv_mio.words import Missing, Scale, Within
-
-CELL_RTOL = 1e-9  # of a cell, beside the spread of its column
 
 
 def within_of(record: Record) -> OfTrainingRows:
@@ -93,7 +92,7 @@ def _alike(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray
     """Whether rows of the table, by their places, are the given rows with the given cells."""
     stand_for = own.row_of[places]
     spread = 1.0 + np.abs(cells).max(axis=0, initial=0.0)
-    off = np.abs(own.dataset.X[places] - cells[stand_for]) <= CELL_RTOL * spread
+    off = np.abs(own.dataset.X[places] - cells[stand_for]) <= ACCURATE_RTOL * spread
     return np.array_equal(np.sort(stand_for), rows) and bool(off.all())
 
 

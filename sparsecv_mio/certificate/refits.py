@@ -16,17 +16,16 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.checked_fields import Checks
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective
 from sparsecv_mio.certificate.fit_records import CommonRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.problem.objective import RidgeFit
-from sparsecv_mio.units import PROVED_RTOL, TIE_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, PROVED_RTOL, TIE_RTOL
 
 EXCHANGE_LIMIT = 2e10  # elementary operations
-OTHERS_LIMIT = 20_000  # refits of other supports of the record
 
 
 class Exchanges:
@@ -121,7 +120,7 @@ def improvable_folds(
     supports : list of tuple of int
         One per fold, as sorted positions in `design.columns`.
     others : list of tuple of int
-        Of the same size or smaller, tried in every fold as far as `OTHERS_LIMIT` allows, first ones first.
+        Of the same size or smaller, tried in every fold as far as `MOST_FITS` allows, first ones first.
     wanted : list of int
         The folds to check.
 
@@ -130,7 +129,7 @@ def improvable_folds(
     fold, words
     """
     exchanges = Exchanges(design, gamma)
-    others = others[: max(1, OTHERS_LIMIT // folds.k)]
+    others = others[: max(1, MOST_FITS // folds.k)]
     names = design.names
     least = _least_others(design, folds, gamma, others, wanted)
     for fold in wanted:
@@ -157,9 +156,6 @@ def _least_others(
         values = [design.refit(support, gamma, train).objective for support in others]
         best[fold] = others[int(np.argmin(values))]
     return best
-
-
-REFIT_COEFFICIENT_RTOL = 1e-7
 
 
 def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...] | None:
@@ -266,7 +262,7 @@ def check_fit(
         return model
     target = size_of_target(dataset, design.intercept)
     spread = np.abs(columns - model.x_center).max(axis=0, initial=0.0)
-    slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * REFIT_COEFFICIENT_RTOL + 1e-12 * target
+    slack = float(np.max(np.abs(model.beta) * spread, initial=0.0)) * CROSSING_RTOL + 1e-12 * target
     slack += design.target_noise
     moved = design.moved_by_noise(support, row.gamma)
     for name, value, reach, more in zip(names, model.beta.tolist(), spread.tolist(), moved.tolist(), strict=True):

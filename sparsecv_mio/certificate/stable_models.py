@@ -24,7 +24,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective, objective
 from sparsecv_mio.problem.coordinates import size_of_target
-from sparsecv_mio.units import CROSSING_RTOL, TIE_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, ROUNDING, TIE_RTOL
 from sparsecv_mio.words import Loss
 
 
@@ -221,8 +221,7 @@ def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> N
         checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
 
 
-RTOL = 1e-6  # of an instability
-SAME_OBJECTIVE = 4.0 * float(np.finfo(float).eps)  # of it: no fit tells closer ones apart
+SAME_OBJECTIVE = 4.0 * ROUNDING  # of an objective: no fit tells closer ones apart
 STABILITY_NUMBERS = 5e8  # numbers: refits of one pair beyond which its instability is only read
 LAST = 1e-11  # relative: sums rounded outward
 
@@ -322,7 +321,7 @@ class LogLossesOfModels(LossesOfModels):
 
     def room(self, pair: tuple[float, int], largest: float) -> float:
         """See `LossesOfModels`."""
-        return 8.0 * self.doubt / self.total + RTOL * largest
+        return 8.0 * self.doubt / self.total + FOLLOWS_RTOL * largest
 
     def optima(
         self, left_out: IntArray, train: IntArray | None, pair: tuple[float, int], start: Sequence[int]
@@ -446,7 +445,7 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
     checks.that(_near(chosen.upper, top), f"{path}upper", f"is {chosen.upper!r}, table and intervals give {top!r}")
     decided = record.table[lowest].folds_decided == record.table[lowest].folds
     width = float(upper[lowest] - lower[lowest])
-    room = width * (1.0 + RTOL) + LAST * abs(float(upper[lowest])) if decided else 0.0
+    room = width * (1.0 + FOLLOWS_RTOL) + LAST * abs(float(upper[lowest])) if decided else 0.0
     words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
     checks.that(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
@@ -502,7 +501,7 @@ def _at_supports(
         for i, own in enumerate(supports)
     ])  # fmt: skip
     worst = float(changes.max())
-    slack = RTOL * worst + models.noise(model, worst)
+    slack = FOLLOWS_RTOL * worst + models.noise(model, worst)
     if stable.estimate:  # moved to the nearer end of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
         if level is EnumerationLevel.NEIGHBOURS and abs(said - worst) > slack:
@@ -565,7 +564,7 @@ def _check_true_interval(
     if len(solved) < len(every):
         return False
     low, high = _instability_ends([tied for tied, _ in solved], models.total)
-    slack = RTOL * high + models.noise(np.concatenate(solved[0][0]), high)
+    slack = FOLLOWS_RTOL * high + models.noise(np.concatenate(solved[0][0]), high)
     checks.that(ends[0] <= low + slack, path, f"the lower end {ends[0]!r} exceeds the true {low!r}")
     checks.that(high <= ends[1] + slack, path, f"the upper end {ends[1]!r} is below the true {high!r}")
     if stable is not None and not stable.estimate:

@@ -22,13 +22,12 @@ from sparsecv_mio.certificate import (
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.averaged_fits import GlmPairFits, PairFits
 from sparsecv_mio.certificate.averages import check_average
-from sparsecv_mio.certificate.checked_fields import Checks, EnumerationLevel, VerifyReport
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.class_values import RefittedValues
 from sparsecv_mio.certificate.enumeration import AllowedSupports, UnitColumns, held_out_errors
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_records import (
-    MOST_FITS,
     GlmDesign,
     check_classes,
     check_coefficients,
@@ -57,10 +56,10 @@ from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, objective_of, ridge_weights, varying_columns
-from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, FOLLOWS_RTOL
 from sparsecv_mio.words import Loss
 
-MAE_RTOL = 2e-6  # of the mean absolute error, whose squares agree with those of the folds to a millionth
+MAE_RTOL = 2.0 * FOLLOWS_RTOL  # of the mean absolute error, whose squares agree with those of the folds so
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 

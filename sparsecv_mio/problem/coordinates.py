@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import exact_product
+from sparsecv_mio.units import ACCURATE_RTOL
 
 
 def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -232,9 +233,6 @@ def _mean_about(rows: FloatArray, about: IntArray, root: FloatArray | None) -> F
     return np.asarray(weight @ rows / weight.sum())
 
 
-OBJECTIVE_RTOL = 1e-9
-
-
 def size_of_target(dataset: Dataset, intercept: str) -> float:
     """Return the largest target about its mean, about zero without an intercept."""
     y = dataset.y
@@ -256,4 +254,4 @@ def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float
         A part of the objective and, for a fit that is nearly perfect, what its residuals may be off.
     """
     noise = 1e-15 * size_of_target(dataset, intercept) * math.sqrt(dataset.weight_of(slice(0, dataset.n)))
-    return OBJECTIVE_RTOL * objective + noise * (2.0 * math.sqrt(objective) + noise)
+    return ACCURATE_RTOL * objective + noise * (2.0 * math.sqrt(objective) + noise)

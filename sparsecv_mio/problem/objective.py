@@ -32,8 +32,8 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
+from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL
 
-PLAIN_RTOL = 1e-9  # of the residuals of training, and of all other rows: more rounding than that and a fit is refined
 REFINEMENTS = 12
 LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
 
@@ -265,7 +265,7 @@ def _digits_are_left(
     singular: FloatArray,
     away: tuple[FloatArray, FloatArray],
 ) -> bool:
-    """Whether the rounding of a least-squares solution stays under `PLAIN_RTOL` of the residuals.
+    """Whether the rounding of a least-squares solution stays under `ACCURATE_RTOL` of the residuals.
 
     Those of training and, apart from them, those of all other rows: `away` are their columns and targets.
     """
@@ -276,11 +276,11 @@ def _digits_are_left(
     largest = float(singular[0]) if singular.size else 0.0
     load = level + float(np.linalg.norm(solution)) * largest
     rounding = 32.0 * np.finfo(float).eps * condition * (load + condition * error)
-    if not rounding <= PLAIN_RTOL * error:
+    if not rounding <= ACCURATE_RTOL * error:
         return False
     rows, targets = away
     missed, reach = float(np.linalg.norm(targets - rows @ solution)), float(np.linalg.norm(rows))
-    return bool(reach * rounding <= PLAIN_RTOL * missed * largest or not largest)
+    return bool(reach * rounding <= ACCURATE_RTOL * missed * largest or not largest)
 
 
 def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
@@ -508,7 +508,6 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
 
 
 LEAST_WEIGHT = 0.02  # of the largest: pairs that weigh less are no part of an average
-INDISTINCT = 1e-9  # of the least CV error: what differs by less is the same
 
 
 def distances_of_pairs(
@@ -546,7 +545,7 @@ def distances_of_pairs(
     array([5.19615242])
     """
     mean, spread, least = changes_of_pairs(errors, best, times, weights)
-    told, distances = mean > INDISTINCT * least, np.zeros(len(mean))
+    told, distances = mean > TIE_RTOL * least, np.zeros(len(mean))
     with np.errstate(divide="ignore"):
         distances[told] = mean[told] / spread[told]
     return distances

@@ -22,13 +22,11 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import Place
 from sparsecv_mio.proofs.logistic_trees import MOST_STATED, MOST_TREE_NODES, LogisticRows, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
-from sparsecv_mio.proofs.search_proofs import CLAIM_OUTWARD
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
 from sparsecv_mio.search.glm_folds import subsets_of
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.units import KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
 
-BEYOND_GOAL = 1e-9  # of the sum that is wanted, by which statements go beyond it
 THRESHOLDS_TRIED = 4  # of a tree on all rows, until folds have their own
 FEW_STATED, STATED_NODES = 200, 4_000  # of a tree on all rows whose threshold is above the least objective
 
@@ -81,7 +79,7 @@ class LogisticSearchProof:
         self.data = standardize(dataset, record.data.scale, record.data.intercept, loss=record.loss)
         self.scaled = ScaledRows.of(self.data)
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored
+        self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored
         self.same = np.array([len(plan.scored_rows(k)) == len(plan.left_out(k)) for k in range(plan.k)])
         self.trees, self.least, self.upper = 0, np.inf, np.inf
         self.head = proof_head(self.data, self.gammas, self.taus, plan, self.scaled.exponent)
@@ -95,14 +93,14 @@ class LogisticSearchProof:
             at = _AtGamma(self.scaled, self.plan, gamma)
             for t in range(len(self.taus)):
                 yield from self._pair(g, t, at)
-        if self.least < self.goal * (1.0 - 10.0 * CLAIM_OUTWARD) or not np.isfinite(self.upper):
+        if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         lower, upper = self._per_row(self.least, self.upper)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
 
     def _per_row(self, low: float, high: float) -> tuple[float, float]:
-        return low / self.plan.scored * (1.0 - CLAIM_OUTWARD), high / self.plan.scored * (1.0 + CLAIM_OUTWARD)
+        return low / self.plan.scored * (1.0 - CROSSING_RTOL), high / self.plan.scored * (1.0 + CROSSING_RTOL)
 
     def _tree(self, tree: ProofTree, rows: int, g: int) -> tuple[dict[str, Any], int]:
         self.trees += 1
@@ -124,7 +122,7 @@ class LogisticSearchProof:
         if not reported:
             folds = yield from self._on_all_rows(pair, at)
         for fold in folds:
-            if not reported and pair.low.sum() >= self.goal * (1.0 + BEYOND_GOAL):
+            if not reported and pair.low.sum() >= self.goal * (1.0 + ACCURATE_RTOL):
                 break
             yield from self._own_tree(pair, fold, at)
         low, high = float(pair.low.sum()), float(pair.high.sum())
@@ -154,7 +152,7 @@ class LogisticSearchProof:
         self, pair: _Pair, at: _AtGamma, first: Support, own: FloatArray
     ) -> tuple[ProofTree, FloatArray] | None:
         """Return the tree on all rows by which folds lose most, and what each of them loses; None where none does."""
-        count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * BEYOND_GOAL)
+        count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * ACCURATE_RTOL)
         if count == 0:
             return None
         b, worth = at.whole.fit(np.array(first, dtype=np.int64))

@@ -21,12 +21,12 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.proofs.threshold_trees import NONE_KEPT, TOO_LARGE, ProofTree, Support, TooLarge, TreeKeeper
+from sparsecv_mio.units import ACCURATE_RTOL
 
 POINT_BITS = (8, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
 ENTROPY_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
 PROOF_FIT_STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
-SETTLED = 1e-9  # of an objective, what is left between the ends of a relaxation that will not close its node
 # of one tree: each leaf has a point, which the checker evaluates in integers
 MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
 EVERY_SIZE_LISTED = -1  # leaf: its supports are listed
@@ -258,7 +258,7 @@ class LogisticTree:
         point, value = b, _primal(here, b, inside, members, room)
         for _ in range(PROOF_FIT_STEPS):
             least = best.bound(inside, free, room)
-            if least >= self.bar or value - least <= SETTLED * value or value < self.bar - 0.5 * (value - least):
+            if least >= self.bar or value - least <= ACCURATE_RTOL * value or value < self.bar - 0.5 * (value - least):
                 break
             target = self._model_point(node, b, here)
             step = 1.0

@@ -31,10 +31,8 @@ from sparsecv_mio.proofs.term_trees import prove_chosen
 from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper, Units, rounding
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.context import Snapshot
-from sparsecv_mio.units import KEEP_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL
 from sparsecv_mio.words import Loss
-
-CLAIM_ROUNDING = 1e-9  # of a number, by which a proof claims less than the record says
 
 
 def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
@@ -45,7 +43,7 @@ def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
     rounding : float
         What the checker's floats may lose.
     """
-    return lower - CLAIM_ROUNDING * abs(lower) - rounding, upper + CLAIM_ROUNDING * abs(upper) + rounding
+    return lower - ACCURATE_RTOL * abs(lower) - rounding, upper + ACCURATE_RTOL * abs(upper) + rounding
 
 
 def uncovered(restrictions: Restrictions | None, loss: Loss) -> bool:
@@ -122,9 +120,6 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
         raise BadInput(f"--proof: column {name!r} changes by no more than rounding: give --drop {quoted([name])}")
 
 
-PROVED_NEAR = 1e-7  # a lower end this near its objective is that of a list
-
-
 class SquaredTrees:
     """Trees of squares on all rows, gamma by gamma."""
 
@@ -187,9 +182,9 @@ class BestProof:
             mine = {row.tau: row for row in self.rows if row.gamma == gamma}
             above: dict[int, float] = {}
             for tau, row in mine.items():
-                if row.lower <= 0.0 < row.objective * (1.0 - PROVED_NEAR):
+                if row.lower <= 0.0 < row.objective * (1.0 - CROSSING_RTOL):
                     raise BadInput(f"--proof: nothing is known of tau {tau} at gamma {gamma:g}: give the run more time")
-                proved = row.lower >= row.objective * (1.0 - PROVED_NEAR)
+                proved = row.lower >= row.objective * (1.0 - CROSSING_RTOL)
                 above[min(tau, chosen.q)] = row.objective * (1.0 + KEEP_RTOL) + 2.0 * lost if proved else row.lower
             number = {}
             for tree in self.trees.prove(gamma, above, self.kept.at(-1, g)):

@@ -36,7 +36,7 @@ from sparsecv_mio.proofs.term_trees import prove_chosen
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
 from sparsecv_mio.words import Intercept, Within
 
 
@@ -174,10 +174,8 @@ class ScoresAt:
         return objective, error
 
 
-CLAIM_OUTWARD = 1e-7  # of a CV error, by which a proof claims less than was computed
 COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
 FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
-FEW_COLUMNS = 150  # up to which a ridge fit of all columns costs nothing
 THRESHOLD_ACCURACY = 1e-7  # of a threshold, how near it is found
 NO_THRESHOLD = -1.0  # a threshold that every objective exceeds
 # supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
@@ -238,7 +236,7 @@ class SearchProof:
         self.units = threshold_trees.Units.of(self.columns)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = self.best.lower * (1.0 - CLAIM_OUTWARD) * plan.scored / self.unit  # of a pair
+        self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored / self.unit  # of a pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
         self.head = proof_head(
             self.columns, self.gammas, self.taus, plan, self.units.exponent, self.chosen, self.within
@@ -251,9 +249,9 @@ class SearchProof:
         for g, gamma in enumerate(self.gammas):
             yield from self._gamma(g, self.folds.at(gamma))
         per_row = self.unit / self.plan.scored
-        if self.least < self.goal * (1.0 - 10.0 * CLAIM_OUTWARD) or not np.isfinite(self.upper):
+        if self.least < self.goal * (1.0 - 10.0 * CROSSING_RTOL) or not np.isfinite(self.upper):
             raise BadInput("--proof: the proof does not reach the bounds of the record, which may rest on ties")
-        lower, upper = self.least * per_row * (1.0 - CLAIM_OUTWARD), self.upper * per_row * (1.0 + CLAIM_OUTWARD)
+        lower, upper = self.least * per_row * (1.0 - CROSSING_RTOL), self.upper * per_row * (1.0 + CROSSING_RTOL)
         g, t = self.gammas.index(self.best.gamma), self.taus.index(self.best.tau)
         yield {"kind": "claim", "gamma": g, "tau": t, "lower": lower, "upper": upper}
 
@@ -356,7 +354,7 @@ class SearchProof:
         value, error = pair.value[usable] * (1.0 + 4.0 * TIE_RTOL) + 4.0 * lost, pair.error[usable]
         if not len(value):
             return NO_THRESHOLD
-        goal = self.goal * (1.0 + CLAIM_OUTWARD)
+        goal = self.goal * (1.0 + CROSSING_RTOL)
         above = float(((goal + np.cumsum(np.sort(value))) / np.arange(1, len(value) + 1)).min())
         if float(np.clip(above - value, 0.0, error).sum()) >= goal * (1.0 - 1e-12):
             return above
@@ -428,9 +426,8 @@ class SearchProof:
 
     def _lost(self, problem: SparseProblem, all_rows: float) -> float:
         """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""
-        return max(
-            4.0 * all_rows, threshold_trees.rounding(problem, self.columns.divisor) if problem.q <= FEW_COLUMNS else 0.0
-        )
+        by_ridge = problem.q <= threshold_trees.MOST_PATH_COLUMNS
+        return max(4.0 * all_rows, threshold_trees.rounding(problem, self.columns.divisor) if by_ridge else 0.0)
 
     def _own_trees(
         self, g: int, at: ScoresAt, pairs: list[PairStatements], all_rows: float
@@ -479,8 +476,8 @@ class SearchProof:
         if self._reported(g, pair.index) and high is not None:
             self.upper = high
         return {"kind": "pair", "gamma": g, "tau": pair.index, "parts": pair.parts,
-                "lower": low * per_row * (1.0 - CLAIM_OUTWARD),
-                "upper": None if high is None else high * per_row * (1.0 + CLAIM_OUTWARD)}  # fmt: skip
+                "lower": low * per_row * (1.0 - CROSSING_RTOL),
+                "upper": None if high is None else high * per_row * (1.0 + CROSSING_RTOL)}  # fmt: skip
 
 
 def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:

@@ -25,6 +25,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, No
 from sparsecv_mio.kernels.path_tree import LISTED, new_levels, prove
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
+from sparsecv_mio.units import ACCURATE_RTOL
 
 BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 PROOF_STEPS = 200
@@ -281,7 +282,6 @@ def _no_mixture(tables: block_relaxation.Blocks) -> block_relaxation.Mixture:
     return block_relaxation.Mixture(np.zeros((most, len(tables.member)), dtype=np.int64), np.zeros(most))
 
 
-LEAF_MARGIN = 1e-9  # of an objective, by which a leaf clears its threshold at least
 TREE_MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
 RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
 PROVED_PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
@@ -380,7 +380,7 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
 def bars_of(above: Mapping[int, float], units: Units, margin: float) -> dict[int, float]:
     """Return what leaves must reach by size, in the problem's units: see `prove_thresholds`."""
-    return {tau: value / units.square * (1.0 + LEAF_MARGIN) + margin for tau, value in above.items()}
+    return {tau: value / units.square * (1.0 + ACCURATE_RTOL) + margin for tau, value in above.items()}
 
 
 def prove_thresholds(

@@ -47,7 +47,7 @@ from sparsecv_mio.search.instability import MOST_TIED, ChoiceByWeight, choose_by
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, PROVED_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
 
 FEWEST = 3  # taus proved one after the other that tell how the costs grow
@@ -131,7 +131,6 @@ DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withd
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LITTLE_WORK = 1 << 24  # numbers that steps of fits look at in a tenth of a second
-LOSS_SLACK = 5e-9  # of an objective of log losses: what rounding may leave between bounds that count as closed
 
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:

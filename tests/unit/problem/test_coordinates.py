@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.coordinates import (
-    OBJECTIVE_RTOL,
     Coordinates,
     DoubleDouble,
     objective_slack,
@@ -18,6 +17,7 @@ from sparsecv_mio.problem.coordinates import (
     size_of_target,
 )
 from sparsecv_mio.problem.objective import fit, held_out_error
+from sparsecv_mio.units import ACCURATE_RTOL
 
 
 def test_units_are_powers_of_two_above_each_size() -> None:
@@ -62,7 +62,7 @@ def test_the_size_of_a_target_is_about_its_mean_where_there_is_an_intercept() ->
 def test_a_relative_part_and_what_residuals_near_zero_are_off(objective: float) -> None:
     noise = 1e-15 * 3.0 * 2.0
     found = objective_slack(objective, data(0.0), "fold")
-    assert found == pytest.approx(OBJECTIVE_RTOL * objective + noise**2 + 2.0 * noise * objective**0.5, rel=1e-12)
+    assert found == pytest.approx(ACCURATE_RTOL * objective + noise**2 + 2.0 * noise * objective**0.5, rel=1e-12)
     assert objective_slack(objective, data(1e6), "none") > found
 
 
