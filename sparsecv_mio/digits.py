@@ -48,7 +48,7 @@ def several(count: int, thing: str) -> str:
     return f"{count:,} {plural(count, thing)}"
 
 
-MOST_NAMED = 12  # names in a row, beyond which their number is said
+MOST_NAMED = 8  # names in a row, beyond which their number is said
 
 
 def first_named(names: Sequence[str], most: int = MOST_NAMED) -> str:
@@ -57,7 +57,7 @@ def first_named(names: Sequence[str], most: int = MOST_NAMED) -> str:
     Examples
     --------
     >>> first_named(["a", "b"]), first_named(list("abcdefghijklmno"))
-    ('a, b', 'a, b, c, d, e, f, g, h, i, j, k, l and 3 more')
+    ('a, b', 'a, b, c, d, e, f, g, h and 7 more')
     """
     more = len(names) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

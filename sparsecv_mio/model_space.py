@@ -17,14 +17,13 @@ from itertools import chain, pairwise
 from numbers import Integral, Real
 from typing import Any, Self
 
-from sparsecv_mio.digits import first_named, quoted_name
+from sparsecv_mio.digits import MOST_NAMED, first_named, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Loss
 
 ALL = "all"  # in place of a list of features: every one of them
 STRONG, WEAK = "strong", "weak"
-MOST_SAID = 6  # names in a row, beyond which their number is said
 COUNT = re.compile(r"-?[0-9]{1,8}")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
 SEPARATORS = re.compile(r"\s*[:*]\s*|\s+")  # between the factors of a product: a:b, a*b, a b
@@ -482,7 +481,7 @@ class Restrictions:
             said.append("factors whole, each counted once" + (f" ({names_joined(factors)})" if factors else ""))
         firsts = {columns[0]: word_of_factor(columns) for columns in self.count}
         said += [f"at most {limit.shown(firsts)}" for limit in self.at_most]
-        if len(self.hierarchy) > MOST_SAID:
+        if len(self.hierarchy) > MOST_NAMED:
             said.append(f"{len(self.hierarchy)} features only with their parents")
         else:
             said += [rule.shown(firsts) for rule in self.hierarchy]
@@ -647,7 +646,7 @@ class _ByName:
 
 def names_joined(names: Sequence[str]) -> str:
     """Return names in a row, those that hold a comma in quotes; of many the first ones and the number of the others."""
-    return first_named(list(map(quoted_name, names)), MOST_SAID)
+    return first_named(list(map(quoted_name, names)))
 
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ SMALL = 36  # up to which the path tree of all tau nearly always finishes at onc
 MANY = 400  # beyond, a root is solved to the end and all else is done on what it leaves; none is eliminated from all
 PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
 RELAXED_COLUMNS = 300  # beyond, the relaxations of a fold cost more than a round of its trees
-BALL_COLUMNS = 1_500  # beyond, the ridge ball's factorisation costs more than it is worth
+CUBIC_COLUMNS = 1_500  # beyond, eigenvalues and the ridge ball's factorisation cost more than they are worth
 
 # columns of all rows
 GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save

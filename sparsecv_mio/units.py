@@ -10,6 +10,9 @@ from sparsecv_mio.errors import Contradiction
 ROUNDING = sys.float_info.epsilon
 """Machine epsilon, twice what one operation may be off by, relative: bounds of rounding count operations in it."""
 
+WRITTEN = 4.0 * ROUNDING
+"""What numbers of a file may be off by, relative, where whoever wrote them rounded: closer ones are the same."""
+
 TIE_RTOL = 1e-9
 """Supports whose refitted objectives differ by at most this, relative to the full objective, are tied (theory 9)."""
 
@@ -38,6 +41,9 @@ WORST_ROUNDING = 1e-5
 
 SUM_RTOL = 1e-13
 """Rounding of a sum of very many numbers, relative to the sum of their sizes: losses over folds, predictions."""
+
+SHAVED = 1e-9
+"""Relative, off a penalty or a rate that comes of eigenvalues, and on an interval of one: their rounding, with room."""
 
 MOMENTS_RTOL = 2e-11
 """Relative error up to which a training objective by moments, or in double precision, needs no second computation."""

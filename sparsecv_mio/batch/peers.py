@@ -238,7 +238,7 @@ class PoissonRidgeCV(_Chosen):
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = [
-            of_sklearn("PoissonRegressor", alpha=alpha, max_iter=MOST_STEPS_OF_RATES).fit(X, y, weights)
+            of_sklearn("PoissonRegressor", alpha=alpha, max_iter=MOST_STEPS).fit(X, y, weights)
             for alpha in RIDGES_OF_RATES
         ]
         return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
@@ -253,9 +253,7 @@ class PoissonRidgeCV(_Chosen):
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
-GREEDY_STEPS = 50  # of OMP, as of forward selection
-MOST_STEPS_OF_CLASSES = 200  # of a logistic fit by scikit-learn
-MOST_STEPS_OF_RATES = 1000  # of a fit of counts by scikit-learn
+MOST_STEPS = 1000  # of a logistic fit, or one of counts, by scikit-learn
 RIDGES_OF_RATES = np.logspace(-6.0, 2.0, 17)
 
 
@@ -303,7 +301,7 @@ class SteppedOmpCV:
         """Choose the number of steps and fit all rows."""
         if X.shape[1] < 2:
             raise BadInput("omp: scikit-learn's takes two features or more")
-        steps = max(1, min(X.shape[1], min(len(train) for train, _ in self.splits) - 1, GREEDY_STEPS))
+        steps = max(1, min(X.shape[1], min(len(train) for train, _ in self.splits) - 1, MOST_FORWARD))
         found = of_sklearn("OrthogonalMatchingPursuitCV", cv=self.splits, max_iter=steps).fit(X, y)
         self.coef_, self.intercept_, self.tau_ = found.coef_, found.intercept_, found.n_nonzero_coefs_
         return self
@@ -353,7 +351,7 @@ def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
         how |= {"l1_ratios": (float(l1),), "use_legacy_attributes": False}
     else:
         how |= {"penalty": "l1" if l1 else "l2"}
-    return LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=MOST_STEPS_OF_CLASSES, **how)
+    return LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=MOST_STEPS, **how)
 
 
 def _least_log_loss(found: Any) -> float:

@@ -28,7 +28,8 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding, si
 from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
-from sparsecv_mio.problem.problem import DIAGONAL_MARGIN, SparseProblem, shifted
+from sparsecv_mio.problem.problem import SparseProblem, shifted
+from sparsecv_mio.units import SHAVED
 
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 SOUND = 4.0  # roundings of M, a column, that an entry of a diagonal found by factorisations has to exceed
@@ -197,7 +198,7 @@ def unit_diagonal(
         w = _sharp(M, None if near is None else near * scale**2)
     else:
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
-        w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - DIAGONAL_MARGIN)
+        w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - SHAVED)
     rounding = rounding_unit(problem) * loss
     # M may have less than its rounding of its own; the penalty it has whatever the rounding
     least = 0.0 if diagonal is Diagonal.PENALTY else SOUND * problem.q * rounding

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import RELAXED_AT_MOST, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import (
     CAPACITY,
@@ -56,9 +56,8 @@ from sparsecv_mio.kernels.nodes import (
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
-from sparsecv_mio.problem.problem import DIAGONAL_MARGIN
 from sparsecv_mio.trees.subsets import OpenNodes, never
-from sparsecv_mio.units import OUTWARD, TINY
+from sparsecv_mio.units import OUTWARD, SHAVED, TINY
 
 TOGETHER_ROUNDS = 6
 DUAL_ACCURACY = 0.2  # accepted relative error of F(b_t) - zeta: second order in the bound
@@ -108,7 +107,7 @@ def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: 
     M *= scale[:, None]
     M *= scale
     np.fill_diagonal(M, 1.0)
-    w = scale**2 * (1.0 - DIAGONAL_MARGIN)
+    w = scale**2 * (1.0 - SHAVED)
     X = np.ascontiguousarray(rows.X_test[:, survivors] * scale)
     fold = Fold(M, rows.c[survivors] * scale, rows.yy, w, X, rows.u)
     if m <= tau:
@@ -238,7 +237,7 @@ def point_error(rows: WideRows, b: FloatArray) -> float:
     return float(np.sum((rows.u - rows.X_test @ b) ** 2))
 
 
-TREE_PRODUCT_BYTES = 1 << 27  # of the rows of G of a tree
+TREE_PRODUCT_BYTES = STORE_BYTES // 2  # of the rows of G of a tree
 AT_FIRST = 20  # of these, beside two for each of a support's
 WIDE_NODE_ACCURACY = 0.1  # accuracy of a node that will not close, of what it lacks
 TREE_ROUNDS = 8  # of adding columns at a node

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray, row_chunks
 from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import starts
@@ -33,7 +33,7 @@ LOST_DIGITS = 1e30  # in place of a factor of rounding that leaves no digit
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
 CAPACITY = 1000  # columns that a relaxation solves for
 SPECTRUM_WORK = 1 << 31  # multiplications that the largest eigenvalue is worth
-PRODUCTS_KEPT = 1 << 26  # bytes of rows of X'X that are kept for other sizes
+PRODUCTS_KEPT = STORE_BYTES // 4  # bytes of rows of X'X that are kept for other sizes
 
 
 class Wide(NamedTuple):

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -160,8 +160,6 @@ NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below 
 CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
 TWICE = 8.0 * ROUNDING  # of the terms of a sum in twice the precision, over what is kept of them
 TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
-ENUMERATED_AT_ONCE = 1 << 24
-STACK_ELEMENTS = 1 << 19  # of the factors of some supports at once: they stay near the processor
 NOISE = ROUNDING / 2.0  # of the target and of a residual: a thousand ulps of a long double, for sums and factors
 RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest target about its centre
 FACTOR_ROUNDING = 20.0 * ROUNDING  # of a factorisation, of the lengths of its columns, times the root of its size
@@ -327,7 +325,7 @@ class UnitColumns:
         limited, q, total = self.allowed is not None, self.terms, 0.0
         for size in [size for tau in taus for size in range(0 if limited else min(tau, q), min(tau, q) + 1)]:
             count = comb(q, size)
-            blocks = 1.0 + k * count // ENUMERATED_AT_ONCE
+            blocks = 1.0 + k * count // BLOCK_NUMBERS
             work = max(self.dataset.n, 400, 30 * k) * (self.most_columns(size) + 2.0)
             total += count * (work * blocks + 500.0 * k * limited)
         return gammas * total
@@ -609,7 +607,7 @@ def all_objectives(
     sizes = folds.left_sizes
     for size in np.unique(sizes[sizes <= IDENTITY_ROWS]).tolist():
         members = np.flatnonzero(sizes == size)
-        step = max(1, ENUMERATED_AT_ONCE // len(supports))
+        step = max(1, BLOCK_NUMBERS // len(supports))
         for start in range(0, len(members), step):
             yield from _by_identity(design, folds, gamma, supports, members[start : start + step])
     unknown, none = np.full(len(supports), np.nan), np.zeros(len(supports), dtype=bool)
@@ -623,7 +621,7 @@ def _by_identity(
     rows = np.stack([folds.left_out(fold) for fold in members.tolist()])
     objective, error, trust = np.empty((3, len(supports), len(members)))
     n, size = design.dataset.n, supports.shape[1]
-    step = max(1, STACK_ELEMENTS // ((n + size) * (size + 2) + rows.size * (size + 2 * rows.shape[1])))
+    step = max(1, CHUNK_ELEMENTS // ((n + size) * (size + 2) + rows.size * (size + 2 * rows.shape[1])))
     for start in range(0, len(supports), step):
         some = slice(start, start + step)
         objective[some], error[some], trust[some] = leave_out(design, supports[some], gamma, rows)
@@ -787,7 +785,7 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
     """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits."""
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
     unread = iter(supports)
-    step = max(1, ENUMERATED_AT_ONCE // max(1, supports.shape[1] ** 2))
+    step = max(1, BLOCK_NUMBERS // max(1, supports.shape[1] ** 2))
     while block := list(islice(unread, step)):
         S = np.array(block)
         length = np.sqrt(np.diag(full)[S])
@@ -803,7 +801,7 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
             np.einsum("kij,kj->ki", vectors, parts / values) / length, np.full(len(S), DOUBTFUL_EFFECT), lost,
         )  # fmt: skip
         at = np.flatnonzero(lost)
-        few = max(1, ENUMERATED_AT_ONCE // max(1, train.root.size))
+        few = max(1, BLOCK_NUMBERS // max(1, train.root.size))
         for some in (at[i : i + few] for i in range(0, len(at), few)):
             for all_of, fits in zip(all_fits, _row_fits(design, train, gamma, S[some]), strict=True):
                 all_of[some] = fits

@@ -17,13 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm_objective import GlmModel, targets_of
 
 NARROW = 1e-6  # of a loss: a wider interval is worth another step
 MOST_STEPS, MOST_MOVED = 8, 1.0  # and how far predictors may move in them
-AT_ONCE = 1 << 20  # margins that are looked at together
 
 
 class SingleRows(NamedTuple):
@@ -78,7 +77,7 @@ class LeftOutAlone:
         tell : callable
             Called with how many rows are done.
         """
-        first, step, done = self._first(rows), max(AT_ONCE // max(len(self.y), 1), 1), len(rows)
+        first, step, done = self._first(rows), max(CHUNK_ELEMENTS // max(len(self.y), 1), 1), len(rows)
         wide = np.flatnonzero(~(first.upper - first.lower <= NARROW * first.upper))
         for begin in range(0, len(wide), step):
             here = wide[begin : begin + step]

@@ -18,7 +18,7 @@ import typer
 from sparsecv_mio.cli import ending, session
 from sparsecv_mio.cli.command_options import declared, option
 from sparsecv_mio.declared_options import plan_panels
-from sparsecv_mio.digits import several
+from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput, need_extra
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 SHOWN_TASKS = 20
-SHOWN_FAILURES = 5
 BATCH_CODES = (
     "\b\nSettings of a plan, as the options of solve; beside them test, split, refit, cpu_limit and estimator:\n"
     + "".join(
@@ -291,12 +290,12 @@ def _print_counts(screen: Console, found: Sequence[TaskOutcome], total: int | No
     remaining = "" if total is None or total == len(found) else f", {total - len(found):,} left"
     screen.print(f"{words}{remaining}; results in {place.path}", markup=False, soft_wrap=True)
     failures = [outcome for outcome in found if outcome.state == "failed"]
-    for failed in failures[:SHOWN_FAILURES]:
+    for failed in failures[:MOST_NAMED]:
         settings = words_of(failed.task["settings"])
         where = f" (traceback in {place.place(failed.address)})" if failed.traceback else ""
         screen.print(f"failed: {failed.task['data']} {settings}: {failed.reason}{where}", markup=False, soft_wrap=True)
-    if len(failures) > SHOWN_FAILURES:
-        screen.print(f"and {len(failures) - SHOWN_FAILURES} more: sparsecv collect lists them", markup=False)
+    if len(failures) > MOST_NAMED:
+        screen.print(f"and {len(failures) - MOST_NAMED} more: sparsecv collect lists them", markup=False)
     if stale := len(place.stale()):
         words = f"{several(stale, 'result')} of earlier plans in the folder, not counted"
         screen.print(f"{words}: --clean removes them", markup=False)

@@ -15,6 +15,7 @@ from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
+from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
 from sparsecv_mio.words import Loss
@@ -32,7 +33,6 @@ LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
 NUMBERS = ".tsv"  # added to the name of a proof: the table of numbers that it is of
-MANY_TO_DRAW = 30  # features from which on the best subsets of all sizes may take their whole time
 THROUGH = ("--json", "--trace", "--progress-json", "--out")  # text that may go to a pipe or a device as it comes
 
 
@@ -104,7 +104,7 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     from sparsecv_mio.report.record_plots import PATH_SECONDS
 
     data = read_data_again(path, stored)
-    if isinstance(stored, Record) and data.p > MANY_TO_DRAW:
+    if isinstance(stored, Record) and data.p > FEW_FEATURES:
         tell(f"best subsets of every size on all rows, for the picture of coefficients: about {PATH_SECONDS:.0f} s")
     return data
 

@@ -15,7 +15,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Loss
 
 LARGEST_COUNT = 1e15  # beyond, numbers are no longer apart by 1/8
-LEAST_EXPOSURE, MOST_EXPOSURE = 1e-12, 1e12
+MOST_EXPOSURE = 1e12  # and the least, one over it
 
 
 def exposure_columns(name: str | None) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def exposures_of(dataset: Dataset, name: str) -> FloatArray:
         exposures = np.asarray(weights_of(dataset, name), dtype=np.float64)
     except (TypeError, ValueError):
         raise BadInput(f"exposure: column {name!r} must hold numbers above 0 only") from None
-    wrong = np.flatnonzero(~((exposures >= LEAST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
+    wrong = np.flatnonzero(~((exposures >= 1.0 / MOST_EXPOSURE) & (exposures <= MOST_EXPOSURE)))
     if wrong.size:
         row = wrong[0]
         raise BadInput(

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import reading_options
-from sparsecv_mio.digits import first_named, several
+from sparsecv_mio.digits import MOST_NAMED, first_named, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Encode, Missing
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
 NO_LEVEL = "none"  # the mark that is a word most often: no garage, no treatment
-SHOWN_COLUMNS = 8
 STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # that some write where nothing is known, below zero too
 
 
@@ -192,7 +191,7 @@ class Faults:
             faults = [replace(fault, line=at[fault.row]) for fault in faults]
         if len(faults) == 1:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
-        parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults[:SHOWN_COLUMNS]]
+        parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults[:MOST_NAMED]]
         more, columns = len(faults) - len(parts), len({fault.column for fault in faults})
         raise BadInput(
             f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "

@@ -18,7 +18,7 @@ from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
-from sparsecv_mio.digits import first_named, plural, quoted_name
+from sparsecv_mio.digits import MOST_NAMED, first_named, plural, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
 from sparsecv_mio.words import Encode, Missing
 
@@ -593,9 +593,6 @@ def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[s
     return tuple(f"{column}={level}" for level in (levels[1:] if len(levels) == 2 else levels))
 
 
-SHOWN_NAMES = 8
-
-
 @dataclass(frozen=True)
 class Wanted:
     """The user's words about columns, before any header is known."""
@@ -781,7 +778,7 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
 
 def _names_listed(names: tuple[str, ...]) -> str:
     """Write names for a message; of many the first ones and the last, which is the target in most files."""
-    if len(names) <= SHOWN_NAMES:
+    if len(names) <= MOST_NAMED:
         return ", ".join(map(quoted_name, names))
-    first, last = ", ".join(map(quoted_name, names[: SHOWN_NAMES - 1])), quoted_name(names[-1])
+    first, last = ", ".join(map(quoted_name, names[: MOST_NAMED - 1])), quoted_name(names[-1])
     return f"{first}, ..., {last} ({len(names)} in all)"

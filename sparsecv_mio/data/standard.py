@@ -17,9 +17,9 @@ from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import NONE, Restrictions, Term
+from sparsecv_mio.units import WRITTEN
 from sparsecv_mio.words import Intercept, Loss, Scale
 
-CONSTANT_ULPS = 4.0
 SPLITTER = 2.0**27 + 1.0
 
 
@@ -92,7 +92,7 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
         drift += summed(block, rows)
         squares += squared(block, rows)
     squares = np.maximum(squares - drift * (drift / total), 0.0)
-    constant = high * factor - low * factor <= CONSTANT_ULPS * np.finfo(float).eps * (largest * factor)
+    constant = high * factor - low * factor <= WRITTEN * (largest * factor)
     with np.errstate(over="ignore"):  # a norm beyond the floats becomes infinite and is refused by the caller
         norm, raw_norm = np.ldexp(np.sqrt(squares), exponent), np.ldexp(np.sqrt(raw), exponent)
     return ColumnMoments(largest, constant, np.ldexp(mean + drift / total, exponent), norm, raw_norm)
@@ -167,7 +167,6 @@ def about_means(
 
 
 COPY_RTOL = 1e-13
-COPY_ULPS = 4.0  # of a column's length: rounding of its entries
 
 
 def find_copies(
@@ -245,7 +244,7 @@ def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> Floa
                 continue
         v, w = data.column(i), data.column(j)
         apart = min(float(np.linalg.norm(v - w)), float(np.linalg.norm(v + w)))
-        off[j] = apart + COPY_ULPS * float(np.finfo(float).eps * norm[j])
+        off[j] = apart + WRITTEN * float(norm[j])
     return off
 
 

@@ -38,13 +38,12 @@ from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.digits import first_named, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import names_joined
-from sparsecv_mio.units import TINY
+from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
 
 NAMED_CORRELATION = 0.95  # absolute correlation from which two columns are named
-COPIES = 1.0 - 1e-9
+COPIES = 1.0 - ACCURATE_RTOL
 NEAR_COPIES = 0.999  # absolute correlation from which a search names two columns
-ROUNDED = 1e-12  # by how much the directions of copies differ, at most
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # among which a search looks for near copies: 20 ms
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
@@ -541,7 +540,7 @@ def about_near_copies(data: Dataset) -> str:
         for i in np.flatnonzero(np.abs(row) >= NEAR_COPIES)[:1].tolist():
             one, other = _directions(data.X[:, [i, j]].T)
             off = float(np.linalg.norm(other - np.sign(row[i]) * one))
-            if ROUNDED < off <= math.sqrt(2.0 * (1.0 - NEAR_COPIES)):
+            if OUTWARD < off <= math.sqrt(2.0 * (1.0 - NEAR_COPIES)):
                 near.append(f"{data.names[j]!r} of {data.names[i]!r}")
     if not near:
         return ""

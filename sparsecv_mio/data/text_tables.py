@@ -20,14 +20,13 @@ from typing import IO, Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray
 from sparsecv_mio.data import cure, reading_options
 from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked
 
 LONGEST_LINE = 1 << 28
-BUFFER = 1 << 20
 PACKED = (".gz", ".zip")
 BLANKS = re.compile(r'"(?:[^"]|"")*"|[ \t]+')
 
@@ -97,7 +96,7 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
     suffix = path.suffix.lower()
     if suffix == ".gz":
         with gzip.open(path, "rb") as packed:
-            yield io.BufferedReader(_Pieces(_counted(packed, path)), BUFFER)
+            yield io.BufferedReader(_Pieces(_counted(packed, path)), CHUNK_ELEMENTS)
     elif suffix == ".zip":
         member = _member(path)
         with zipfile.ZipFile(path) as store, store.open(member) as inner:
@@ -131,7 +130,7 @@ class _Pieces(io.RawIOBase):
 def _counted(packed: gzip.GzipFile, path: Path) -> Iterator[bytes]:
     """Yield what a packed file unpacks to, as long as that is no more than memory holds."""
     count = 0
-    while piece := packed.read(BUFFER):
+    while piece := packed.read(CHUNK_ELEMENTS):
         count += len(piece)
         check_unpacked(path, count)
         yield piece
@@ -281,7 +280,7 @@ def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
         yield line
 
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 8 * CHUNK_ELEMENTS
 BYTES_A_NUMBER = 32  # a line must fit into a block
 FIRST_ROWS = 4096  # that mostly show already how numbers are written
 

@@ -9,11 +9,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Intercept
 
-VALUES_SHOWN = 5  # values of a target that is of more than two classes
-LEAST_SPREAD, MOST_SPREAD = 1e-140, 1e140  # of columns, whose squares are numbers
+MOST_SPREAD = 1e140  # of columns, and one over it the least: their squares are numbers
 
 
 def class_names(dataset: Dataset) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ def check_spreads(dataset: Dataset, loss: str) -> None:
     X, first = dataset.X, dataset.X[0]
     with np.errstate(over="ignore"):
         spread = np.maximum(X.max(axis=0) - first, first - X.min(axis=0))
-    wrong = np.flatnonzero((spread > 0.0) & ~((spread >= LEAST_SPREAD) & (spread <= MOST_SPREAD)))
+    wrong = np.flatnonzero((spread > 0.0) & ~((spread >= 1.0 / MOST_SPREAD) & (spread <= MOST_SPREAD)))
     if wrong.size:
         name, by = dataset.names[wrong[0]], float(spread[wrong[0]])
         raise BadInput(f"column {name!r} varies by {by:g}, beyond what {loss} loss computes with: take another unit")
@@ -134,7 +134,7 @@ def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
     target = repr(dataset.target)
     if len(found) == 1:
         return f"target {target} holds one class alone ({found[0]}): logistic loss needs rows of two"
-    some = ", ".join(found[:VALUES_SHOWN]) + (", ..." if len(found) > VALUES_SHOWN else "")
+    some = ", ".join(found[:MOST_NAMED]) + (", ..." if len(found) > MOST_NAMED else "")
     return f"target {target} holds {len(found)} different values ({some}): logistic loss is for two classes"
 
 

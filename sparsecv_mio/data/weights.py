@@ -22,7 +22,7 @@ from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_line
 from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
 from sparsecv_mio.errors import BadInput
 
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30  # weights whose roots leave room for the magnitudes of columns
+LARGEST_WEIGHT = 1e30  # whose root leaves room for the magnitudes of columns; and the smallest, one over it
 WIDEST_WEIGHTS = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
 FILE = "file:"  # before the path of a file of weights, in place of a column
 HOW = "give how much each row counts, a number from 0 on"
@@ -69,8 +69,8 @@ def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> Flo
     if not numbers.any():
         raise BadInput(f"{name}: the weights are all zero: {HOW}")
     least, most = float(numbers[numbers > 0.0].min()), float(numbers.max())
-    if least < SMALLEST_WEIGHT or most > LARGEST_WEIGHT:
-        far = least if least < SMALLEST_WEIGHT else most
+    if least < 1.0 / LARGEST_WEIGHT or most > LARGEST_WEIGHT:
+        far = least if least < 1.0 / LARGEST_WEIGHT else most
         raise BadInput(f"{name} holds {far:g}: divide all weights by one number, they must be from 1e-30 to 1e30")
     if most > WIDEST_WEIGHTS * least:
         raise BadInput(

@@ -25,10 +25,10 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.glm import GlmProblem, Minorant, minorant
 from sparsecv_mio.problem.glm_fit import GlmFit, expanded, fit_glm
 from sparsecv_mio.problem.moment_fits import Fit
+from sparsecv_mio.units import SHAVED
 
 EXPANSIONS = 8  # of F around a fit, each tried until one is no better than the fit
 EVEN = 3e-3  # loss of no column over the weight of the rows: at 3e-5 a bound of HiGHS was wrong by 1e-4 of that loss
-ROUNDED = 1e-9  # by which ends of ranges are moved outwards, beside their size
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ def loss_task(
     below = minorant(problem, best.theta(problem), level)
     if below is not None:
         first = problem.first
-        middle, reach = below.ellipsoid.centre[first:], below.reach[first:] * (1.0 + ROUNDED) + ROUNDED
+        middle, reach = below.ellipsoid.centre[first:], below.reach[first:] * (1.0 + SHAVED) + SHAVED
         lo, hi = np.maximum(lo, middle - reach), np.minimum(hi, middle + reach)
         low, high = np.maximum(low, below.ranges.low), np.minimum(high, below.ranges.high)
         floor = max(floor, plain.scaled.value(_relaxed(below, tau)))
@@ -196,9 +196,9 @@ def loss_task(
 
 def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Bound coefficients by their penalties alone, and margins by the losses of their rows alone."""
-    reach = np.sqrt(level / problem.ridge) * (1.0 + ROUNDED)
-    share = level / problem.v * (1.0 + ROUNDED)
-    low = -(share + np.log(-np.expm1(-share))) - ROUNDED  # log(1 + exp(-r)) <= share
+    reach = np.sqrt(level / problem.ridge) * (1.0 + SHAVED)
+    share = level / problem.v * (1.0 + SHAVED)
+    low = -(share + np.log(-np.expm1(-share))) - SHAVED  # log(1 + exp(-r)) <= share
     return -reach, reach, low, np.full(len(low), math.inf)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
@@ -25,18 +25,19 @@ from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import HeldOutRows
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.elimination import eliminated
-from sparsecv_mio.problem.problem import EIGEN_LIMIT, SparseProblem
+from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.leave_fold_out import listed_supports
-from sparsecv_mio.thresholds import SUPPORTS_TRIED, by_rows
+from sparsecv_mio.thresholds import CUBIC_COLUMNS, SUPPORTS_TRIED, by_rows
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.trees.term_listing import TermsBelow
+from sparsecv_mio.units import OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept
 
 
@@ -60,9 +61,6 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
 
 
 NEGLIGIBLE = 1e-8  # relative rounding error of a value; beyond, the support is fitted again from the rows
-PIECE = 1 << 20  # numbers of the factors of supports that are valued at once
-VALUE_ROUNDING = 1e-12  # of yy: rounding of an objective from moments
-SHAVED = 1e-9  # relative, off a penalty, a rate or the bound of a value: rounding of an eigenvalue
 
 
 MOST_MIDDLE = 1.9  # of a mean eigenvalue
@@ -247,7 +245,7 @@ class CommonError(SquaredValue):
     def __init__(self, folds: FoldRows, problem: SparseProblem, largest: int) -> None:
         self.folds, self.problem, self.terms = folds, problem, WholeTerms.of(folds.data)
         self.below = problem.with_gamma(2.0 * residual_penalty(problem, largest))
-        self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - VALUE_ROUNDING * problem.size, 0.0)
+        self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - OUTWARD * problem.size, 0.0)
 
     def part(self, branch: Branch) -> Part:
         """Return the in-sample residuals' problem, or the one that knows the leverages of the branch's own columns.
@@ -288,7 +286,7 @@ class CommonError(SquaredValue):
         """Value supports; see `SupportValue`."""
         value, error = np.empty(len(supports)), np.empty(len(supports))
         longest = max(map(len, supports), default=1)
-        step = max(PIECE // max(longest, 1) ** 2, 1)
+        step = max(CHUNK_ELEMENTS // max(longest, 1) ** 2, 1)
         for lo in range(0, len(supports), step):
             some = supports[lo : lo + step]
             value[lo : lo + step], error[lo : lo + step] = self.folds.errors(self.problem, some, limit)
@@ -458,7 +456,7 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
     root = 1.0 / np.sqrt(problem.weight)
     squares = np.diag(problem.Q) * root**2
     most = float(np.sort(squares)[::-1][:largest].sum())
-    if problem.q < EIGEN_LIMIT:
+    if problem.q < CUBIC_COLUMNS:
         scaled = problem.Q * root[:, None] * root
         with np.errstate(all="ignore"):
             whole = float(np.linalg.eigvalsh(scaled)[-1]) if np.all(np.isfinite(scaled)) else np.inf

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.near.collecting import NEGLIGIBLE, SHAVED, SquaredValues, SupportTaker, times_held_out
+from sparsecv_mio.near.collecting import NEGLIGIBLE, SquaredValues, SupportTaker, times_held_out
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
@@ -24,10 +24,10 @@ from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, never
+from sparsecv_mio.units import SHAVED
 from sparsecv_mio.words import Loss
 
 PENALTY_SHARE = 0.1  # of gamma, at which supports are listed by their losses
-KEPT_NUMBERS = 1 << 26  # of the training rows of all folds
 
 
 def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | GlmValues:
@@ -96,7 +96,7 @@ class GlmHeldOut:
         gamma : float
         """
         made = self._kept.get(fold) or subsets_of(self.data, self.plan.train_rows(fold))
-        if self.plan.k * self.data.n * self.data.q <= KEPT_NUMBERS:
+        if 8 * self.plan.k * self.data.n * self.data.q <= STORE_BYTES:
             self._kept[fold] = made
         return made.with_gamma(gamma)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
@@ -33,7 +33,6 @@ RADII_TRIED, GROWTH, RADII_SETTLED = (
     1.3,
     0.95,
 )  # radii tried, what one that is too small is stretched by, and when to stop
-AT_ONCE = 1 << 15  # numbers of rows that are looked at together: 0.3 MB, as caches hold
 CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
 WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
@@ -183,7 +182,7 @@ class GlmProblem:
     @property
     def rows_at_once(self) -> int:
         """Rows that are looked at together."""
-        return max(AT_ONCE // max(self.first + self.p, 1), 1)
+        return max(CACHED_NUMBERS // max(self.first + self.p, 1), 1)
 
 
 CENTRE_BITS = 20  # of the spread: centres are that coarse, so that a column and its complement stay each other's copy
@@ -208,7 +207,7 @@ class Centring:
         """Choose them for some rows, all by default, of these weights; without an intercept the centre is 0."""
         rows = np.arange(len(X)) if rows is None else rows
         begin = X[rows[0]] if intercept else np.zeros(X.shape[1])
-        step = max(AT_ONCE // max(X.shape[1], 1), 1)
+        step = max(CACHED_NUMBERS // max(X.shape[1], 1), 1)
         parts = [slice(at, at + step) for at in range(0, len(rows), step)]
 
         def farthest(centre: FloatArray) -> FloatArray:

@@ -23,12 +23,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
+from sparsecv_mio.units import WRITTEN
 from sparsecv_mio.words import Loss
 
 FIT_STEPS, FIT_HALVINGS = 60, 50
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
 EPS = float(np.finfo(float).eps)
-CONSTANT = 4.0 * EPS  # of the largest value: what is left of a column is the rounding of its writer
 NEAR = 1e-9  # of the objective: a squared decrement below it is near the minimum,
 SHORT = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
 ROUNDED = 1e-11  # of an objective in double precision, at most
@@ -189,7 +189,7 @@ def _fitted(
         center = center + w @ (training - center) / w.sum()
     about = training - center
     if first:  # beside an intercept a column that is constant in these rows has no part
-        about[:, np.ptp(training, axis=0) <= CONSTANT * np.abs(training).max(axis=0, initial=0.0)] = 0.0
+        about[:, np.ptp(training, axis=0) <= WRITTEN * np.abs(training).max(axis=0, initial=0.0)] = 0.0
     unit = np.abs(about).max(axis=0, initial=0.0)
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])

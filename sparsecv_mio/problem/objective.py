@@ -32,7 +32,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
-from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL, WRITTEN
 
 REFINEMENTS = 12
 LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
@@ -88,7 +88,7 @@ def varying_columns(X: FloatArray) -> IntArray:
 
 def _varies(X: FloatArray) -> BoolArray:
     low, high = X.min(axis=0), X.max(axis=0)
-    return np.asarray(high - low > 4.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high)))
+    return np.asarray(high - low > WRITTEN * np.maximum(np.abs(low), np.abs(high)))
 
 
 def _centred_norms(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:

@@ -21,7 +21,7 @@ bounds of a fold           `reduced_forms.sharpen`: about the largest       the 
 **Rounding.** `smallest` is lowered by its caller, `smallest_eigenvalue` by four roundings of the trace a column (a
 Cholesky factorisation that succeeds shows that no eigenvalue is further below zero: Rump, BIT 46, 2006), `own_part` by
 1e-12 of the largest eigenvalue times the columns. What no factorisation of `M - diag(w)` has certified is multiplied by
-`1 - DIAGONAL_MARGIN`.
+`1 - SHAVED`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.thresholds import CUBIC_COLUMNS
 from sparsecv_mio.units import NO_RIDGE
 
 
@@ -64,7 +65,6 @@ def level_set_radius(room: float, off: float = 0.0) -> float:
     return off + math.sqrt(off**2 + max(room, 0.0))
 
 
-DIAGONAL_MARGIN = 1e-9  # share of a diagonal given up for rounding where no factorisation has certified it
 EIGENVALUE_ROUNDING = 1e-12  # of the largest eigenvalue, a column
 EIGENVALUE_ACCURACY = 1e-3  # relative, of that estimate
 SHARES = (0.98, 0.9, 0.6)  # of an estimate of the smallest eigenvalue, tried until a factorisation proves one
@@ -157,7 +157,6 @@ def own_part(M: FloatArray) -> FloatArray | None:
 
 
 COPIES_OFF = 1e-11  # how far copies may differ, beside the root of their penalty
-EIGEN_LIMIT = 1500  # columns from which on the spectrum is bounded, not computed
 LARGEST_PENALTY = 1e290
 
 
@@ -372,7 +371,7 @@ class SparseProblem:
         if "spectrum" not in self.kept:
             if self.q == 0:
                 ends = (0.0, 0.0)
-            elif self.q >= min(self.n, EIGEN_LIMIT):
+            elif self.q >= min(self.n, CUBIC_COLUMNS):
                 least = smallest_eigenvalue(self.Q) if self.q < self.n else 0.0
                 ends = (least, float(np.abs(self.Q).sum(axis=1).max()))
             else:

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.units import CROSSING_RTOL, TINY
@@ -157,7 +157,7 @@ Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 ShownAgain = Callable[[int, NDArray[np.int32]], tuple[FloatArray, FloatArray]]
 Numbers = NDArray[np.int32] | int
-MANY_CELLS = 1 << 24  # beyond, the training objective of a decided cell, which nothing needs, is not kept
+MANY_CELLS = STORE_BYTES // 16  # beyond, the training objective of a decided cell, which nothing needs, is not kept
 BY_PAIRS = 1 << 19  # cells from which on tables may hold rows of pairs: 30 MB of arrays, 56 bytes a cell
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 

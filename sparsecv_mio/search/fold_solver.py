@@ -32,7 +32,7 @@ from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.fold_fits import FoldProblem, Refits
-from sparsecv_mio.thresholds import BALL_COLUMNS, RELAXED_COLUMNS, SMALL
+from sparsecv_mio.thresholds import CUBIC_COLUMNS, RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
@@ -80,7 +80,7 @@ def held_out_intervals(
     """
     problem, rows = here.problem, here.held_out
     intervals, floors = [Interval(0.0, np.inf)] * len(incumbents), [0.0] * len(incumbents)
-    if problem.q <= BALL_COLUMNS:
+    if problem.q <= CUBIC_COLUMNS:
         ball = (
             RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit)
             if rows.by_moments

@@ -27,13 +27,14 @@ from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import held_out_error, ridge_weights
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
+from sparsecv_mio.search.observers import REPORT_SHARE
 from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 from sparsecv_mio.words import Loss
 
-RECHECK_SHARE = 0.04  # of the seconds of a search, that it may take
-DOUBLED_NUMBERS = 250_000  # rows times columns of a support, beyond which fits in twice the precision take much memory
+RECHECK_SHARE = 1.0 / REPORT_SHARE  # of the seconds of a search, that it may take
+DOUBLED_NUMBERS = CHUNK_ELEMENTS // 4  # of a support's columns, fitted in twice the precision: beyond, too much memory
 
 
 def rechecked(snapshot: Snapshot) -> Snapshot:

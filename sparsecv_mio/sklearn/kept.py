@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray
 from sparsecv_mio.certificate.adjusted import counted
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import Record
@@ -21,7 +21,7 @@ from sparsecv_mio.search.result import all_rows_fit
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Loss
 
-MOST_KEPT = 1 << 24  # numbers, of X and of the table of cells each: 128 MB
+MOST_KEPT = STORE_BYTES // 16  # numbers, of X and of the table of cells each
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import dsyrk
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.kernels import local_search
-from sparsecv_mio.problem.glm import AT_ONCE, symmetric
+from sparsecv_mio.problem.glm import symmetric
 from sparsecv_mio.trees.glm_fits import GlmFits
 
 ROUNDS = 20  # quadratics of one search
@@ -134,7 +134,7 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
         columns = np.sort(np.argpartition(-worth, MOST_SEEN)[: MOST_SEEN + len(chosen)])
     places = np.concatenate([inner, columns + first])
     H, c, k = np.zeros((len(places), len(places))), np.zeros(len(places)), len(inner)
-    step = AT_ONCE // max(len(places), 1) + 1
+    step = CACHED_NUMBERS // max(len(places), 1) + 1
     for begin in range(0, len(weight), step):
         here = slice(begin, begin + step)
         W = rows.W[places, here]

@@ -20,7 +20,7 @@ from sparsecv_mio.kernels.nodes import Accuracy, Copies, Form, Margin, Node
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.problem import SparseProblem, own_part, shifted
 from sparsecv_mio.thresholds import MANY
-from sparsecv_mio.units import KEEP_RTOL
+from sparsecv_mio.units import KEEP_RTOL, SHAVED
 
 Value = TypeVar("Value", float, FloatArray)
 
@@ -233,12 +233,11 @@ OUT = -2  # in place of a cluster's number: the column is dropped
 SLICE_WORK = 1e9  # multiplications between two looks at the clock
 PART = (200, 1.5)  # columns that a relaxation works on at first: at least, and beside those with a weight
 SET_ROUNDS = 12  # in which such a set grows
-INTERVAL_GROWTH = 1e-9  # share by which an interval grows, for rounding
 
 
 def box_of(form: NormalForm, ends: FloatArray) -> cluster_relaxation.BoxEnds:
     """Return the box of coefficients within plus or minus `ends` (q,), in the units of the normal form."""
-    high = ends[form.columns] / form.scale * (1.0 + INTERVAL_GROWTH)
+    high = ends[form.columns] / form.scale * (1.0 + SHAVED)
     return cluster_relaxation.BoxEnds(-high, high)
 
 

@@ -97,7 +97,7 @@ def test_the_matrix_holds_the_penalty() -> None:
 @pytest.mark.parametrize(("n", "q"), [(30, 5), (4, 6), (6, 6), (30, 1), (5, 0)])
 @pytest.mark.parametrize("limit", [1500, 3])
 def test_the_spectrum_is_bounded(n: int, q: int, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "EIGEN_LIMIT", limit)
+    monkeypatch.setattr(module, "CUBIC_COLUMNS", limit)
     problem = made(n, q)
     low, high = problem.spectrum()
     values = np.linalg.eigvalsh(problem.Q) if q else np.zeros(1)
