@@ -20,12 +20,11 @@ MANY_FOLDS_BY_ROWS = 200  # beyond, working sets would be too small, and take to
 # columns of one fold
 SMALL = 36  # up to which the path tree of all tau nearly always finishes at once
 MANY = 400  # beyond, a root is solved to the end and all else is done on what it leaves; none is eliminated from all
-PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation
-RELAXED_COLUMNS = 300  # beyond, the relaxations of a fold cost more than a round of its trees
+PATH_TREE_COLUMNS = 128  # beyond, the path tree rarely closes without the perspective relaxation; blocks neither
+RELAXED_COLUMNS = 300  # beyond, relaxations of a fold cost more than a round of its trees, diagonals than GLRU saves
 CUBIC_COLUMNS = 1_500  # beyond, eigenvalues and the ridge ball's factorisation cost more than they are worth
 
 # columns of all rows
-GLRU_COLUMNS = 300  # beyond, a fold's diagonal costs more than its first test can save
 VENDOR_RELAXED_COLUMNS = 500  # beyond, a relaxation for a vendor's solver costs more from moments than it is worth
 
 # by rows, without a matrix of columns by columns

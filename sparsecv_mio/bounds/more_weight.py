@@ -28,11 +28,11 @@ from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import PerspectiveTree, sharpened
 from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_root
+from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
 FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
 LIGHT = LEFT_OUT_WEIGHTS.index(0.4)  # where trees on all rows have said all that the weight 1 can say
-GROWTH = 8  # times as many nodes, for the next tree of a pair
 LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is left to the level, and steps
 PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
 RELAXED_RATIO = 1.05  # of sizes that are relaxed
@@ -216,7 +216,7 @@ class MoreWeight:
         level = u + LEFT_OUT_WEIGHTS[place] * target
         root = solve_root(form, size, form.raised(level), np.zeros(form.m), expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
         tree = PerspectiveTree(form, size, level, np.zeros(form.m, dtype=bool), root)
-        tree.advance(int(nodes * GROWTH ** self.missed[pair]), expired)
+        tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), expired)
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
         self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
         if not tree.overflow:

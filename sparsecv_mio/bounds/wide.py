@@ -25,7 +25,6 @@ from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import RELAXED_AT_MOST, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import (
     CAPACITY,
-    ROUND_STEPS,
     ROWS_ACCURACY,
     Wide,
     WideRelaxation,
@@ -56,6 +55,7 @@ from sparsecv_mio.kernels.nodes import (
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
+from sparsecv_mio.trees.normal_form import ROOT_ACCURACY, ROOT_STEPS
 from sparsecv_mio.trees.subsets import OpenNodes, never
 from sparsecv_mio.units import OUTWARD, SHAVED, TINY
 
@@ -239,7 +239,6 @@ def point_error(rows: WideRows, b: FloatArray) -> float:
 
 TREE_PRODUCT_BYTES = STORE_BYTES // 2  # of the rows of G of a tree
 AT_FIRST = 20  # of these, beside two for each of a support's
-WIDE_NODE_ACCURACY = 0.1  # accuracy of a node that will not close, of what it lacks
 TREE_ROUNDS = 8  # of adding columns at a node
 INTEGRAL = 1e-6
 FEW_LEFT = 500  # supports
@@ -364,7 +363,7 @@ class WideTree:
             gram = np.ascontiguousarray(self.products[:count, few])
             steepest = min(gershgorin(gram), self.rows.largest)
             form = Form(gram, np.ascontiguousarray(self.c[few]), self.rows.yy, steepest)
-            stop = Accuracy(bar + self._slip(b), WIDE_NODE_ACCURACY, ROUND_STEPS)
+            stop = Accuracy(bar + self._slip(b), ROOT_ACCURACY, ROOT_STEPS)
             _, primal, _ = relax(form, Node(inside, len(inside), free, len(free), k), stop, b, *work)
             start, pick = work[1], _branching_column(work[1], work[2], taken)
             self._round(start, inside)

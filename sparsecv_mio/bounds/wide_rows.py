@@ -25,6 +25,7 @@ from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.moment_fits import picks
 from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.training_moments import constant_in, worn_means
+from sparsecv_mio.trees.normal_form import ROOT_STEPS
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
@@ -325,7 +326,6 @@ class WideSupports:
                 self._try(among[masks[size]])
 
 
-ROUND_STEPS = 300  # of a round
 ROW_ROUNDS = 60
 ROWS_ACCURACY = 1e-4  # relative
 WORKING_SET = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
@@ -392,7 +392,7 @@ class WideRelaxation:
             chosen, count, A = columns.chosen, len(columns.chosen), Xt[columns.chosen]
             form = Form(columns.gram, A @ y + shift[chosen], yy, min(gershgorin(columns.gram), rows.lipschitz))
             every, (slope, point, best) = np.arange(count), np.empty((3, count))
-            stop = Accuracy(far, 0.3 * accuracy / far, ROUND_STEPS)
+            stop = Accuracy(far, 0.3 * accuracy / far, ROOT_STEPS)
             _, value, _ = relax(form, Node(every, 0, every, count, tau), stop, b[chosen], slope, point, best)
             primal, used = min(primal, float(value)), np.flatnonzero(point)
             fit = point @ A

@@ -404,7 +404,7 @@ class PathSearch:
 
     def _rounds_of_rows(self, data: StandardData) -> None:
         from sparsecv_mio.search.glm_folds import subsets_of
-        from sparsecv_mio.search.glm_search import FIRST_EFFORT
+        from sparsecv_mio.search.run import FIRST_NODES
 
         whole = subsets_of(data, np.arange(data.n))
         at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]
@@ -412,7 +412,7 @@ class PathSearch:
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
             return at_gamma[g].solve(taus, starts=starts, effort=effort, expired=self.clock.expired)
 
-        self._rounds(solve, FIRST_EFFORT)
+        self._rounds(solve, FIRST_NODES)
 
     def _rounds(self, solve: Solve, effort: int) -> None:
         """Give every open size rounds of growing effort."""

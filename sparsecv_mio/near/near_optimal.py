@@ -27,7 +27,7 @@ from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.api import Question
-from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
@@ -189,7 +189,6 @@ def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
     return Counter(sorted(pair for columns in alike.values() for pair in combinations(sorted(columns), 2)))
 
 
-CHOOSING_SHARE = 0.5  # of the time limit, for the cross-validation that chooses a pair
 MOST_REPLACEMENTS = 100  # pairs of features a size that the record holds
 
 

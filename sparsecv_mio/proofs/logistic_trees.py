@@ -20,13 +20,21 @@ from sparsecv_mio.kernels.k_support import support_norm
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.objective import scales
-from sparsecv_mio.proofs.threshold_trees import NONE_KEPT, TOO_LARGE, ProofTree, Support, TooLarge, TreeKeeper
+from sparsecv_mio.proofs.threshold_trees import (
+    BITS,
+    NONE_KEPT,
+    PROOF_STEPS,
+    TOO_LARGE,
+    ProofTree,
+    Support,
+    TooLarge,
+    TreeKeeper,
+)
 from sparsecv_mio.units import ACCURATE_RTOL
 
-POINT_BITS = (8, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
 ENTROPY_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
-PROOF_FIT_STEPS, HALVINGS, RELAX_STEPS = 40, 20, 100
+PROOF_FIT_STEPS, HALVINGS = 40, 20
 # of one tree: each leaf has a point, which the checker evaluates in integers
 MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
 EVERY_SIZE_LISTED = -1  # leaf: its supports are listed
@@ -283,7 +291,7 @@ class LogisticTree:
         yy = max(here.loss, float(c @ np.linalg.solve(G + np.eye(len(b)), c))) * 2.0
         form = Form(G, np.ascontiguousarray(c), yy, float(np.trace(G)) + 1e-12)
         moved, g, point, slopes = b.copy(), np.zeros(len(b)), np.zeros(len(b)), np.zeros(len(b))
-        relax(form, node, Accuracy(4.0 * yy, 1e-8, RELAX_STEPS), moved, g, point, slopes)
+        relax(form, node, Accuracy(4.0 * yy, 1e-8, PROOF_STEPS), moved, g, point, slopes)
         return point
 
     def _rounded(self, b: FloatArray, bits: int) -> _Point:
@@ -295,7 +303,7 @@ class LogisticTree:
 
     def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> _Point | None:
         """Round a point to as few bits as close the node; None where none do."""
-        for bits in POINT_BITS:
+        for bits in BITS[1:]:
             point = self._rounded(b, bits)
             if point.worth.bound(inside, free, room) >= self.bar:
                 return point

@@ -24,12 +24,14 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form, Node
 from sparsecv_mio.kernels.path_tree import LISTED, new_levels, prove
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
+from sparsecv_mio.trees.normal_form import ROOT_ACCURACY
 from sparsecv_mio.units import ACCURATE_RTOL
 
+FEWEST_COLUMNS = 12  # from which on the perspective is tried, and blocks of columns
 BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 PROOF_STEPS = 200
-NODE_NEAR = 0.1  # accuracy of a relaxation that will not close its node, of what is left to the bar
 BEYOND_BAR = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
 RIDGE = -1
 
@@ -47,7 +49,6 @@ class _DualPoint:
     number: int = -1
 
 
-PROVED_BLOCK_COLUMNS = 12, 128  # sizes of problems whose proofs may see blocks of columns
 PROVED_BLOCK = 4  # columns of a block at most: a point costs the checker 2^BLOCK vectors for each
 ENTRY_BITS = 40  # of the largest entry of W
 LEFT = 1e-4  # share of W that is left, so that the checker's factorisation goes through
@@ -80,7 +81,7 @@ class StatedBlocks:
         square : float
             Square of the unit of objectives in units of the file.
         """
-        if not PROVED_BLOCK_COLUMNS[0] <= len(M) <= PROVED_BLOCK_COLUMNS[1] or not tied(M):
+        if not FEWEST_COLUMNS <= len(M) <= PATH_TREE_COLUMNS or not tied(M):
             return None
         member = gathered(M, PROVED_BLOCK)
         split = centred_part(M, member)
@@ -219,7 +220,7 @@ class PerspectiveProof:
         node = Node(np.flatnonzero(inside), int(inside.sum()), np.flatnonzero(free), int(free.sum()), left)
         b, g, best_b, best_g = start.copy(), np.zeros(q), np.zeros(q), np.zeros(q)
         dual, _, _ = relax(
-            self.form, node, Accuracy(self.bar + self.reach, NODE_NEAR, PROOF_STEPS), b, g, best_b, best_g
+            self.form, node, Accuracy(self.bar + self.reach, ROOT_ACCURACY, PROOF_STEPS), b, g, best_b, best_g
         )
         return best_b, best_g, self._fitting(best_b, inside, free, left) if dual >= self.bar else None
 
@@ -284,7 +285,7 @@ def _no_mixture(tables: block_relaxation.Blocks) -> block_relaxation.Mixture:
 
 TREE_MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
 RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
-PROVED_PATH_NODES, FEWEST_COLUMNS = 1 << 17, 12  # nodes after which the perspective is tried, columns from which on
+PROVED_PATH_NODES = 1 << 17  # after which the perspective is tried
 POINTS = 512  # nodes that any tree of points may have
 TOO_LARGE = "--proof: the trees of the proof grow too large to be written: ask for fewer tau or larger gamma"
 

@@ -33,7 +33,7 @@ from sparsecv_mio.search.cells import places_in
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.slices import Kept
-from sparsecv_mio.thresholds import GLRU_COLUMNS, SMALL
+from sparsecv_mio.thresholds import RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL
 from sparsecv_mio.words import Oracle
@@ -232,7 +232,7 @@ class Accelerators:
 
     def points(self, g: int) -> Points | None:
         """Return the relaxations on all rows at a gamma; solved when first needed."""
-        if Oracle.GLRU not in self.on or self.context.data.q > GLRU_COLUMNS:
+        if Oracle.GLRU not in self.on or self.context.data.q > RELAXED_COLUMNS:
             return None
         with self._lock:
             if g not in self._points:

@@ -49,7 +49,7 @@ from sparsecv_mio.certificate.json_text import read_as
 from sparsecv_mio.certificate.parts import GapStep, SourceWork
 from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.observers import REPORT_SHARE
+from sparsecv_mio.search.deadline import REPORT_SHARE
 
 
 class BoundSource(StrEnum):

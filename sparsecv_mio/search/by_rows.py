@@ -37,7 +37,6 @@ from sparsecv_mio.search.loss_bounds import LossByRows
 from sparsecv_mio.search.run import (
     MOST_COUNTED,
     ROUND_EFFORT,
-    ROUND_GROWTH,
     GridMethod,
     Run,
     answers_of_all_rows,
@@ -47,7 +46,7 @@ from sparsecv_mio.search.run import (
 from sparsecv_mio.thresholds import EXACT_COLUMNS, MANY_FOLDS_BY_ROWS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import NODE_RATIO
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import ROUND_GROWTH, BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 
 

@@ -40,7 +40,7 @@ from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.cells import Archive, Where, filled_up
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.run import GridMethod, Run
+from sparsecv_mio.search.run import FIRST_NODES, GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
@@ -279,9 +279,6 @@ class CellListing(Protocol):
 
     def solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
         """Solve one tau; complete where every near-optimal support was found."""
-
-
-FIRST_NODES = 16  # of every cell under restrictions, before any is chosen
 
 
 class CellSolver:

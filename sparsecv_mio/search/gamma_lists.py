@@ -18,12 +18,11 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
 from sparsecv_mio.search.leave_fold_out import LARGEST_LEVERAGE
-from sparsecv_mio.search.shared_trees import SCORED_AT_MOST
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset
+from sparsecv_mio.trees.subsets import MOST_NODES, MOST_TRIED, BestSubset
 from sparsecv_mio.units import KEEP_RTOL, TINY
 from sparsecv_mio.words import Intercept
 
@@ -236,7 +235,7 @@ class Lister:
             for size in range(max(tau - (q - form.m), 0), min(tau, form.m) + 1):
                 inner[size] = max(inner[size], float(form.raised(bar[fold])))
                 wanted.setdefault(size, []).append(tau)
-        listed, nodes = supports_below(form, form.solved(), inner, MOST_NODES, SCORED_AT_MOST, self.expired)
+        listed, nodes = supports_below(form, form.solved(), inner, MOST_NODES, MOST_TRIED, self.expired)
         self.nodes += nodes
         if listed is None:
             return False

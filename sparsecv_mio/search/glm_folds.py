@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import GlmProblem
@@ -30,7 +30,7 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, never
 from sparsecv_mio.units import GAMMA_RANGE
 
 FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
-KEPT = 1 << 23  # numbers in the rows of few folds whose problems are kept; each is there a few times
+KEPT = STORE_BYTES // 32  # numbers in the rows of few folds whose problems are kept; each is there four times or so
 
 
 @dataclass(frozen=True, eq=False)

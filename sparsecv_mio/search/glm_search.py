@@ -13,7 +13,7 @@ the fold's optimum is at least `F* - u`. So
    steps in every fold (`glm_shared_trees`);
 4. folds of the pairs that are left are solved by trees of their own.
 
-Trees are grown in rounds: `FIRST_EFFORT` nodes a tree at first, `EFFORT_GROWTH` times as many once nothing is left that
+Trees are grown in rounds: `FIRST_NODES` nodes a tree at first, `EFFORT_GROWTH` times as many once nothing is left that
 so many could decide.
 """
 
@@ -43,6 +43,7 @@ from sparsecv_mio.search.cells import (
     unpacked,
     within,
 )
+from sparsecv_mio.search.deadline import CHOOSING_SHARE, SLICE_SHARE
 from sparsecv_mio.search.glm_bounds import held_out_with_more_weight
 from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
@@ -50,17 +51,15 @@ from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
-from sparsecv_mio.search.run import GridMethod, Run
+from sparsecv_mio.search.run import FIRST_NODES, GridMethod, Run
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import SUM_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
 
-FIRST_EFFORT, EFFORT_GROWTH = 16, 4  # nodes of a tree in the first round, and times as many in the next
+EFFORT_GROWTH = 4  # times as many nodes of a tree in the next round
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
-SLOW_SHARE = 0.05  # of a limit: where supports of one gamma take more, the likely winner is bounded before the others
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
-PROOF_SHARE = 0.5  # of a limit, after which the pairs that hold the gap come first
 HELD = 0.02  # of the gap: pairs with lower ends beyond have to wait then
 RAISED = 0.1  # of the least CV error: by so much, or to twice what they are, the least lower ends are raised at a time
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
@@ -114,7 +113,7 @@ class GlmSearch(GridMethod):
         self.solved = np.zeros(run.context.shape[:2], dtype=bool)
         self.searched = np.full(run.context.shape[:2], self.by_lists)
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
-        self.effort, self.begun, self.trees = FIRST_EFFORT, False, 0
+        self.effort, self.begun, self.trees = FIRST_NODES, False, 0
         self.idle, self.stuck, self.cut = False, False, False
         self.jobs = Jobs(run)
         run.cells.show_again_by(self._shown)
@@ -169,7 +168,7 @@ class GlmSearch(GridMethod):
 
     @property
     def _slow(self) -> bool:
-        return bool(self._first) and self.context.deadline.by_share(SLOW_SHARE).over()
+        return bool(self._first) and self.context.deadline.by_share(SLICE_SHARE).over()
 
     def _bound_likely_winner(self) -> None:
         """Bound the folds of the pair with the least estimate, whatever their supports: no tree, one pass over rows."""
@@ -394,7 +393,7 @@ class GlmSearch(GridMethod):
 
     @property
     def _late(self) -> bool:
-        return self.context.deadline.by_share(PROOF_SHARE).over()
+        return self.context.deadline.by_share(CHOOSING_SHARE).over()
 
     def _aim(self, now: PairBounds, waiting: BoolArray) -> Aim | None:
         """Return the pair to work on next.

@@ -34,8 +34,6 @@ from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
 
 ALONE = 8  # folds, those with the largest losses, for which a list is not lengthened
-MOST_LISTED = 500  # supports that are left out of in every fold
-SUMMED = 1e-12  # of a sum of losses, for its rounding
 MOST_WORK = 1 << 34  # numbers that steps in the folds of one support may look at, some ten seconds' worth
 
 
@@ -88,7 +86,7 @@ class FoldsOfPair:
 
 
 class _NearBest:
-    """A list of supports up to a level, which falls where they are more than `MOST_LISTED`."""
+    """A list of supports up to a level, which falls where they are more than `MOST_REFITTED`."""
 
     def __init__(self, level: float) -> None:
         self.level, self.ends = level, dict[tuple[int, ...], tuple[float, float]]()
@@ -99,8 +97,8 @@ class _NearBest:
         with self._lock:
             if lower <= self.level:
                 self.ends[tuple(support.tolist())] = lower, upper
-            if len(self.ends) > MOST_LISTED:
-                self.level = sorted(low for low, _ in self.ends.values())[MOST_LISTED // 2]
+            if len(self.ends) > MOST_REFITTED:
+                self.level = sorted(low for low, _ in self.ends.values())[MOST_REFITTED // 2]
                 self.ends = {support: ends for support, ends in self.ends.items() if ends[0] <= self.level}
 
 

@@ -34,12 +34,11 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.pairs import Pair, PairBounds, simplest
 from sparsecv_mio.thresholds import QUICK_WORK
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, OUTWARD, TIE_RTOL
 from sparsecv_mio.words import Intercept, Loss
 
 NEWTON_COST = 50.0  # a fit by Newton's method, beside one by moments
-MOST_TIED = 512  # models of a fold or of all rows, beyond which not all are fitted: then the best is unknown
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +133,7 @@ class Instabilities:
         context, cells = self.context, self.cells
         gamma = float(context.grid.gammas[g])
         tied = self._best_models(gamma, cell)
-        complete = cell.complete and len(tied) <= MOST_TIED
+        complete = cell.complete and len(tied) <= MOST_REFITTED
         nothing = [np.zeros(0, dtype=np.int64)]
         full = [self._without(support, gamma, nothing) for support in (tied if complete else tied[:1])]
         changes, doubt = self._changes(gamma, cells.support[g, t], full)
@@ -144,7 +143,7 @@ class Instabilities:
         if complete:
             ends = [self._interval(g, t, *values) for values in zip(full, changes, doubt, strict=True)]
         complete_folds = complete and bool(cells.decided[g, t].all())
-        complete_folds &= all(len(others) <= MOST_TIED for _, others in self._tied_folds(g, t))
+        complete_folds &= all(len(others) <= MOST_REFITTED for _, others in self._tied_folds(g, t))
         return PairInstability(min(low for low, _ in ends), max(high for _, high in ends), shown, complete_folds, worst)
 
     def _changes(self, gamma: float, numbers: IntArray, full: Sequence[Losses]) -> tuple[FloatArray, FloatArray]:
@@ -194,7 +193,7 @@ class Instabilities:
         decided = self.cells.decided[g, t].copy()
         low, high = np.maximum(found - doubt, 0.0), found + doubt
         for fold, others in self._tied_folds(g, t):
-            if len(others) > MOST_TIED:
+            if len(others) > MOST_REFITTED:
                 decided[fold] = False
                 continue
             for number in others:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, enough_on_all_rows, training_loss_bound
-from sparsecv_mio.bounds.more_weight import GROWTH, MOST_MISSED, Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.more_weight import MOST_MISSED, Known, MoreWeight, RowsTogether
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
@@ -24,7 +24,7 @@ from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.run import Run, StoredPart
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import ROUND_GROWTH, BestSubset, BestSubsets
 from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL, TIE_RTOL
 
 if TYPE_CHECKING:
@@ -406,7 +406,7 @@ class WeightBounds:
         """Return the folds that may rise most at some pairs (G, T) for the nodes of their next trees, in that order."""
         place, promises = np.argsort(self._rising), {}
         for fold in range(self.run.context.folds.k):
-            nodes = GROWTH ** self._of(fold).missed[place]
+            nodes = ROUND_GROWTH ** self._of(fold).missed[place]
             promises[fold] = float((self._missing(fold) / nodes)[pairs & self._worth_trees(fold, rise)].sum())
         least = NEAR_BEST * max(promises.values())
         return sorted((fold for fold in promises if promises[fold] > least), key=lambda fold: -promises[fold])

@@ -42,6 +42,7 @@ from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import JsonLines, check_readable, check_unpacked, check_writable, null_if_infinite, write_bytes
 from sparsecv_mio.search.cells import Archive, CellTable, below
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.deadline import REPORT_SHARE
 from sparsecv_mio.search.pairs import proved_ends
 
 if TYPE_CHECKING:
@@ -120,7 +121,6 @@ class Signals:
             listener()
 
 
-REPORT_SHARE = 20.0  # what tells of a run, or stores it, may take one part in so many of the time
 TRACE_EVERY, CHECKPOINT_EVERY = 0.02, 0.5  # seconds between lines and writes at least: long runs keep files small
 RESUMED = "resumed"
 COMPILING = "compiling kernels (first use)"

@@ -27,7 +27,7 @@ from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import held_out_error, ridge_weights
 from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.context import Snapshot
-from sparsecv_mio.search.observers import REPORT_SHARE
+from sparsecv_mio.search.deadline import REPORT_SHARE
 from sparsecv_mio.search.pairs import pair_bounds
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.units import CROSSING_RTOL, TINY

@@ -43,10 +43,10 @@ from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import BestOnAllRows, Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline
-from sparsecv_mio.search.instability import MOST_TIED, ChoiceByWeight, choose_by_weight, stability_of_model
+from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
-from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
 
@@ -236,7 +236,7 @@ def all_rows_fit(
             best = same
     objective, coefficients, intercept = best.in_file_units(data, gamma)
     upper = best.objective + best.error
-    all_known = cell.complete and len(cell.candidates) <= MOST_TIED
+    all_known = cell.complete and len(cell.candidates) <= MOST_REFITTED
     lower = min(tried.objective - tried.error for tried in fits) if all_known and not quick else cell.lower
     lower = min(max(lower, 0.0), best.objective)
     # that all candidates are known is no proof where one of them cannot be valued
@@ -255,7 +255,7 @@ def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
     best = np.asarray(cell.support, dtype=np.int64)
     if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
         best = filled_up(best, min(cell.tau, data.q), np.arange(data.q))
-    supports = [best, *(cell.candidates[:MOST_TIED] if cell.complete else ())]
+    supports = [best, *(cell.candidates[:MOST_REFITTED] if cell.complete else ())]
     distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in supports)
     return [np.array(support, dtype=np.int64) for support in distinct]
 

@@ -37,6 +37,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.deadline import SLICE_SHARE
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
@@ -44,7 +45,6 @@ from sparsecv_mio.search.ranked_loop import Source, best_offer
 from sparsecv_mio.search.run import (
     MOST_COUNTED,
     ROUND_EFFORT,
-    ROUND_GROWTH,
     GridMethod,
     Run,
     StoredPart,
@@ -55,11 +55,11 @@ from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
-from sparsecv_mio.search.sources.least_bounds import SLICE_SHARE, RankedAllRows, RankedLeftOut, TimeShare
+from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, TimeShare
 from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
 from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
+from sparsecv_mio.trees.subsets import ROUND_GROWTH, UNLIMITED, BestSubset
 
 
 class FoldRounds(StoredPart):

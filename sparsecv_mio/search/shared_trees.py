@@ -32,8 +32,8 @@ from sparsecv_mio.search import leave_fold_out
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.thresholds import FEWEST_FOLDS, LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.listing import supports_below
+from sparsecv_mio.trees.subsets import MOST_TRIED
 
-SCORED_AT_MOST = 4096  # supports a pass over all rows can afford to score
 EVERY_FOLD: tuple[float, ...] = (1.0,)
 FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds the thresholds cover, tried in turn
 
@@ -67,7 +67,7 @@ def enumerate_below_thresholds(
         for t in wanted:
             cutoffs[sizes[t]] = max(cutoffs[sizes[t]], cover[t])
         solved = root.V, root.beta, root.value
-        listed, spent = supports_below(form, solved, cutoffs, budget, SCORED_AT_MOST, leave_out.expired)
+        listed, spent = supports_below(form, solved, cutoffs, budget, MOST_TRIED, leave_out.expired)
         nodes += spent
         if listed is not None:
             del limit

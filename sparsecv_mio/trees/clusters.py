@@ -19,15 +19,15 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import cluster_relaxation
 from sparsecv_mio.kernels.dense import support_value
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy
+from sparsecv_mio.kernels.restricted_node import NEAR
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
-from sparsecv_mio.trees.subsets import BestSubsets, OpenNodes
+from sparsecv_mio.trees.subsets import ROUND_GROWTH, BestSubsets, OpenNodes
 
-LEAF_NEAR = 0.05  # accuracy of a node's relaxation, of what is left to the bar
 CLUSTER_STEPS = 2000  # most steps of a round of a relaxation
 NODE_SWEEPS = 3  # of relaxation and screening at a node
 CLUSTER_CORRELATION = 0.4  # correlation from which on a column is in the cluster of another
 LEAF, LEAF_OF_CLUSTERS = 60, 250  # columns left, and those where every cluster gives one, that are solved by themselves
-LEAF_EFFORT, LEAF_GROWTH = 1 << 14, 8
+LEAF_EFFORT = 1 << 14
 
 Leaf = Callable[[IntArray, int], BestSubsets]
 Candidates = list[tuple[BoolArray, float]]
@@ -142,9 +142,7 @@ class ClusterTree:
                 return None
             if columns_left == self.size:
                 break
-            relaxed = self.relaxation.solve(
-                cluster, asked, point, Accuracy(self.bar, LEAF_NEAR, CLUSTER_STEPS), expired
-            )
+            relaxed = self.relaxation.solve(cluster, asked, point, Accuracy(self.bar, NEAR, CLUSTER_STEPS), expired)
             bound, point = max(bound, relaxed.dual), relaxed.b
             if bound >= self.bar:
                 return None
@@ -244,4 +242,4 @@ class ClusterTree:
         if cell.complete:
             return None
         self.overflow |= result.finished
-        return replace(node, bound=max(node.bound, cell.lower), effort=node.effort * LEAF_GROWTH)
+        return replace(node, bound=max(node.bound, cell.lower), effort=node.effort * ROUND_GROWTH)

@@ -14,7 +14,7 @@ from math import comb
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
@@ -24,7 +24,7 @@ from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
+from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, never
 
 MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
@@ -35,9 +35,7 @@ PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slowe
 ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
 SWAP_ROUNDS = 4
-MOST_TRIED = 4096  # supports of a size that are all tried where a tree cannot tell them apart
-MOST_REFITTED = 512  # the same where not even their values can be trusted
-STORED_TREES, KEPT_BYTES = "trees", 1 << 25  # of one gamma: under which name, and how much of them
+STORED_TREES, KEPT_BYTES = "trees", STORE_BYTES // 8  # of one gamma: under which name, and how much of them
 
 
 def solve_path(

@@ -16,13 +16,13 @@ from scipy.linalg.blas import dsyrk
 from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.kernels import local_search
 from sparsecv_mio.problem.glm import symmetric
+from sparsecv_mio.problem.glm_objective import LEAST_CURVATURE
 from sparsecv_mio.trees.glm_fits import GlmFits
 
 ROUNDS = 20  # quadratics of one search
 TRIED = 5  # exchanges of one column that are fitted where the quadratic's own best is no better
 BETTER = 1e-11  # of a value, that an exchange must save
 MOST_SEEN = 128  # columns of a quadratic, beside those of the support
-LEAST_CURVATURE = 1e-12  # of a row's loss, where it rounds to nothing
 
 
 class _Fitted(NamedTuple):

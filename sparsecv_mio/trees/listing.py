@@ -21,7 +21,7 @@ from sparsecv_mio.kernels import node_pool, path_tree, perspective_tree, reduced
 from sparsecv_mio.kernels.nodes import DROPPED, Copies, Margin
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
-from sparsecv_mio.thresholds import MANY, SMALL
+from sparsecv_mio.thresholds import MANY, PATH_TREE_COLUMNS, SMALL
 from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
 
 if TYPE_CHECKING:
@@ -50,7 +50,6 @@ class MetSupports(NamedTuple):
     values: FloatArray
 
 
-BLOCK_COLUMNS = 128  # up to which trees may see blocks of columns
 BEFORE_BLOCKS = 16  # nodes without: choosing blocks takes as long as some dozens, once for all sizes
 BLOCKS_LEAVE = 0.95  # of the gap of a node, at most, where they take over: their nodes cost twice as much
 
@@ -225,7 +224,7 @@ class PerspectiveTree:
             self.pool.point[0] = root.b[self.columns]
         self.finished = False
         self._in_blocks: BlockNodes | None = None
-        self._blocks_tried = not SMALL < m <= BLOCK_COLUMNS
+        self._blocks_tried = not SMALL < m <= PATH_TREE_COLUMNS
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""

@@ -355,7 +355,7 @@ class ClusterRelaxation:
         return point, float(primal), weights
 
 
-ROOT_ACCURACY, ROOT_STEPS = 0.1, 300  # accuracy, of what is left to the bar, and steps of a root
+ROOT_ACCURACY, ROOT_STEPS = 0.1, 300  # of a relaxation that will not close its node: of what is left to the bar
 NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same of many columns, steps of a round
 
 

@@ -25,12 +25,12 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of, places_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, OpenNodes
+from sparsecv_mio.trees.subsets import MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
+from sparsecv_mio.units import OUTWARD
 
 PROXIMAL_STEPS = 60  # proximal steps of a node's relaxation
 KEPT_WITHIN_BAR = 400  # supports within the bar, before a cell is left undecided
-NODES_TRIED = 4096  # nodes of a tree that rounding lets prune nothing: it tries every support, or ends here
-NULL_COST = 1e-24  # of yy: a coefficient whose loss costs no more is zero but for rounding
+NULL_COST = OUTWARD**2  # of yy: a coefficient whose loss costs no more is zero but for rounding
 
 
 class RestrictedNode(NamedTuple):
@@ -73,7 +73,7 @@ def solve_restricted(
         A tau that allows no support has a cell of value inf.
     """
     form = normal_form(problem)
-    effort = effort if form.trusted else min(effort, NODES_TRIED)
+    effort = effort if form.trusted else min(effort, MOST_TRIED)
     supports = list(starts)
     cells, nodes, ended = {}, 0, True
     for tau in taus:
@@ -143,7 +143,7 @@ class RestrictedTree:
     def ended(self) -> bool:
         """Whether no more work can change what is known."""
         closed = not (self.open and self.open.least <= self.bar)
-        return closed or self.overflow or (not self.form.trusted and self.nodes >= NODES_TRIED)
+        return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
 
     def run(self, effort: int, expired: Callable[[], bool]) -> None:
         """Work on the open nodes, the least bound first, until none is left or a limit comes.

@@ -126,7 +126,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
         case = many_folds_case(seed)
     except BadInput:
         return
-    monkeypatch.setattr(glm_search, "SLOW_SHARE", 0.0)
+    monkeypatch.setattr(glm_search, "SLICE_SHARE", 0.0)
     monkeypatch.setattr(GlmSearch, "_bound_all_columns", lambda self: None)
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
@@ -141,7 +141,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
 
 
 def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glm_search, "SLOW_SHARE", 0.0)
+    monkeypatch.setattr(glm_search, "SLICE_SHARE", 0.0)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 4))
     data = Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.logistic(size=300) > 0.0).astype(float))

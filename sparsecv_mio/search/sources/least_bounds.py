@@ -22,7 +22,7 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.deadline import CHOOSING_SHARE, SLICE_SHARE, Deadline
 from sparsecv_mio.search.loss_bounds import WeightBounds
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.ranked_loop import Offer
@@ -31,9 +31,6 @@ from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
 
-TIME_SHARE = 0.5  # of the time since taus are worked on, under a limit
-PROOF_SHARE = 0.5  # of a limit, after which the least bounds come first
-SLICE_SHARE = 0.05  # of a time limit, that a slice may take
 RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
 BAND, PAIRS = 0.05, 8  # of the bar: how far above the least bound a slice works on pairs; and how many at first
 LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for where they cannot bring all of it
@@ -63,7 +60,7 @@ class TimeShare:
         if not (np.isfinite(self.deadline.at) and np.isfinite(self.began)):
             return False
         slice_left, since = self.deadline.sooner(SLICE_SHARE).left, self.deadline.seconds - self.began
-        return self.spent + slice_left <= TIME_SHARE * since or self.deadline.by_share(PROOF_SHARE).over()
+        return self.spent + slice_left <= CHOOSING_SHARE * since or self.deadline.by_share(CHOOSING_SHARE).over()
 
 
 class RankedTrees(ABC):

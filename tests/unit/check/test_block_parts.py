@@ -37,7 +37,7 @@ def near_copies(seed: int, n: int = 30, q: int = 9) -> Dataset:
 def proved(data: Dataset, gamma: float, tau: int, how: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> Lines:
     """The proof of one best subset, by a tree of blocks."""
     monkeypatch.setattr(threshold_trees, "RIDGE_FIRST_COLUMNS", 2)
-    monkeypatch.setattr(threshold_trees, "PROVED_BLOCK_COLUMNS", (3, 128))
+    monkeypatch.setattr(threshold_trees, "FEWEST_COLUMNS", 3)
     standard = standardize(data, *how)
     problem, units = row_moments(standard, slice(0, data.n)).problem(standard, gamma), Units.of(standard)
     least, support = min(

@@ -16,7 +16,8 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search import rounds
 from sparsecv_mio.search import run as run_module
 from sparsecv_mio.search.pairs import Grid, likely_winner
-from sparsecv_mio.search.run import ROUND_EFFORT, ROUND_GROWTH
+from sparsecv_mio.search.run import ROUND_EFFORT
+from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
 
 def test_a_round_decides_its_cells_and_no_others() -> None:
