@@ -36,6 +36,9 @@ ACCURATE_RTOL = 1e-9
 
 Two ways to the same number, well conditioned or refined, agree to it; proofs claim so much less than they show."""
 
+FROM_ROWS = 1e-8
+"""Relative rounding of a loss or a value by normal equations beyond which the support is fitted from the rows."""
+
 WORST_ROUNDING = 1e-5
 """Relative rounding of a held-out error beyond which knowing its support decides no cell."""
 

@@ -418,7 +418,7 @@ class PathSearch:
         """Give every open size rounds of growing effort."""
         from threadpoolctl import threadpool_limits
 
-        from sparsecv_mio.search.run import ROUND_GROWTH
+        from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else effort

@@ -37,7 +37,7 @@ from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.trees.term_listing import TermsBelow
-from sparsecv_mio.units import OUTWARD, SHAVED
+from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept
 
 
@@ -58,9 +58,6 @@ def all_rows(data: StandardData, who: str) -> SparseProblem:
     if by_rows(data, 1):
         raise BadInput(f"{who} is not for {data.q} features, whose products are never formed: keep fewer columns")
     return row_moments(data, slice(0, data.n)).problem(data, 1.0)
-
-
-NEGLIGIBLE = 1e-8  # relative rounding error of a value; beyond, the support is fitted again from the rows
 
 
 MOST_MIDDLE = 1.9  # of a mean eigenvalue
@@ -221,7 +218,7 @@ class TrainingObjective(SquaredValue):
         """Value supports; see `SupportValue`."""
         fits = fit_from_moments(self.problem, supports)
         value, error = fits.value.copy(), fits.value_error.copy()
-        for a in np.flatnonzero(~(error <= NEGLIGIBLE * value)).tolist():
+        for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
             if not value[a] - error[a] > limit:
                 fit = refit_rows(self.data, slice(0, self.data.n), supports[a], 2.0 * self.problem.lam)
                 value[a], error[a] = fit.objective, fit.objective_error
@@ -290,7 +287,7 @@ class CommonError(SquaredValue):
         for lo in range(0, len(supports), step):
             some = supports[lo : lo + step]
             value[lo : lo + step], error[lo : lo + step] = self.folds.errors(self.problem, some, limit)
-        for a in np.flatnonzero(~(error <= NEGLIGIBLE * value)).tolist():
+        for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
             if not value[a] - error[a] > limit:
                 value[a], error[a] = self.folds.refitted(supports[a], 2.0 * self.problem.lam)
         return value, error

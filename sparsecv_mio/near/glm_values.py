@@ -14,7 +14,7 @@ from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.near.collecting import NEGLIGIBLE, SquaredValues, SupportTaker, times_held_out
+from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, times_held_out
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
@@ -156,7 +156,7 @@ class GlmObjective:
         self, supports: Sequence[IntArray], lower: FloatArray, upper: FloatArray, limit: float
     ) -> tuple[FloatArray, FloatArray]:
         value, error = np.where(upper < np.inf, 0.5 * (lower + upper), lower), 0.5 * (upper - lower)
-        for a in np.flatnonzero(~((upper < np.inf) & (error <= NEGLIGIBLE * value))).tolist():
+        for a in np.flatnonzero(~((upper < np.inf) & (error <= FROM_ROWS * value))).tolist():
             if not lower[a] > limit:
                 fit = refit_glm(self.data, np.arange(self.data.n), supports[a], self.subsets.fits.problem.gamma)
                 value[a], error[a] = fit.objective, fit.objective_error
@@ -206,7 +206,7 @@ class GlmCommonError(GlmObjective):
         plan = self.folds.plan
         low, high = self._by_steps(supports, limit)
         mean = np.where(high < np.inf, high, 0.0).sum(axis=1, keepdims=True) / plan.k
-        wide = ~((high < np.inf) & (high - low <= NEGLIGIBLE * np.maximum(mean, high)))
+        wide = ~((high < np.inf) & (high - low <= FROM_ROWS * np.maximum(mean, high)))
         beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever folds of them may lose at most
         high[beyond], wide[beyond] = low[beyond], False
         for fold in np.flatnonzero(wide.any(axis=0)).tolist():
@@ -217,7 +217,7 @@ class GlmCommonError(GlmObjective):
             some = [supports[a] for a in at.tolist()]
             _, least, most = self.folds.at(fold, self.gamma).scored(some, *rows_in_units(self.data, rows))
             least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
-            for a in np.flatnonzero(~((most < np.inf) & (most - least <= NEGLIGIBLE * most))).tolist():
+            for a in np.flatnonzero(~((most < np.inf) & (most - least <= FROM_ROWS * most))).tolist():
                 loss, off = refit_glm(self.data, plan.train_rows(fold), some[a], self.gamma).held_out(self.data, rows)
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
             low[at, fold], high[at, fold], wide[at, fold] = least, most, False

@@ -28,11 +28,8 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, SMALL_RANGE, RowLoss
 from sparsecv_mio.units import TINY
 
-RADII_TRIED, GROWTH, RADII_SETTLED = (
-    120,
-    1.3,
-    0.95,
-)  # radii tried, what one that is too small is stretched by, and when to stop
+# radii tried, what one that is too small is stretched by, and when to stop
+RADII_TRIED, RADII_GROWTH, RADII_SETTLED = 120, 1.3, 0.95
 CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
 WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii

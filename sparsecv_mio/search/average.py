@@ -43,8 +43,7 @@ from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
 from sparsecv_mio.search.run import ROUND_EFFORT
 from sparsecv_mio.thresholds import by_rows
-from sparsecv_mio.trees.every_size import FIRST_LOOK
-from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.trees.subsets import FIRST_LOOK, BestSubset
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept, Loss
 

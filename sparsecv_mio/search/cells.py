@@ -158,7 +158,7 @@ Floats = FloatArray | Sequence[float] | float
 ShownAgain = Callable[[int, NDArray[np.int32]], tuple[FloatArray, FloatArray]]
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = STORE_BYTES // 16  # beyond, the training objective of a decided cell, which nothing needs, is not kept
-BY_PAIRS = 1 << 19  # cells from which on tables may hold rows of pairs: 30 MB of arrays, 56 bytes a cell
+BY_PAIRS = STORE_BYTES // 8 // 64  # cells from which on tables may hold rows of pairs: some 56 bytes each
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 

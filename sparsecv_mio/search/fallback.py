@@ -157,7 +157,6 @@ class ForwardSelection:
 
 
 CHOSEN_FROM = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
-FIRST_WORK = 1 << 19  # folds times columns for which the best single column is found even where the time is over
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +244,7 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     order = [ALL_ROWS, *range(folds.k)]
     made.nominal[:], made.value[:] = fits.least()
     for done, fold in enumerate(order):
-        if done * data.q > FIRST_WORK and time.monotonic() > until:
+        if done * data.n * data.q > QUICK_WORK and time.monotonic() > until:
             break
         _write(made, fold, taus, fits.first(fold))
     searched = [tau for tau in taus if tau < data.q]
@@ -547,9 +546,7 @@ def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:
 
 
 LIKELY_SIZE = 5  # of a model, which is scored first
-# in the training rows of all folds, beyond which all rows choose and fit
-MOST_BY_FOLD = 1 << 26  # numbers, whose order takes a second
-MOST_ROWS_BY_FOLD = 1 << 18  # rows, each of which takes 4 microseconds of a fit of ten columns
+MOST_ROWS_BY_FOLD = 1 << 18  # in training, beyond which all rows choose and fit: 4 microseconds of a fit of ten columns
 
 
 def _of_rows(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
@@ -560,7 +557,7 @@ def _of_rows(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> F
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
     nominal, value = np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf)
     order, rows = _marginal_order(data, slice(0, data.n)), folds.k * data.n
-    by_fold = rows <= MOST_ROWS_BY_FOLD and rows * data.q <= MOST_BY_FOLD
+    by_fold = rows <= MOST_ROWS_BY_FOLD and rows * data.q <= QUICK_WORK
     whole, on_all_rows = [np.sort(order[:tau]) for tau in taus], np.full(len(taus), np.inf)
     supports = [[support] * folds.k for support in whole]
     if by_fold:

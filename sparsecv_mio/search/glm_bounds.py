@@ -22,7 +22,7 @@ from sparsecv_mio.search.glm_folds import problem_of, rows_in_units, subsets_of
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
 from sparsecv_mio.trees.subsets import never
-from sparsecv_mio.units import SUM_RTOL
+from sparsecv_mio.units import OUTWARD, SUM_RTOL
 
 
 def glm_bounds(
@@ -80,9 +80,9 @@ def glm_bounds(
         weighed[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
     table.seconds[:] += (time.perf_counter() - begin) / len(table.gammas)
     for g in range(len(table.gammas)):
-        floor = (least[g] * (1.0 - 1e-12) - slip)[:, None] - table.objective_upper[g]
-        table.raise_lower(g, weighed[g], Origin.TRAINING)
-        table.raise_lower(g, np.where(folds.scores_all_left_out, np.maximum(floor, 0.0), 0.0), Origin.TRAINING)
+        floor = (least[g] * (1.0 - OUTWARD) - slip)[:, None] - table.objective_upper[g]
+        lower = np.maximum(weighed[g], np.where(folds.scores_all_left_out, np.maximum(floor, 0.0), 0.0))
+        table.raise_lower(g, lower, Origin.TRAINING)
     return table
 
 

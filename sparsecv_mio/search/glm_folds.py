@@ -27,9 +27,8 @@ from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, never
-from sparsecv_mio.units import GAMMA_RANGE
+from sparsecv_mio.units import FROM_ROWS, GAMMA_RANGE
 
-FROM_ROWS = 1e-8  # of a held-out loss: one that normal equations tell no better is taken from the rows
 KEPT = STORE_BYTES // 32  # numbers in the rows of few folds whose problems are kept; each is there four times or so
 
 

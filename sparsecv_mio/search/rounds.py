@@ -58,8 +58,8 @@ from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
 from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, TimeShare
 from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
 from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
-from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
-from sparsecv_mio.trees.subsets import ROUND_GROWTH, UNLIMITED, BestSubset
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, UNLIMITED, BestSubset
 
 
 class FoldRounds(StoredPart):

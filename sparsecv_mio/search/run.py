@@ -30,7 +30,7 @@ from sparsecv_mio.search.instability import Instabilities, StabilityTable, stabi
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import ROUND_GROWTH, UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import MODEL_SHARE, TIE_RTOL
 from sparsecv_mio.words import Oracle
 
@@ -107,8 +107,8 @@ class StoredPart:
                 setattr(self, attribute, type(here)(stored[name]))
 
 
-FIRST_NODES = 16  # of a tree before any is chosen: of cells under restrictions, of losses that are no squares
-ROUND_EFFORT = 1 << 13  # nodes that a cell may cost in the first round
+FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # of a tree before any is chosen: restrictions, losses that are no squares
+ROUND_EFFORT = FIRST_LOOK * ROUND_GROWTH  # nodes that a cell may cost in the first round
 MOST_TRIES = UNLIMITED.bit_length()  # more make no difference to an effort
 FREE = ("by_engine", "accounts")  # arrays of any length
 

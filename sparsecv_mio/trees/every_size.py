@@ -24,11 +24,10 @@ from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
-from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, never
+from sparsecv_mio.trees.subsets import FIRST_LOOK, MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, never
 
 MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
-FIRST_LOOK = 1024  # effort of the first pass over the sizes of a large problem: the perspective alone
 SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
 MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, after the path tree, and between two looks
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems

@@ -19,12 +19,8 @@ from sparsecv_mio.trees.glm_ranges import around
 from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 
-MIXTURES = (
-    0.4,
-    0.4,
-    0.15,
-    0.7,
-)  # of the way from a size's best fit to all columns'; twice as ranges are shorter by then
+# of the way from a size's best fit to that of all columns; 0.4 twice, as ranges are shorter by then
+MIXTURES = (0.4, 0.4, 0.15, 0.7)
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 ROWS_AT_ONCE = 1 << 13  # whose losses are had together
 LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin

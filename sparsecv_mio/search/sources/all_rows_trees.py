@@ -18,8 +18,8 @@ from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude
 from sparsecv_mio.search.run import Run
 from sparsecv_mio.search.sources.in_question import InQuestion, taus_named
-from sparsecv_mio.trees.every_size import FIRST_LOOK, solve_path
-from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.subsets import FIRST_LOOK, BestSubsets
 
 
 class AllRowsTrees:

@@ -30,8 +30,10 @@ from sparsecv_mio.search.run import MOST_TRIES, effort_of
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.in_question import mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
 
-RISE, LEFT_OUT_NODES = 0.1, 128  # of the bar, that trees of folds with their rows left out are to bring, and nodes
+RISE = 0.1  # of the bar, that trees of folds with their rows left out are to bring
+LEFT_OUT_NODES = FIRST_LOOK // ROUND_GROWTH  # of such a tree
 BAND, PAIRS = 0.05, 8  # of the bar: how far above the least bound a slice works on pairs; and how many at first
 LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for where they cannot bring all of it
 SHORT = 1e-6  # of an objective, that what is asked is away at least

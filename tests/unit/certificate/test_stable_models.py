@@ -207,7 +207,7 @@ def test_outer_folds_that_leave_one_class_are_refused_before_any_work() -> None:
 
 
 @pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
-@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-11])
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-11, 2e-10, 1e-9, 1e-8, 3e-7])
 def test_models_that_are_all_but_tied_may_be_told_apart(loss: Loss, apart: float) -> None:
     """Two columns with the same cells in each class, but for next to nothing: other rows, the same objective."""
     rng = np.random.default_rng(7)
@@ -220,5 +220,8 @@ def test_models_that_are_all_but_tied_may_be_told_apart(loss: Loss, apart: float
     wide = record.stability.instability_upper - record.stability.instability_lower
     assert (wide > 1e-4) == (apart < 1e-12)
     upper = record.stability.instability_upper * 1.001
-    stability = replace(record.stability, instability_upper=upper)
-    assert not verify(replace(record, stability=stability), data).ok
+    for wrong in (
+        {"instability_upper": upper},
+        {"instability_lower": 0.5, "instability": 0.5, "instability_upper": 0.5},
+    ):
+        assert not verify(replace(record, stability=replace(record.stability, **wrong)), data).ok

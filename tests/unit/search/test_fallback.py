@@ -110,7 +110,7 @@ def test_supports_fall_in_value() -> None:
 
 @pytest.mark.parametrize("spec", ["loo", "forward:19"])
 def test_many_folds_get_supports_whatever_the_time(spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fallback, "FIRST_WORK", 50)
+    monkeypatch.setattr(fallback, "QUICK_WORK", 40 * 50)
     data = made(40, 12)
     folds = make_folds(spec, data)
     std = standardize(data)
@@ -157,7 +157,7 @@ def test_a_size_without_a_model_is_refused() -> None:
             call(force_in="x0", hierarchy="x0=x1")
 
 
-@pytest.mark.parametrize("most", ["MOST_BY_FOLD", "MOST_ROWS_BY_FOLD"])
+@pytest.mark.parametrize("most", ["QUICK_WORK", "MOST_ROWS_BY_FOLD"])
 def test_of_many_folds_all_rows_choose_and_a_step_leaves_each_row_out(
     most: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
