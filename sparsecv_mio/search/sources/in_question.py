@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair
-from sparsecv_mio.search.run import Run
 
 
 def taus_named(taus: IntArray) -> str:
@@ -31,16 +31,16 @@ class InQuestion:
 
     Parameters
     ----------
-    run : Run
+    state : SearchState
     """
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, state: SearchState) -> None:
+        self.state = state
 
     def cells(self) -> BoolArray:
         """(G, T, K): open cells of the pairs in question."""
-        beaten = self.run.cells.lower.sum(axis=2) >= self.bars()
-        return np.asarray(self.run.open & ~beaten[:, :, None])
+        beaten = self.state.cells.lower.sum(axis=2) >= self.bars()
+        return np.asarray(self.state.open & ~beaten[:, :, None])
 
     def pairs(self) -> BoolArray:
         """(G, T): pairs in question."""
@@ -48,12 +48,12 @@ class InQuestion:
 
     def bars(self) -> FloatArray:
         """(G, T): lower sums from which on a pair is not in question; inf for the best pair itself."""
-        run = self.run
-        upper = run.cells.upper.sum(axis=2)
+        state = self.state
+        upper = state.cells.upper.sum(axis=2)
         bar = np.minimum.accumulate(upper.min(axis=0))
         best = np.unravel_index(int(upper.argmin()), upper.shape)
-        if run.cells.final[best].all():
+        if state.cells.final[best].all():
             bar = np.full(len(bar), upper[best])
-        bars = np.tile(bar * (1.0 - run.context.gap), (len(upper), 1))
+        bars = np.tile(bar * (1.0 - state.context.gap), (len(upper), 1))
         bars[best] = np.inf
         return bars
