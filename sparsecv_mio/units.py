@@ -22,6 +22,15 @@ KEEP_RTOL = 1e-8
 PROVED_RTOL = 1e-9
 """Relative width of an interval up to which an optimum counts as proved, whatever gap was asked for."""
 
+LOSS_ROUNDING = 64.0 * ROUNDING
+"""Of the loss of a row or of its margin: what computing it adds to the rounding of its parts, relative to these."""
+
+NEWTON_RTOL = 1e-10
+"""Relative accuracy of an objective whose fits are made by Newton steps: closer ones are tied, nearer bounds closed."""
+
+MARGINS_OFF = 2e-8
+"""What the margins of fits without some rows may be off by, where held-out losses are to be those of the fits."""
+
 LOSS_SLACK = 5e-9
 """Of an objective of log losses: rounding of either bound, where classes are all but separated."""
 

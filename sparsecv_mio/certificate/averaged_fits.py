@@ -9,10 +9,11 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.enumeration import UnitColumns, held_out_errors
-from sparsecv_mio.certificate.glm_records import PREDICTORS_OFF, GlmDesign
+from sparsecv_mio.certificate.glm_records import GlmDesign
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import RidgeFit
+from sparsecv_mio.units import MARGINS_OFF
 
 AVERAGE_OPERATIONS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
 
@@ -114,7 +115,7 @@ class GlmPairFits(PairFits):
         for fold, support in enumerate(supports):
             rows = self.plan.scored_rows(fold)
             losses, doubt = self.fit(support, gamma, self.plan.train_rows(fold)).of_rows(
-                self.dataset, rows, PREDICTORS_OFF
+                self.dataset, rows, MARGINS_OFF
             )  # fmt: skip
             total[rows] += losses if self.heft is None else losses / self.heft[rows]
             off += float(doubt.sum())

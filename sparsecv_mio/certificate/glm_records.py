@@ -33,13 +33,19 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import ridge_weights, standard_error, varying_columns
-from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, LOSS_SLACK, ROUNDING, TINY
+from sparsecv_mio.units import (
+    CROSSING_RTOL,
+    FOLLOWS_RTOL,
+    LOSS_ROUNDING,
+    LOSS_SLACK,
+    MARGINS_OFF,
+    NEWTON_RTOL,
+    ROUNDING,
+    TINY,
+)
 from sparsecv_mio.words import Loss
 
-F_RTOL = 1e-10  # of an objective: closer ones are tied
-OFFSET_ROUNDING = 1e-14  # of a linear predictor, beside the offsets of its columns
 SLOPE_ROUNDING = 64.0 * ROUNDING  # of what a slope is the sum of, with room
-PREDICTORS_OFF = 2e-8  # what those of a search by Newton steps may be off by (`trees.glm_left_out.KNOWN`)
 SPREAD_RTOL = 10.0 * FOLLOWS_RTOL  # of a CV error: what losses of folds may differ by, for their standard error
 MANY_ALONE = 200  # folds of one row each; fewer are fitted, some milliseconds each
 UNEVEN = 2  # times its share of them, which the first fold may take: others may take fewer
@@ -132,7 +138,7 @@ class GlmDesign:
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
         """Return the loss of some rows, and what rounding may be worth in it."""
-        loss, doubt = model.held_out(self.dataset, rows, PREDICTORS_OFF)
+        loss, doubt = model.held_out(self.dataset, rows, MARGINS_OFF)
         return loss, CROSSING_RTOL * loss + doubt + TINY
 
     def without_each(
@@ -147,14 +153,14 @@ class GlmDesign:
         except np.linalg.LinAlgError:
             return SingleRows(*np.full((4, len(rows)), np.nan)), np.zeros(len(rows))
         found = alone.held_out(rows, tell)
-        return found, CROSSING_RTOL * found.losses + alone.rises(rows, found, PREDICTORS_OFF) + TINY
+        return found, CROSSING_RTOL * found.losses + alone.rises(rows, found, MARGINS_OFF) + TINY
 
     def rounding(self, model: GlmModel) -> float:
         """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
         total = self.whole.weight_of(slice(0, self.whole.n))
         level = np.abs(self.whole.X[:, list(model.support)].mean(axis=0))
         offset = float(level @ np.abs(model.beta))
-        return F_RTOL * model.objective + OFFSET_ROUNDING * total * offset + TINY
+        return NEWTON_RTOL * model.objective + LOSS_ROUNDING * total * offset + TINY
 
     def coefficient_rounding(self, model: GlmModel) -> FloatArray:
         """(s,) what the rounding of slopes may be worth in coefficients of columns of equal size, some of which are 0.
@@ -177,7 +183,7 @@ class GlmDesign:
         tried = [self.fit(tuple(sorted(start)), gamma, rows, near=True)]
 
         def tied(models: list[GlmModel] = tried) -> float:
-            return min(model.objective for model in models) * (1.0 + F_RTOL) + TINY
+            return min(model.objective for model in models) * (1.0 + NEWTON_RTOL) + TINY
 
         try:
             for leaf in self.leaves(size, gamma, rows, tied, most):
@@ -610,7 +616,7 @@ def _check_pair(
             objectives = [design.fit(candidate, pair.known.gamma, train).objective for candidate in (support, best[0])]
             named = ", ".join(design.dataset.names[j] for j in best[0])
             words = f"is not the best one: {named} fits the training rows better"
-            tied = objectives[0] <= objectives[1] * (1.0 + 2.0 * F_RTOL) + TINY
+            tied = objectives[0] <= objectives[1] * (1.0 + 2.0 * NEWTON_RTOL) + TINY
             checks.that(tied, f"{pair.name}[{fold}].support", words)
         truth = _truth(design, plan, fold, best, pair.known.gamma)
         low, high = low + truth.low, high + truth.high

@@ -35,6 +35,7 @@ from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, do
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
+from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import first_named, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import names_joined
@@ -47,7 +48,7 @@ NEAR_COPIES = 0.999  # absolute correlation from which a search names two column
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # among which a search looks for near copies: 20 ms
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
-DEFAULT_FOLDS = 10  # the default of solve
+DEFAULT_FOLDS = int(DEALING["folds"])  # of solve
 LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do

@@ -222,7 +222,7 @@ class GlmCommonError(GlmObjective):
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
             low[at, fold], high[at, fold], wide[at, fold] = least, most, False
         least, most = low.sum(axis=1) / self.folds.total, high.sum(axis=1) / self.folds.total
-        rounding = (1e-14 + plan.k * np.finfo(float).eps) * most
+        rounding = (LOSS_ROUNDING + plan.k * np.finfo(float).eps) * most
         return np.where(most < np.inf, 0.5 * (least + most), least), 0.5 * (most - least) + rounding
 
     def _by_steps(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:

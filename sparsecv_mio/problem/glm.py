@@ -25,11 +25,10 @@ from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, SMALL_RANGE, RowLoss
+from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, RADII_TRIED, SMALL_RANGE, RowLoss
 from sparsecv_mio.units import TINY
 
-# radii tried, what one that is too small is stretched by, and when to stop
-RADII_TRIED, RADII_GROWTH, RADII_SETTLED = 120, 1.3, 0.95
+RADII_GROWTH, RADII_SETTLED = 1.3, 0.95  # what a radius that is too small is stretched by, and when to stop
 CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
 LEAST_RANGE = 1e-9  # that margins are given beside all else
 WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii

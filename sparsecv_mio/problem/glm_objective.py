@@ -22,11 +22,10 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
-from sparsecv_mio.problem.row_losses import LOG_LOSS, RowLoss
+from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS, NEWTON_STEPS, RowLoss
 from sparsecv_mio.units import WRITTEN
 from sparsecv_mio.words import Loss
 
-FIT_STEPS, FIT_HALVINGS = 60, 50
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
 EPS = float(np.finfo(float).eps)
 NEAR = 1e-9  # of the objective: a squared decrement below it is near the minimum,
@@ -234,7 +233,7 @@ def _nearly(
         theta[0] = loss.origin(y, w)
     margins = signs * (Z @ theta)
     value = float(w @ loss.losses(margins, y) + 0.5 * (twice @ theta**2))
-    for _ in range(FIT_STEPS):
+    for _ in range(NEWTON_STEPS):
         slope = twice * theta - loss.falls(margins, y, w * signs) @ Z
         hessian = (loss.curvatures(margins, y, w)[:, None] * Z).T @ Z + np.diag(twice)
         length = np.sqrt(np.diag(hessian))
@@ -251,7 +250,7 @@ def _nearly(
             off = loss.roundings(margins, y, 4.0 * EPS * (np.abs(Z) @ np.abs(theta)), EPS)
             inverse = (ways / sizes) @ ways.T / length / length[:, None]
             return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
-        for _ in range(FIT_HALVINGS):
+        for _ in range(HALVINGS):
             margins = signs * (Z @ (theta + step))
             value = float(w @ loss.losses(margins, y) + 0.5 * (twice @ (theta + step) ** 2))
             if value < before:
@@ -275,7 +274,7 @@ def _minimise(
     if first and close is None:
         theta[0] = loss.origin(y, w)
     value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
-    for _ in range(FIT_STEPS if k else 0):
+    for _ in range(NEWTON_STEPS if k else 0):
         fine = theta.astype(np.longdouble)
         margins = signs * (Z @ fine)
         slope = 2.0 * ridge * ridge * fine - loss.falls(margins, y, w * signs) @ Z
@@ -291,7 +290,7 @@ def _minimise(
         inverse = back @ back.T
         along = back.T @ slope.astype(np.float64)
         step, decrement, shrunk = -back @ along, float(np.linalg.norm(along)), 1.0
-        for _ in range(FIT_HALVINGS):
+        for _ in range(HALVINGS):
             there = _objective(Z, y, w, ridge, loss, theta + shrunk * step)
             if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
                 break

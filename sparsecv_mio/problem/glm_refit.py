@@ -17,21 +17,18 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_ROWS, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.responses import response_of, row_loss
-from sparsecv_mio.problem.row_losses import RowLoss, worst_ratio
+from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
-REFIT_STEPS, REFIT_HALVINGS = 100, 40  # of Newton
 REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # of the objective, of a step: where double precision leaves off
 REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
 REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
-TRIES = 60  # radii tried
-AT_ONCE = 1 << 12  # rows that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,8 +43,8 @@ class RefitRows:
 
     def blocks(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
         """Yield rows, these times their signs, targets and weights: a block of rows at a time, so no copy of them."""
-        for begin in range(0, max(len(self.y), 1), AT_ONCE):
-            here = slice(begin, begin + AT_ONCE)
+        for begin in range(0, max(len(self.y), 1), CACHED_ROWS):
+            here = slice(begin, begin + CACHED_ROWS)
             Z, y = self.Z[here], self.y[here]
             yield Z, Z * self.loss.signs(y)[:, None], y, self.w[here]
 
@@ -111,8 +108,8 @@ def rows_of(
     """
     every = np.arange(*rows.indices(data.n)) if isinstance(rows, slice) else rows
     Z = np.ones((len(every), first + len(support)))
-    for begin in range(0, len(every), AT_ONCE):
-        Z[begin : begin + AT_ONCE, first:] = data.of_columns(every[begin : begin + AT_ONCE], support)
+    for begin in range(0, len(every), CACHED_ROWS):
+        Z[begin : begin + CACHED_ROWS, first:] = data.of_columns(every[begin : begin + CACHED_ROWS], support)
     return Z, *response_of(data, rows)
 
 
@@ -179,7 +176,7 @@ def nearly_fitted(
         return float(sum(of_blocks) + penalty @ point**2)
 
     value = value_at(theta)
-    for _ in range(REFIT_STEPS if len(theta) else 0):
+    for _ in range(NEWTON_STEPS if len(theta) else 0):
         gradient, H = 2.0 * penalty * theta, np.diag(2.0 * penalty)
         for _, signed, y, w in rows.blocks():
             margins = signed @ theta
@@ -275,14 +272,14 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
 def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
     """Return the fit that begins at a point, steps halved where they bring too little, and F about it."""
     point, last = _at(rows, theta, blur), np.inf
-    for _ in range(REFIT_STEPS if len(theta) else 0):
+    for _ in range(NEWTON_STEPS if len(theta) else 0):
         square = point.decrement**2
         if square <= REFIT_ENOUGH * REFIT_ENOUGH * point.value or (
             square < REFIT_SETTLED * point.value and square > last / 2.0
         ):
             break  # far below, or rounding: where rows are all but separated a step takes off 1 - 1/e alone
         step, length = -point.root.T @ point.along, 1.0
-        for _ in range(REFIT_HALVINGS):
+        for _ in range(HALVINGS):
             ahead = theta + length * step
             there = _value(rows, ahead)
             settled = square < REFIT_SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
@@ -301,11 +298,11 @@ def accuracy(Z: FloatArray, point: _LongPoint) -> tuple[float, float]:
     if not point.sound:
         return unknown
     delta = point.decrement + point.along_off
-    blocks = [Z[begin : begin + AT_ONCE] for begin in range(0, len(Z), AT_ONCE)]
+    blocks = [Z[begin : begin + CACHED_ROWS] for begin in range(0, len(Z), CACHED_ROWS)]
     widest = max((float(np.linalg.norm(block @ point.root.T, axis=1).max()) for block in blocks), default=0.0)
     widest *= 1.0 + 1e-9
     rho = 2.0 * delta
-    for _ in range(TRIES):
+    for _ in range(RADII_TRIED):
         kappa = float(worst_ratio(np.array([rho * widest]))[0])
         if rho * kappa >= 2.0 * delta:
             return rho, delta * delta / (2.0 * kappa)

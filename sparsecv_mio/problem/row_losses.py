@@ -15,6 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 
 EPS = float(np.finfo(float).eps)
+NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # at most: of a fit, of a step, of a ball that is to hold a fit
 SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
 
 

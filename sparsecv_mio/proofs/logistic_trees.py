@@ -20,6 +20,7 @@ from sparsecv_mio.kernels.k_support import support_norm
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.problem.objective import scales
+from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS
 from sparsecv_mio.proofs.threshold_trees import (
     BITS,
     NONE_KEPT,
@@ -30,11 +31,9 @@ from sparsecv_mio.proofs.threshold_trees import (
     TooLarge,
     TreeKeeper,
 )
-from sparsecv_mio.units import ACCURATE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, LOSS_ROUNDING, NEWTON_RTOL
 
 BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
-ENTROPY_MARGIN, ROW_MARGIN = 1e-10, 1e-14  # of a threshold and a row, by which a leaf clears it: what floats may lose
-PROOF_FIT_STEPS, HALVINGS = 40, 20
 # of one tree: each leaf has a point, which the checker evaluates in integers
 MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
 EVERY_SIZE_LISTED = -1  # leaf: its supports are listed
@@ -112,7 +111,7 @@ class LogisticRows:
     @cached_property
     def margin(self) -> float:
         """By how much a leaf clears its threshold, besides a share of it."""
-        return ROW_MARGIN * (len(self.sign) + 10)
+        return LOSS_ROUNDING * (len(self.sign) + 10)
 
     def _intercept(self, offset: FloatArray) -> float:
         """Return the intercept with the least loss for given offsets."""
@@ -163,7 +162,7 @@ class LogisticRows:
         """Return the fit of some columns, and what it is worth."""
         b = np.zeros(self.q)
         here = self.worth(b)
-        for _ in range(PROOF_FIT_STEPS):
+        for _ in range(NEWTON_STEPS):
             G, c = self.model(b, here.u)
             target = np.zeros(self.q)
             target[columns] = np.linalg.solve(G[np.ix_(columns, columns)] + np.eye(len(columns)), c[columns])
@@ -264,7 +263,7 @@ class LogisticTree:
         b = np.where(inside | free, start, 0.0)
         here = best = rows.worth(b)
         point, value = b, _primal(here, b, inside, members, room)
-        for _ in range(PROOF_FIT_STEPS):
+        for _ in range(NEWTON_STEPS):
             least = best.bound(inside, free, room)
             if least >= self.bar or value - least <= ACCURATE_RTOL * value or value < self.bar - 0.5 * (value - least):
                 break
@@ -357,7 +356,7 @@ def prove_logistic(
     for size, threshold in sorted(above.items()):
         tree = kept.find({size: threshold})
         if tree is None:
-            made = LogisticTree(rows, size, threshold * (1.0 + ENTROPY_MARGIN) + rows.margin, most)
+            made = LogisticTree(rows, size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most)
             made.solve()
             tree = kept.keep(ProofTree(made.nodes, {size: made.listed}, {size: threshold}, made.points))
         trees.append(tree)

@@ -154,7 +154,7 @@ class SharedTree:
         np.minimum(least, here.values[:, 1], out=least)
         may = np.flatnonzero(here.values[:, 0] <= least * (1.0 + TIE_RTOL))
         if self._settled:
-            known = KNOWN * here.fine
+            known = MARGINS_OFF * here.fine
             wide = here.nearly_all(may[here.values[may, 2] > known], WORST_ROUNDING / 4.0)
             here.settle(self._affordable(here, wide), known, self.expired)
             np.minimum(least, here.values[:, 1], out=least)

@@ -28,13 +28,13 @@ from sparsecv_mio.kernels.block_relaxation import (
 from sparsecv_mio.kernels.node_pool import NodePool
 from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
 from sparsecv_mio.kernels.reduced_forms import SHARPNESS
+from sparsecv_mio.units import SUM_RTOL
 
 LARGEST_BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
 CENTRE_STEPS, STEP_GAIN = 80, 1e-3  # towards the centre, and what a step must bring
 LEAST_TIED = 0.5  # correlation that half of the columns must have with another one
 BLOCK_ROUNDING = 1e-7  # share of W that is left to rounding
 LEAST_OWN = 1e-5  # share of a column beside others of its block below which the tables are not trusted
-TABLE_ROUNDING = 1e-13  # of a largest sum, over that share
 EPS = float(np.finfo(float).eps)
 MOST_SLIP = 1e-6  # of y'y, that rounding may take off a bound
 
@@ -159,7 +159,7 @@ class BlockPart:
         longest = np.sort(length)[::-1][:tau]
         # sum_j length_j |b_j| <= |length_S| |b|, and |b|^2 <= b'M b <= yy, as `M - I` is semidefinite
         prior = float(np.sqrt(yy)) * (1.0 + 2.0 * float(np.linalg.norm(longest)))
-        blur = TABLE_ROUNDING / least
+        blur = SUM_RTOL / least
         if unit * (2.0 * prior) ** 2 + blur * yy > MOST_SLIP * yy:
             return None
         return Blocks(

@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
@@ -24,7 +24,6 @@ from sparsecv_mio.trees.subsets import never
 
 WIDE, WIDE_NEAR = 200, 1e-6  # columns from which on all of them are fitted by LAPACK, and how well
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
-AT_ONCE = 1 << 21  # numbers that fits look at between two looks at the clock, some milliseconds' worth
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +163,7 @@ class GlmFits:
         points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
         lower, upper, radius = np.zeros(count), np.full(count, np.inf), np.full(count, np.inf)
         width = 40 * len(self.problem.y) * (1 + int(masks.sum(axis=1).max(initial=0)))
-        step = max(AT_ONCE // width, 1)
+        step = max(BLOCK_NUMBERS // width, 1)
         for begin in range(0, count, step):
             if expired():
                 break

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, CACHED_ROWS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.kernels.glm_newton import Columns, merged
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF
 
 SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
-KNOWN = 2e-8  # of a margin, that such a loss may be off
 FINEST = 1e-2  # of these digits, where slopes are far larger than losses
 NEARLY = 1e-4  # the same, where objectives are to be near the least ones
 AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
@@ -32,7 +32,6 @@ FOLDS_AT_ONCE = 1 << 14  # folds whose intervals are had together
 FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
 ENOUGH_FOR_TWO = 1e-7  # off after one step, times the move: two steps are off a fifth of it at most (4,000 draws)
 APART = 1e-4  # of a margin, between curvatures
-ROUNDING = 1e-14  # of a row's loss, beside that of its margin
 
 
 class HeldOut(NamedTuple):
@@ -247,7 +246,7 @@ class SupportLeftOut:
         expired : callable
             True leaves the others as they are.
         """
-        step = max(AT_ONCE // self.size, 1)
+        step = max(BLOCK_NUMBERS // self.size, 1)
         for begin in range(0, len(which), step):
             if expired():
                 break
@@ -332,10 +331,10 @@ class SupportLeftOut:
     def held_out(self) -> HeldOut:
         """Return what is known of the held-out loss of every fold."""
         most, losses = np.diff(self.folds.ends).max(initial=0), np.empty((3, len(self.folds.rows)))
-        for begin in range(0, len(self.folds.rows), ROWS_AT_ONCE):
-            here = slice(begin, begin + ROWS_AT_ONCE)
+        for begin in range(0, len(self.folds.rows), CACHED_ROWS):
+            here = slice(begin, begin + CACHED_ROWS)
             losses[:, here] = np.where(self.folds.counted[here] > 0.0, self._losses(here), 0.0)
-        room = ROUNDING + most * float(np.finfo(float).eps)
+        room = LOSS_ROUNDING + most * float(np.finfo(float).eps)
         lower, upper, near = (self.folds.by_fold(of_rows) for of_rows in losses)
         return HeldOut(lower * (1.0 - room), upper * (1.0 + room), near)
 

@@ -12,18 +12,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_ROWS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.glm import Ellipsoid, GlmProblem, Minorant, Ranges
 from sparsecv_mio.trees.glm_fits import WIDE, FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_ranges import around
-from sparsecv_mio.trees.glm_tree import LEVEL_ROOM, Listing, SizeSearch
+from sparsecv_mio.trees.glm_tree import Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
+from sparsecv_mio.units import LOSS_ROUNDING, TIE_RTOL
 
 # of the way from a size's best fit to that of all columns; 0.4 twice, as ranges are shorter by then
 MIXTURES = (0.4, 0.4, 0.15, 0.7)
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
-ROWS_AT_ONCE = 1 << 13  # whose losses are had together
-LOSS_ROUNDING = 1e-14  # of a row's loss, beside that of its margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -273,7 +272,7 @@ class GlmSubsets:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
         rows, spread = fits.rows_outside(X)
-        for below, sparse, _ in self._around(size, upper * (1.0 + LEVEL_ROOM), expired):
+        for below, sparse, _ in self._around(size, upper * (1.0 + TIE_RTOL), expired):
             off = spread @ below.ellipsoid.size
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
                 least, most = ellipsoid.predictions(rows)

@@ -24,9 +24,8 @@ from sparsecv_mio.problem.glm import level_ranges
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
 from sparsecv_mio.trees.glm_starts import exchanged
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
+from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
 
-LEVEL_ROOM = 1e-9  # of the best F, which the level is above it
-CLOSED = 1e-10  # of the best F: bounds that are this near are as good as equal
 ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
 ROWS_TRIED = 1 << 16  # rows of all of them, beyond which they are not
 MOST_CHOICES = 512  # of copies, for one support
@@ -107,8 +106,8 @@ class SizeSearch:
     def level(self) -> float:
         """What supports of interest have at most."""
         if self.listing is not None:
-            return self.listing.level * (1.0 + CLOSED)
-        return min(self.upper * (1.0 + LEVEL_ROOM), self._enough)
+            return self.listing.level * (1.0 + NEWTON_RTOL)
+        return min(self.upper * (1.0 + TIE_RTOL), self._enough)
 
     def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
         """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.

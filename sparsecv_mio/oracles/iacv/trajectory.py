@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.errors import BadInput, one_of
 from sparsecv_mio.oracles.answers import ProgressHook
 from sparsecv_mio.oracles.iacv.risk_without_rows import Erm, Expansion, infinitesimal_jackknife, newton_step, own_rows
@@ -29,7 +29,6 @@ __all__ = [
 ]  # fmt: skip
 
 DEFAULT_BATCH = 100  # the smaller of the paper's two
-BLOCK_ELEMENTS = 1 << 14  # exact left-out fits form their predictors in blocks of 128 kB, at least BLOCK_FITS of them
 BLOCK_FITS = 16
 
 
@@ -243,7 +242,7 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
     """
     rows = solver.rows(t + 1, erm.n)
     X, y, fits = erm.batch(rows)
-    size = max(BLOCK_FITS, BLOCK_ELEMENTS // max(X.shape[0], 1))
+    size = max(BLOCK_FITS, CACHED_NUMBERS // max(X.shape[0], 1))
     gradient = np.empty_like(Theta)
     for lo in range(0, erm.k, size):
         hi = min(lo + size, erm.k)

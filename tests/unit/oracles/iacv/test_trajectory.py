@@ -140,7 +140,7 @@ def test_blocks_of_exact_fits_agree(monkeypatch):
     whole = exact_step(erm, solver, 0, rng.standard_normal((30, 3)))
     rng = np.random.default_rng(1)
     data("logistic", rng, 30, 3)
-    monkeypatch.setattr(trajectory, "BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr(trajectory, "CACHED_NUMBERS", 100)
     monkeypatch.setattr(trajectory, "BLOCK_FITS", 4)
     assert np.allclose(exact_step(erm, solver, 0, rng.standard_normal((30, 3))), whole, atol=1e-14)
 
