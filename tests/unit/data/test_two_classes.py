@@ -45,7 +45,7 @@ def test_words_keep_their_names(tmp_path: Path) -> None:
     [
         ([1.0, 1.0], "target 'ill' holds one class alone .1."),
         ([0.0, 1.0, 2.0], r"target 'ill' holds 3 different values .0, 1, 2.: logistic loss is for two classes"),
-        (list(range(9)), r"holds 9 different values .0, 1, 2, 3, 4, \.\.\.."),
+        (list(range(9)), r"holds 9 different values .0, 1, 2, 3, 4, 5, 6, 7, \.\.\.."),
     ],
 )
 def test_no_two_classes(y: list[float], words: str) -> None:
