@@ -704,7 +704,7 @@ GAMMAS_OVER_ROWS = {  # by loss: least and largest, over the training rows, and 
 FEW_FEATURES = 30  # of which every size is tried by default
 MOST_FULL = 300  # features, of which the model of all is tried beside the smaller ones
 LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
-MAX_COUNT = 10_000
+MAX_COUNT = 10_000  # of values of a grid, tangents, repeats: more is never meant
 EVEN_STEPS = 1e-3  # relative difference of the steps of a logarithmic grid
 MOST_DIGITS = 18  # of a whole number: more is never meant
 

@@ -25,7 +25,6 @@ from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.fold import RELAXED_AT_MOST, TIE, FoldCell, Origin
 from sparsecv_mio.bounds.wide_rows import (
     CAPACITY,
-    ROWS_ACCURACY,
     Wide,
     WideRelaxation,
     WideRows,
@@ -36,7 +35,7 @@ from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.held_out_sums import blurred, distances, one_support
-from sparsecv_mio.kernels.level_sets import LEAST_EXCESS, next_weight
+from sparsecv_mio.kernels.level_sets import LEAST_EXCESS, TARGET, next_weight
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import (
     DROPPED,
@@ -55,12 +54,11 @@ from sparsecv_mio.kernels.nodes import (
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
-from sparsecv_mio.trees.normal_form import ROOT_ACCURACY, ROOT_STEPS
+from sparsecv_mio.trees.normal_form import NEAR_OF_MANY, ROOT_ACCURACY, ROOT_STEPS
 from sparsecv_mio.trees.subsets import OpenNodes, never
 from sparsecv_mio.units import OUTWARD, SHAVED, TINY
 
 TOGETHER_ROUNDS = 6
-DUAL_ACCURACY = 0.2  # accepted relative error of F(b_t) - zeta: second order in the bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +196,7 @@ def farthest(
         if value < bound:
             bound, best_t = value, t
         ratio = gap / max(primal + t * float(x @ b) - candidates.zeta, 1e-4 * gap)
-        if abs(ratio - 1.0) < DUAL_ACCURACY:
+        if abs(ratio - 1.0) < TARGET:
             break
         t *= float(np.sqrt(min(ratio, 100.0)))
     return bound, best_t
@@ -225,7 +223,7 @@ def _least_squares_bound(
         bound = max(bound, (dual - candidates.ubar - slip) / t)
         excess = primal - t * point_error(rows, b) - candidates.zeta
         ratio = gap / max(excess, LEAST_EXCESS * gap)
-        if abs(ratio - 1.0) < DUAL_ACCURACY:
+        if abs(ratio - 1.0) < TARGET:
             break
         low, high = (t, high) if excess < gap else (low, t)
         t = next_weight(t, ratio, low, high)
@@ -633,7 +631,7 @@ class WideFold:
         incumbents = self.known
         if not self.rows.largest < LARGEST_PRODUCT:
             return RelaxedSize(-np.inf, np.inf, 0.0, np.inf)
-        dual, primal = self.relaxation.solve(tau, ROWS_ACCURACY * incumbents.best.get(tau, self.rows.yy))
+        dual, primal = self.relaxation.solve(tau, NEAR_OF_MANY * incumbents.best.get(tau, self.rows.yy))
         incumbents.round(tau, self.relaxation.b, self.relaxation.g)
         slip = float(allowance(self.rows.allowance_of(tau), self.relaxation.b))
         level = incumbents.best[tau] * (1.0 + TIE) + slip if tau in incumbents.best else np.inf
@@ -688,7 +686,7 @@ class WideFold:
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
         """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
         rows, X, tau = self.rows, self.rows.X_test, self.rows.choice.size(tau)
-        dual, _ = self.relaxation.solve(tau, ROWS_ACCURACY * self.known.best.get(tau, rows.yy))
+        dual, _ = self.relaxation.solve(tau, NEAR_OF_MANY * self.known.best.get(tau, rows.yy))
         self.known.round(tau, self.relaxation.b, self.relaxation.g)
         half = X @ rows.Xt
         K = rows.Xt.T @ rows.Xt

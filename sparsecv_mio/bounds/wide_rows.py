@@ -327,7 +327,6 @@ class WideSupports:
 
 
 ROW_ROUNDS = 60
-ROWS_ACCURACY = 1e-4  # relative
 WORKING_SET = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
 
 

@@ -16,7 +16,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.model_space import FEW_FEATURES
-from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
 from sparsecv_mio.words import Loss
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LOADING_GRACE = 0.4  # seconds after the limit in which a search may still begin: a small one answers at once
+LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
 NUMBERS = ".tsv"  # added to the name of a proof: the table of numbers that it is of

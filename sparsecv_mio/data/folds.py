@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import fold_plan
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import finite_number
+from sparsecv_mio.model_space import MAX_COUNT, finite_number
 
 SPECS = "K, RxK (R repeats), loo, stratified:K, forward:K, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
 
@@ -200,7 +200,6 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
 
 
 KINDS = ("loo", "stratified", "forward", "blocks", "holdout", "groups", "column", "file")
-MOST_REPEATS = 10_000  # more is never meant
 PLAIN_COUNT = re.compile(r"(\d+x)?(\d+)")  # K, or RxK
 REPEATED = re.compile(r"([0-9]+)x(.*)")  # `5x10`, `20xholdout:0.2`
 
@@ -329,8 +328,8 @@ def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
         times = f"{again[1]} times: {again[1]}x10 are so many times 10 folds"
         raise BadInput(f"folds {text!r} do not say what is dealt {times}")
     count = whole_number(again[1], text) if again else 1
-    if not 1 <= count <= MOST_REPEATS:
-        raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MOST_REPEATS:,}")
+    if not 1 <= count <= MAX_COUNT:
+        raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MAX_COUNT:,}")
     if count * n > max(fold_plan.MOST_ROWS, n):
         raise BadInput(
             f"folds {text!r}: {count} repeats of {n} rows are more than {fold_plan.MOST_ROWS:.0e} rows: ask for fewer"

@@ -404,7 +404,7 @@ class PathSearch:
 
     def _rounds_of_rows(self, data: StandardData) -> None:
         from sparsecv_mio.search.glm_folds import subsets_of
-        from sparsecv_mio.search.run import FIRST_NODES
+        from sparsecv_mio.trees.subsets import FIRST_NODES
 
         whole = subsets_of(data, np.arange(data.n))
         at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]

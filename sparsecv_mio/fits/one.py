@@ -28,7 +28,7 @@ from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.logistic_task import feasible_classes, loss_task
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
-from sparsecv_mio.model_space import NONE, Restrictions
+from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.elimination import ForcedColumns
@@ -409,7 +409,6 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
 BY_PYOMO = {".mps": "mps", ".lp": "lp", ".nl": "nl"}
 BY_MOSEK = (".cbf", ".ptf")
 LINEAR = (".mps", ".lp")
-MOST_TANGENTS = 10_000
 READ_BY = {
     ".mps": "Gurobi and SCIP read it", ".lp": "Gurobi reads it", ".nl": "SCIP reads it", ".cbf": "Mosek reads it",
     ".ptf": "Mosek reads it",
@@ -482,7 +481,7 @@ def export_model(
         )
     task, missed = _task_of(problem, tau, constraints), 0.0
     if piecewise is not None:
-        check_whole("piecewise", piecewise, least=2, most=MOST_TANGENTS)
+        check_whole("piecewise", piecewise, least=2, most=MAX_COUNT)
         require_finite(task.lo, task.hi, "a linear model")
     try:
         from sparsecv_mio.formulation import models

@@ -31,10 +31,10 @@ from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_li
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
+from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
-LOOSE = 1e-7  # of a value and of the target's mean square: a support that rounding hides more of has no value
 SPARE_SUPPORTS = 64  # supports kept beyond twice the number that is wanted, between two cuts
 
 
@@ -116,7 +116,7 @@ class NearBest:
         size = self._sizes.get(tau)
         if size is None:
             return
-        if not error <= LOOSE * (value + 1.0):  # inf or NaN too
+        if not error <= CROSSING_RTOL * (value + 1.0):  # inf or NaN too
             size.unknown = True
             return
         size.best = min(size.best, value + error)

@@ -10,12 +10,11 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.report import figures
+from sparsecv_mio.report.layout import POINT_WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-POINT_WIDTH = 1e-6  # relative width of an interval that looks like a point
 
 Moment = Mapping[str, Any]
 

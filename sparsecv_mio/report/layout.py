@@ -58,6 +58,7 @@ def taus_in_words(taus: Sequence[int]) -> str:
     return ",".join(map(str, taus)) if len(taus) <= 3 else f"{taus[0]},{taus[1]}..{taus[-1]}"
 
 
+POINT_WIDTH = 1e-5  # relative width of an interval whose ends look alike
 GAPS = (3, 2)  # between two columns, the wide one where there is room
 LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to so many characters stay whole
 

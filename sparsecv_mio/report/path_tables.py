@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.digits import aligned, interval_digits, quoted_name, shown
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
-from sparsecv_mio.report.layout import print_table, say, say_of_link
+from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_of_link
 from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
 from sparsecv_mio.words import LOSS_WORDS, Intercept
@@ -24,7 +24,6 @@ from sparsecv_mio.words import LOSS_WORDS, Intercept
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
-CROSSING_WIDTH = 1e-5  # relative width of a piece around a crossing, below which its ends look alike
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
 GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `GlmCriteria`, without the scatter of counts
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
@@ -175,6 +174,6 @@ def _print_surface(console: Console, surface: Surface) -> None:
     lines = [
         (piece.tau, piece.low, piece.high, subsets_of_piece(surface, piece))
         for piece in surface.pieces
-        if piece.high > piece.low * (1.0 + CROSSING_WIDTH) or not piece.proved
+        if piece.high > piece.low * (1.0 + POINT_WIDTH) or not piece.proved
     ]
     print_table(console, ("tau", "gamma from", "to", "features"), lines, text=("features",))

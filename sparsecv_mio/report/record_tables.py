@@ -625,7 +625,7 @@ def _fields_named(fields: str) -> str:
     return ", ".join([*others, *([f"what was asked ({', '.join(options)})"] if options else [])])
 
 
-FEW_MODELS, FEW_REPLACEMENTS = 10, 5  # of a size, printed without --full
+FEW_REPLACEMENTS = 5  # of a size, printed without --full; and models as rows of a table that is cut
 VALUE = {"cv": "CV error", "objective": "training objective"}
 
 
@@ -674,8 +674,8 @@ def _print_size(
     factors = (record.request.restrictions or NONE).count
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
     _print_near_models(console, VALUE[record.by], size.best, (models, factors), full)
-    if len(models) > FEW_MODELS and not full:
-        layout.say(console, f"--full or --json: {len(models) - FEW_MODELS:,} more", "dim")
+    if len(models) > KEPT_ROWS and not full:
+        layout.say(console, f"--full or --json: {len(models) - KEPT_ROWS:,} more", "dim")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
     if size.always or size.never or size.complete:
         layout.say(console, f"in every model{below}: {_features_named(words_of_terms(size.always, factors))}")
@@ -700,7 +700,7 @@ def _print_near_models(
     supports = [words_of_terms(model.support, factors) for model in models]
     shared = set(supports[0]).intersection(*supports)
     rows = []
-    for model, support in list(zip(models, supports, strict=True))[: None if full else FEW_MODELS]:
+    for model, support in list(zip(models, supports, strict=True))[: None if full else KEPT_ROWS]:
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
         own = [name for name in support if name not in shared]
         rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))

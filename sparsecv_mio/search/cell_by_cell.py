@@ -40,10 +40,10 @@ from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.cells import Archive, Where, filled_up
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.run import FIRST_NODES, GridMethod, Run
+from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import normal_form
-from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import FIRST_NODES, MOST_NODES, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
 MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided

@@ -51,9 +51,9 @@ from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
 from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
-from sparsecv_mio.search.run import FIRST_NODES, GridMethod, Run
+from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
-from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import FIRST_NODES, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import SUM_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
 

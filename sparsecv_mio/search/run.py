@@ -107,7 +107,6 @@ class StoredPart:
                 setattr(self, attribute, type(here)(stored[name]))
 
 
-FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # of a tree before any is chosen: restrictions, losses that are no squares
 ROUND_EFFORT = FIRST_LOOK * ROUND_GROWTH  # nodes that a cell may cost in the first round
 MOST_TRIES = UNLIMITED.bit_length()  # more make no difference to an effort
 FREE = ("by_engine", "accounts")  # arrays of any length

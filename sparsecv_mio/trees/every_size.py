@@ -22,7 +22,7 @@ from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
-from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, WHOLE, Candidates, PerspectiveTree
+from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, ROOM_AT_FIRST, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
 from sparsecv_mio.trees.subsets import FIRST_LOOK, MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, never
 
@@ -31,7 +31,7 @@ PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes wi
 SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
 MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, after the path tree, and between two looks
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
-ROOM = 256, 16  # supports that a path tree can keep, and how many more a size
+ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
 SWAP_ROUNDS = 4
 STORED_TREES, KEPT_BYTES = "trees", STORE_BYTES // 8  # of one gamma: under which name, and how much of them

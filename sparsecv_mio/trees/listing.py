@@ -23,6 +23,7 @@ from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.thresholds import MANY, PATH_TREE_COLUMNS, SMALL
 from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
+from sparsecv_mio.trees.subsets import FIRST_NODES
 
 if TYPE_CHECKING:
     from sparsecv_mio.trees.blocks import BlockNodes, BlockPart
@@ -50,7 +51,6 @@ class MetSupports(NamedTuple):
     values: FloatArray
 
 
-BEFORE_BLOCKS = 16  # nodes without: choosing blocks takes as long as some dozens, once for all sizes
 BLOCKS_LEAVE = 0.95  # of the gap of a node, at most, where they take over: their nodes cost twice as much
 
 
@@ -233,10 +233,10 @@ class PerspectiveTree:
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
             step = min(goal - self.nodes, slice_nodes)
             if not self._blocks_tried:
-                if self.nodes >= BEFORE_BLOCKS:
+                if self.nodes >= FIRST_NODES:
                     self._try_blocks()
                 else:
-                    step = min(step, BEFORE_BLOCKS - self.nodes)
+                    step = min(step, FIRST_NODES - self.nodes)
             if self._in_blocks is None:
                 code = perspective_tree.run(self.pool, self.part, self.size, self.copies, self.form.margin, step)
             else:

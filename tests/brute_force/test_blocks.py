@@ -74,7 +74,7 @@ def test_trees_with_blocks_find_the_best_supports(seed: int, monkeypatch: pytest
     problem = problem_of(seed, q, (1e-3, 0.01, 0.3)[seed % 3])
     monkeypatch.setattr(blocks, "LEAST_TIED", 0.0)
     monkeypatch.setattr(listing, "SMALL", 5)
-    monkeypatch.setattr(listing, "BEFORE_BLOCKS", seed % 2)
+    monkeypatch.setattr(listing, "FIRST_NODES", seed % 2)
     monkeypatch.setattr(listing, "BLOCKS_LEAVE", np.inf)
     monkeypatch.setattr("sparsecv_mio.trees.every_size.SMALL", 5)
     monkeypatch.setattr("sparsecv_mio.trees.every_size.PATH_TREE_ALONE", 0)
@@ -96,7 +96,7 @@ def test_they_are_used() -> None:
     run = BlockNodes.run
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BlockNodes, "run", lambda *given: used.append(run(*given)) or used[-1])
-        patch.setattr(listing, "BEFORE_BLOCKS", 1)
+        patch.setattr(listing, "FIRST_NODES", 1)
         patch.setattr(blocks, "LEAST_TIED", 0.0)
         patch.setattr(listing, "BLOCKS_LEAVE", np.inf)
         solve_path(problem, [8], effort=1 << 14)

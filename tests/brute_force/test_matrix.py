@@ -14,8 +14,7 @@ from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.search import all_rows, fold_solver, one_by_one
-from sparsecv_mio.search.run import FIRST_NODES
-from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.trees.subsets import FIRST_NODES, BestSubsets
 
 SEEDS, BLOCK = 240, 8
 
