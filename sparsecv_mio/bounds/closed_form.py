@@ -79,7 +79,7 @@ from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
-from sparsecv_mio.units import OUTWARD, Interval
+from sparsecv_mio.units import OUTWARD, SUM_RTOL, Interval
 
 ROWS_ROUNDING = 1e-10
 """Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""
@@ -187,7 +187,7 @@ def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
     rising = np.vstack([np.zeros(best.shape[1]), np.maximum.accumulate(best, axis=0)])
     for column in range(best.shape[1]):
         corners = _upper_corners(x, rising[:, column])
-        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - OUTWARD)
+        chords = np.interp(gammas, x[corners], rising[corners, column]) * (1.0 - SUM_RTOL)
         best[:, column] = np.maximum(np.maximum(best[:, column], rising[1:, column]), chords)
     return np.asarray(best)
 

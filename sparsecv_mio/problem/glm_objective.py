@@ -23,13 +23,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS, NEWTON_STEPS, RowLoss
-from sparsecv_mio.units import WRITTEN
+from sparsecv_mio.units import ROUNDING, WRITTEN
 from sparsecv_mio.words import Loss
 
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
-EPS = float(np.finfo(float).eps)
-NEAR = 1e-9  # of the objective: a squared decrement below it is near the minimum,
-SHORT = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
+NEAR_MINIMUM = 1e-9  # of the objective: a squared decrement below it is near the minimum,
+SHORT_MOVE = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
 ROUNDED = 1e-11  # of an objective in double precision, at most
 WELL_KNOWN = 1e-9  # least eigenvalue of a Hessian, of the largest, whose steps double precision knows
 LEAST_CURVATURE = 1e-12  # of the largest: a smaller weight takes part in no digit of a sum, but none is 0
@@ -227,7 +226,7 @@ def _begin(start: GlmModel | None, columns: IntArray, unit: FloatArray) -> Float
 def _nearly(
     Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, begin: FloatArray | None
 ) -> Minimum | None:
-    """As `_minimise` with an intercept, in double precision up to a decrement of `NEAR`; None where that is unsure."""
+    """As `_minimise` with an intercept, in double precision up to `NEAR_MINIMUM`; None where that is unsure."""
     signs, theta, twice = loss.signs(y), np.zeros(Z.shape[1]) if begin is None else begin, 2.0 * ridge * ridge
     if begin is None:
         theta[0] = loss.origin(y, w)
@@ -246,8 +245,8 @@ def _nearly(
         decrement = float(np.sqrt(np.sum(along * along / sizes)))
         step, before = -(ways @ (along / sizes)) / length, value
         moved = decrement * np.linalg.norm(Z / length @ (ways / np.sqrt(sizes)), axis=1).max()
-        if decrement * decrement <= NEAR * value and moved <= SHORT:
-            off = loss.roundings(margins, y, 4.0 * EPS * (np.abs(Z) @ np.abs(theta)), EPS)
+        if decrement * decrement <= NEAR_MINIMUM * value and moved <= SHORT_MOVE:
+            off = loss.roundings(margins, y, 4.0 * ROUNDING * (np.abs(Z) @ np.abs(theta)), ROUNDING)
             inverse = (ways / sizes) @ ways.T / length / length[:, None]
             return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
         for _ in range(HALVINGS):
