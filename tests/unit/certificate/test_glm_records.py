@@ -11,8 +11,9 @@ import pytest
 from altered_numbers import altered, multiplied, numbers
 
 from sparsecv_mio.certificate.accuracy import class_quality
+from sparsecv_mio.certificate.checked_fields import MOST_FITS
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.glm_records import F_RTOL, MOST_FITS, GlmDesign
+from sparsecv_mio.certificate.glm_records import GlmDesign
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -22,6 +23,7 @@ from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.units import NEWTON_RTOL
 
 
 def drawn() -> Dataset:
@@ -65,10 +67,10 @@ def test_the_supports_that_branching_leaves_are_those_of_enumeration(seed: int) 
     )
     design, rows = GlmDesign(RECORD, data), np.arange(n - 3)
     values = {S: design.fit(S, gamma, rows).objective for S in combinations(range(p), tau)}
-    least = min(values.values()) * (1.0 + F_RTOL)
+    least = min(values.values()) * (1.0 + NEWTON_RTOL)
     best = GlmDesign(RECORD, data).best(tau, gamma, rows, tuple(range(tau)), MOST_FITS)
     assert best is not None and set(best) >= {S for S, value in values.items() if value <= least}
-    assert all(values[S] <= least * (1.0 + F_RTOL) for S in best)
+    assert all(values[S] <= least * (1.0 + NEWTON_RTOL) for S in best)
 
 
 @pytest.mark.parametrize("record", [RECORD, PATH, FIT], ids=["search", "path", "fit"])
