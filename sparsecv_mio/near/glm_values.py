@@ -24,7 +24,7 @@ from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, never
-from sparsecv_mio.units import SHAVED
+from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, SHAVED
 from sparsecv_mio.words import Loss
 
 PENALTY_SHARE = 0.1  # of gamma, at which supports are listed by their losses

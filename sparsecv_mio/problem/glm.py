@@ -456,7 +456,7 @@ def minorant(
         else:
             np.minimum(need.low, ranges.low, out=ranges.low)
             np.maximum(need.high, ranges.high, out=ranges.high)
-            _stretch(m, ranges, GROWTH, 0.0)
+            _stretch(m, ranges, RADII_GROWTH, 0.0)
     return None if best is None else _with_moments(problem, at, theta, level, best)
 
 

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.glm_folds import GlmFolds
-from sparsecv_mio.trees.glm_left_out import KNOWN, SupportLeftOut
-from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
+from sparsecv_mio.trees.glm_left_out import SupportLeftOut
+from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
+from sparsecv_mio.units import MARGINS_OFF, OUTWARD, TIE_RTOL, WORST_ROUNDING
 
 ALONE = 8  # folds, those with the largest losses, for which a list is not lengthened
 MOST_WORK = 1 << 34  # numbers that steps in the folds of one support may look at, some ten seconds' worth
@@ -150,7 +150,7 @@ class SharedTree:
     def _in_part(self, here: SupportLeftOut, least: FloatArray) -> InFolds:
         """Return what a support is in some folds, where it may be optimal; lowers (k,) `least` objectives of them."""
         unknown = np.flatnonzero(~(here.values[:, 1] < np.inf))
-        here.settle(self._affordable(here, unknown), KNOWN, self.expired)
+        here.settle(self._affordable(here, unknown), MARGINS_OFF, self.expired)
         np.minimum(least, here.values[:, 1], out=least)
         may = np.flatnonzero(here.values[:, 0] <= least * (1.0 + TIE_RTOL))
         if self._settled:
@@ -210,9 +210,9 @@ class SharedTree:
                 break
             found, need = self.subsets.losses_below(self.tau, level, self.expired), np.empty(len(held))
             for at, part in self.left_out.parts():
-                need[at] = part.summed(found.anywhere) * (1.0 + SUMMED) + self.least[at] + self.slip
+                need[at] = part.summed(found.anywhere) * (1.0 + OUTWARD) + self.least[at] + self.slip
                 inside = (need[at] < level) & (self.least[at] + held[at] < level)
-                low, high = part.summed(found.least) * (1.0 - SUMMED), part.summed(found.most) * (1.0 + SUMMED)
+                low, high = part.summed(found.least) * (1.0 - OUTWARD), part.summed(found.most) * (1.0 + OUTWARD)
                 np.maximum(least[at], low, out=least[at], where=inside)
                 np.minimum(most[at], high, out=most[at], where=inside)
             level = upper + 1.5 * (max(_of_most_folds(need), level) - upper)

@@ -26,8 +26,6 @@ from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF
 SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
 FINEST = 1e-2  # of these digits, where slopes are far larger than losses
 NEARLY = 1e-4  # the same, where objectives are to be near the least ones
-AT_ONCE = 1 << 22  # numbers looked at between two looks at the clock
-ROWS_AT_ONCE = 1 << 12  # rows that are looked at together, as caches hold
 FOLDS_AT_ONCE = 1 << 14  # folds whose intervals are had together
 FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
 ENOUGH_FOR_TWO = 1e-7  # off after one step, times the move: two steps are off a fifth of it at most (4,000 draws)
@@ -164,7 +162,7 @@ class LeftOut:
         """
         held, fitted = np.full(len(folds), np.nan), 0
         for at, here in self.by_parts(mask, point):
-            settled, known = SETTLED * here.fine, KNOWN * here.fine
+            settled, known = SETTLED * here.fine, MARGINS_OFF * here.fine
             inside = (at.start <= folds) & (folds < at.stop)
             some = folds[inside] - at.start
             off = here.values[some, 2]
@@ -289,8 +287,8 @@ class SupportLeftOut:
         single = np.flatnonzero(wanted & known & self.one_step & (np.diff(folds.ends) == 1))
         if not len(single):
             return near
-        for begin in range(0, len(single), ROWS_AT_ONCE):
-            self._second_step(single[begin : begin + ROWS_AT_ONCE], near)
+        for begin in range(0, len(single), CACHED_ROWS):
+            self._second_step(single[begin : begin + CACHED_ROWS], near)
         return near
 
     def _third(self, rows: slice | IntArray) -> FloatArray:
@@ -304,8 +302,8 @@ class SupportLeftOut:
             whole, n = self._whole, len(self._whole.margins)
             k = len(whole.inverse)
             tensor = np.zeros((k, k, k))
-            for begin in range(0, n, ROWS_AT_ONCE):
-                here = slice(begin, begin + ROWS_AT_ONCE)
+            for begin in range(0, n, CACHED_ROWS):
+                here = slice(begin, begin + CACHED_ROWS)
                 t, third = whole.inverse @ whole.Z.W[whole.Z.places, here], self._third(here)
                 for a in range(k):
                     tensor[a] += (third * t[a] * t) @ t.T

@@ -292,7 +292,7 @@ class GlmSubsets:
             True ends it with what is proved.
         """
         n = len(self.fits.problem.y)
-        for below, _, ranges in self._around(size, objective * (1.0 + LEVEL_ROOM), expired):
+        for below, _, ranges in self._around(size, objective * (1.0 + TIE_RTOL), expired):
             least, most = self._losses_within(ranges)
             anywhere = most if ranges is below.ranges else self._losses_within(below.ranges).high
             return LossesBelow(least, most, anywhere)
@@ -307,8 +307,8 @@ class GlmSubsets:
     def _losses_within(self, ranges: Ranges) -> Ranges:
         """Put ends of the losses of training rows whose margins lie within ranges in place of these."""
         problem, room = self.fits.problem, 1.0 + 4.0 * LOSS_ROUNDING
-        for begin in range(0, len(problem.y), ROWS_AT_ONCE):
-            here = slice(begin, begin + ROWS_AT_ONCE)
+        for begin in range(0, len(problem.y), CACHED_ROWS):
+            here = slice(begin, begin + CACHED_ROWS)
             low, high = np.sort(
                 problem.loss.signs(problem.y[here]) * np.array([ranges.low[here], ranges.high[here]]), axis=0
             )
