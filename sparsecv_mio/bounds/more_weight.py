@@ -12,6 +12,10 @@ where a fold holds rows that no model fits, small ones do.
 V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`): relaxations at some pairs
 bound the others too. With V_t the optimum, or that of the relaxation, (V_t - u) / t has one peak, as V_t is concave in
 t: the weight is found by climbing.
+
+Trees have multipliers of the normal equations beside (:mod:`sparsecv_mio.bounds.normal_equations`), which make V_t
+larger. With these V_t still never rises with tau, nor falls where gamma rises, but need not be concave in it: it serves
+smaller sizes and larger gammas.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, implied_lower_bounds
+from sparsecv_mio.bounds.normal_equations import ROOM, Multipliers, best_multipliers, moved_to, multiplied_form
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import PerspectiveTree, sharpened
@@ -37,7 +42,9 @@ LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is l
 PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
 RELAXED_RATIO = 1.05  # of sizes that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
+NEAR_ENOUGH = 0.55  # of h, from which on at a root trees are grown without multipliers: diabetes64; housing2 is below
 STORED_WEIGHTS = "weight"  # and its place: under which name a fold keeps what is computed once of its rows together
+MULTIPLIED_COLUMNS = 200  # up to which there are multipliers: of 376, half a second a fold brings what trees do
 MOST_MISSED = 3  # trees of a pair: the next one would have 65,536 nodes
 
 
@@ -79,9 +86,29 @@ class RowsTogether:
         reduced = eliminated(self._weighted[weight].with_gamma(gamma))
         return reduced, sharpened(normal_form(reduced.problem))
 
-    def total(self, weight: int) -> float:
-        """Return the squared length of the target at a weight."""
-        return self.problem.yy + LEFT_OUT_WEIGHTS[weight] * self.held_out[2]
+    def total(self, weight: int, largest: float = 0.0) -> float:
+        """Return the squared length of the target at a weight, with multipliers of at most some size."""
+        return (1.0 + largest) * self.problem.yy + LEFT_OUT_WEIGHTS[weight] * self.held_out[2]
+
+
+class _Begun(NamedTuple):
+    """The root of a pair at a weight: its form, the largest multiplier, if any, size, point and what it says of h."""
+
+    form: NormalForm
+    largest: float | None
+    size: int
+    root: Root
+    error: float
+
+    @classmethod
+    def of(
+        cls, form: NormalForm, largest: float | None, size: int, ends: tuple[float, float], t: float,
+        expired: Callable[[], bool],
+    ) -> _Begun:  # fmt: skip
+        """Solve the root, up to u and a held-out error."""
+        bar = form.raised(ends[0] + t * ends[1])
+        root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
+        return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
 class MoreWeight:
@@ -102,6 +129,8 @@ class MoreWeight:
         Trees that missed their target; one that the clock ended counts half.
     best : (G, T) int array
         Place of the weight that a pair is bounded by, as far as that was looked for.
+    with_multipliers : dict of (int, int, int) to float
+        Lower bounds too, by weight, gamma and size.
     """
 
     def __init__(self, gammas: FloatArray, taus: IntArray) -> None:
@@ -110,6 +139,8 @@ class MoreWeight:
         self.best = np.full(self.lower.shape[1:], FIRST)
         self.missed = np.zeros(self.best.shape)
         self._yy = np.zeros(len(LEFT_OUT_WEIGHTS))
+        self.with_multipliers: dict[tuple[int, int, int], float] = {}
+        self._multipliers: dict[tuple[int, int, int], Multipliers] = {}
 
     def held_out_errors(self, values: FloatArray) -> FloatArray:
         """(G, T): lower bounds of h, 0 where nothing is known, from the u of every pair; inf where that is not."""
@@ -119,6 +150,10 @@ class MoreWeight:
             if self.lower[place].any():
                 implied = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
                 errors = np.maximum(errors, np.where(usable & (implied > 0.0), implied - usable_values, 0.0) / t)
+        for (place, g, at), lower in self.with_multipliers.items():
+            part = np.s_[g:, : at + 1]
+            said = np.where(usable[part], lower - usable_values[part], 0.0) / LEFT_OUT_WEIGHTS[place]
+            errors[part] = np.maximum(errors[part], said)
         return np.asarray(errors)
 
     def relax(
@@ -193,8 +228,10 @@ class MoreWeight:
     ) -> int:  # fmt: skip
         """Grow a tree that is to prove a lower bound of h at a pair, by index; return its nodes.
 
-        Trees leave less of what a relaxation falls short, so smaller weights serve them: after a tree that misses its
-        target the next one of the pair takes the next smaller one.
+        The root with multipliers comes first, and may do. Where it is near enough trees close what is left, without
+        multipliers, as these leave children no better; they leave less of what a relaxation falls short, which counts
+        `1 / t`, so after a tree that misses its target the next one of the pair takes the next smaller weight. Where
+        it is not, they have the multipliers of the root and its weight.
 
         Parameters
         ----------
@@ -207,23 +244,69 @@ class MoreWeight:
         known : Known
         expired : callable
         """
-        (g, at), u = pair, float(known.values[pair])
-        place = max(int(self.best[pair]) - min(int(self.missed[pair]), MOST_BELOW), 0)
-        reduced, form = rows.at(float(self.gammas[g]), place)
-        size = reduced.choice.size(int(self.taus[at]))
-        if not (form.curved and form.trusted and 0 < size < form.m and np.isfinite(u)):
+        u, error, place = float(known.values[pair]), max(target, float(known.errors[pair])), int(self.best[pair])
+        begun = self._with_multipliers(rows, (place, *pair), (u, error), expired) if np.isfinite(u) else None
+        if begun is not None and self.held_out_errors(known.values)[pair] >= target:
             return 0
-        level = u + LEFT_OUT_WEIGHTS[place] * target
-        root = solve_root(form, size, form.raised(level), np.zeros(form.m), expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
-        tree = PerspectiveTree(form, size, level, np.zeros(form.m, dtype=bool), root)
+        if begun is None or begun.error >= NEAR_ENOUGH * error:
+            place = max(place - min(int(self.missed[pair]), MOST_BELOW), 0)
+            begun = self._without(rows, (place, *pair), (u, target), expired) if np.isfinite(u) else None
+        if begun is None:
+            return 0
+        form, level = begun.form, u + LEFT_OUT_WEIGHTS[place] * target
+        tree = PerspectiveTree(form, begun.size, level, np.zeros(form.m, dtype=bool), begun.root)
         tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), expired)
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
         self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
         if not tree.overflow:
-            self._note(rows, (place, g, at), least - (form.raised(level) - level))
+            self._note(rows, (place, *pair), least - (form.raised(level) - level), begun.largest)
         return tree.nodes
 
-    def _note(self, rows: RowsTogether, where: tuple[int, int, int], lower: float) -> None:
+    def _without(
+        self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
+    ) -> _Begun | None:
+        """Return the root at a weight, gamma and size, without multipliers; None where it says nothing."""
+        place, g, at = where
+        reduced, form = rows.at(float(self.gammas[g]), place)
+        size = reduced.choice.size(int(self.taus[at]))
+        if not (form.curved and form.trusted and 0 < size < form.m):
+            return None
+        return _Begun.of(form, None, size, ends, LEFT_OUT_WEIGHTS[place], expired)
+
+    def _with_multipliers(
+        self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
+    ) -> _Begun | None:
+        """Return the root with multipliers of normal equations, and note its bound; None where there are none."""
+        (place, g, at), problem = where, rows.problem.with_gamma(float(self.gammas[where[1]]))
+        reduced, form = rows.at(float(self.gammas[g]), place)
+        size, t = reduced.choice.size(int(self.taus[at])), LEFT_OUT_WEIGHTS[place]
+        whole = form.m + len(problem.forced) == problem.q and form.m <= MULTIPLIED_COLUMNS
+        if not (form.curved and form.trusted and 0 < size < form.m and whole):
+            return None
+        chosen = self._multipliers.get(where)
+        if chosen is None:
+            start = Multipliers(t, np.zeros(problem.q), ROOM / form.scale**2)
+            near = min(self._multipliers, key=lambda of: np.abs(np.subtract(of, where)).tolist()[::-1], default=None)
+            if near is not None:
+                start = moved_to(problem, rows.held_out, self._multipliers[near], start)
+            chosen = best_multipliers(problem, rows.held_out, size, ends, start, expired)
+        made = multiplied_form(problem, rows.held_out, chosen)
+        if made is None:
+            return None
+        self._multipliers[where] = chosen
+        begun = _Begun.of(made[1], float(np.abs(chosen.nu).max()), size, ends, t, expired)
+        dual = begun.root.dual
+        self._note(rows, where, dual - (made[1].raised(abs(dual)) - abs(dual)), begun.largest)
+        return begun
+
+    def _note(
+        self, rows: RowsTogether, where: tuple[int, int, int], lower: float, largest: float | None = None
+    ) -> None:
+        """Take a bound of V, with multipliers of at most some size or without."""
+        if largest is not None:
+            lower -= ROWS_ROUNDING * rows.total(where[0], largest)
+            self.with_multipliers[where] = max(self.with_multipliers.get(where, -np.inf), lower)
+            return
         self._yy[where[0]] = rows.total(where[0])
         self.lower[where] = max(self.lower[where], lower)
 

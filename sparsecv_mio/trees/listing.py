@@ -332,11 +332,27 @@ def sharpened(form: NormalForm) -> NormalForm:
     """
     if not form.curved or not SMALL < form.m <= SHARP_COLUMNS:
         return form
+    return with_diagonal(form, np.full(form.m, FIRST_SHARE), SHARP_STEPS) or form
+
+
+def with_diagonal(form: NormalForm, start: FloatArray, steps: int = 0) -> NormalForm | None:
+    """Return a curved form with another diagonal taken out; None where a factorisation does not certify it. O(m^3).
+
+    Parameters
+    ----------
+    form : NormalForm
+    start : (m,) array
+        In its units.
+    steps : int
+        Of Newton's method, to a sharper one.
+    """
     M = form.matrix()
+    if not np.all(np.diag(M) > 0.0):
+        return None
     unit = 1.0 / np.sqrt(np.diag(M))
-    w = FIRST_SHARE * unit**2
-    if reduced_forms.sharpen(M * unit[:, None] * unit, w, SHARPNESS, SHARP_STEPS) < 0:
-        return form
+    w = start * unit**2
+    if reduced_forms.sharpen(M * unit[:, None] * unit, w, SHARPNESS, steps) < 0:
+        return None
     scale = unit / np.sqrt(w)
     G = np.ascontiguousarray(M * scale[:, None] * scale)
     G.flat[:: form.m + 1] -= 1.0

@@ -104,8 +104,11 @@ def test_a_tree_says_more_than_a_relaxation() -> None:
     bounds.relax(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
     before = float(bounds.held_out_errors(known.values)[0, 0])
     nodes = bounds.branch(rows, (0, 0), before + 0.05 * error, 4000, known, lambda: False)
+    with_multipliers = float(bounds.held_out_errors(known.values)[0, 0])
+    assert nodes == 0 and before + 0.1 * error < with_multipliers
+    nodes = bounds.branch(rows, (0, 0), with_multipliers + 0.15 * error, 4000, known, lambda: False)
     after = float(bounds.held_out_errors(known.values)[0, 0])
-    assert nodes > 1 and before + 0.04 * error < after <= error
+    assert nodes > 1 and with_multipliers + 0.14 * error < after <= error
     bounds.take_light_weights(np.ones((1, 1), dtype=bool))
     assert LEFT_OUT_WEIGHTS[int(bounds.best[0, 0])] < 0.75
     bounds.branch(rows, (0, 0), 2.0 * error, 4000, known, lambda: False)

@@ -1,0 +1,143 @@
+"""Multipliers of normal equations, against every support of small problems, by plain linear algebra."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.bounds import normal_equations
+from sparsecv_mio.bounds.normal_equations import (
+    ROOM,
+    Multipliers,
+    best_multipliers,
+    moved_to,
+    multiplied_form,
+    with_multipliers,
+)
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.trees.normal_form import solve_root
+
+HeldOut = tuple[np.ndarray, np.ndarray, float]
+
+
+def drawn(seed: int, q: int = 6, forced: tuple[int, ...] = ()) -> tuple[SparseProblem, HeldOut]:
+    """Correlated columns, and rows left out about the training means."""
+    rng = np.random.default_rng(seed)
+    n, held = 3 * q, q
+    X = rng.standard_normal((n + held, q)) + rng.choice([0.5, 2.0]) * rng.standard_normal((n + held, 1))
+    y = X @ rng.standard_normal(q) + rng.choice([0.3, 2.0]) * rng.standard_normal(n + held)
+    V, r = X - X[:n].mean(axis=0), y - y[:n].mean()
+    problem = SparseProblem(
+        V[:n].T @ V[:n], V[:n].T @ r[:n], float(r[:n] @ r[:n]), rng.uniform(0.5, 2.0, q),
+        float(rng.choice([1e-3, 0.3])), n, X[:n].mean(axis=0), float(y[:n].mean()),
+        forced=np.array(forced, dtype=np.int64),
+    )  # fmt: skip
+    return problem, (V[n:].T @ V[n:], V[n:].T @ r[n:], float(r[n:] @ r[n:]))
+
+
+def fits(problem: SparseProblem, held_out: HeldOut, size: int) -> list[tuple[float, float, np.ndarray]]:
+    """Return f, h and b of the fit of every support of a size with the forced columns."""
+    (Q, c, yy), out = held_out, []
+    for support in map(list, combinations(range(problem.q), size)):
+        if set(problem.forced.tolist()) <= set(support):
+            b = np.zeros(problem.q)
+            b[support] = np.linalg.solve(problem.M[np.ix_(support, support)], problem.c[support])
+            out.append((problem.yy - float(problem.c @ b), float(yy - 2.0 * c @ b + b @ Q @ b), b))
+    return out
+
+
+def plain(problem: SparseProblem, t: float, share: float = 0.5) -> Multipliers:
+    least = float(np.linalg.eigvalsh(problem.M)[0])
+    return Multipliers(t, np.zeros(problem.q), np.full(problem.q - len(problem.forced), share * least))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_at_fits_the_objective_is_that_without_multipliers(seed: int) -> None:
+    problem, held_out = drawn(seed, forced=(2,) if seed % 2 else ())
+    rng, t = np.random.default_rng(seed), 1.7
+    at = plain(problem, t)._replace(nu=rng.uniform(-0.5, 2.0, problem.q))
+    made = with_multipliers(problem, held_out, at)
+    assert made is not None
+    for size in (1, 3, 6):
+        for f, h, b in fits(problem, held_out, size):
+            value = made.yy - 2.0 * made.c @ b + b @ made.M @ b
+            assert value == pytest.approx(f + t * h, rel=1e-10, abs=1e-10 * problem.yy)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_they_prove_holds_for_every_support(seed: int) -> None:
+    problem, held_out = drawn(seed, forced=(2,) if seed % 3 == 0 else ())
+    rng, size = np.random.default_rng(seed), 3
+    every, t = fits(problem, held_out, size), float(rng.choice([0.2, 1.5, 12.0]))
+    f, h, _ = min(every, key=lambda fit: fit[0])
+    start = plain(problem, t)
+    found = best_multipliers(problem, held_out, size - len(problem.forced), (f, h), start, lambda: False)
+    assert np.all(found.nu >= normal_equations.LEAST) and found.weight == t
+    values = []
+    for at in (start, found):
+        made = multiplied_form(problem, held_out, at)
+        assert made is not None
+        form, zero = made[1], np.zeros(made[1].m)
+        bar = 2.0 * (f + t * h)
+        root = solve_root(form, size - len(problem.forced), bar, zero, lambda: False, near=1e-6, steps=2000)
+        values.append(root.dual)
+    assert values[1] >= values[0] - 1e-2 * t * h, "but for what room is worth"
+    assert values[1] <= min(f + t * h for f, h, _ in every) + 1e-9 * (problem.yy + t * held_out[2])
+
+
+def test_they_say_more_than_no_multipliers_where_columns_are_correlated() -> None:
+    gains = []
+    for seed in range(8):
+        problem, held_out = drawn(seed, q=20)
+        problem = replace(problem, lam=1e-3, kept={})
+        b = np.linalg.solve(problem.M, problem.c)
+        u, t, said = 1.5 * (problem.yy - float(problem.c @ b)), 6.0, []
+        h = float(held_out[2] - 2.0 * held_out[1] @ b + b @ held_out[0] @ b)
+        start = plain(problem, t)
+        sharp = multiplied_form(problem, held_out, start, 15)
+        assert sharp is not None
+        start = start._replace(diagonal=ROOM / sharp[1].scale ** 2)
+        for at in (start, best_multipliers(problem, held_out, 5, (u, h), start, lambda: False)):
+            made = multiplied_form(problem, held_out, at)
+            assert made is not None
+            root = solve_root(made[1], 5, 10.0 * problem.yy, np.zeros(20), lambda: False, near=1e-6, steps=2000)
+            said.append(root.dual)
+        gains.append((said[1] - said[0]) / (t * h))
+    assert min(gains) > -0.02 and np.mean(gains) > 0.02, gains
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_slope_of_the_ascent_is_that_of_its_value(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(normal_equations, "NEAR", 1e-12)
+    problem, held_out = drawn(seed, forced=(2,) if seed % 2 else ())
+    rng, start = np.random.default_rng(seed), plain(problem, 1.5)
+    ascent = normal_equations._Ascent(problem, held_out, 2, (problem.yy, held_out[2]), start, lambda: False)
+    point = np.concatenate([rng.uniform(-0.1, 0.4, problem.q), rng.uniform(-0.3, 0.0, len(start.diagonal))])
+    barrier, along = 1e-3 * problem.yy, rng.standard_normal(len(point))
+    here = ascent.value(point, barrier)
+    assert here is not None
+    ends = [ascent.value(point + step * along, barrier) for step in (-1e-5, 1e-5)]
+    assert ends[0] is not None and ends[1] is not None
+    assert (ends[1][0] - ends[0][0]) / 2e-5 == pytest.approx(float(here[1] @ along), rel=2e-3, abs=1e-4 * problem.yy)
+
+
+def test_those_of_a_neighbour_have_room_at_other_weights_and_gammas() -> None:
+    problem, held_out = drawn(3, q=12)
+    b = np.linalg.solve(problem.M, problem.c)
+    ends = problem.yy - float(problem.c @ b), held_out[2]
+    found = best_multipliers(problem, held_out, 4, ends, plain(problem, 6.0), lambda: False)
+    for t in (1.5, 6.0, 24.0):
+        for lam in (problem.lam, 10.0 * problem.lam):
+            other, start = replace(problem, lam=lam, kept={}), plain(problem, t)
+            at = moved_to(other, held_out, found, start)
+            assert at.weight == t and at.nu.any() and multiplied_form(other, held_out, at) is not None
+
+
+def test_an_ascent_ends_when_told() -> None:
+    problem, held_out = drawn(1)
+    start = plain(problem, 1.5)
+    found = best_multipliers(problem, held_out, 2, (problem.yy, held_out[2]), start, lambda: True)
+    assert np.array_equal(found.nu, start.nu) and np.array_equal(found.diagonal, start.diagonal)
