@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, implied_lower_bounds
 from sparsecv_mio.bounds.normal_equations import ROOM, Multipliers, best_multipliers, moved_to, multiplied_form
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
@@ -45,7 +45,11 @@ MOST_BELOW = 2  # places between the weight of relaxations and that of trees
 NEAR_ENOUGH = 0.55  # of h, from which on at a root trees are grown without multipliers: diabetes64; housing2 is below
 STORED_WEIGHTS = "weight"  # and its place: under which name a fold keeps what is computed once of its rows together
 MULTIPLIED_COLUMNS = 200  # up to which there are multipliers: of 376, half a second a fold brings what trees do
+STORED_TREES = "trees with rows left out"  # under which name a fold keeps some,
+TREE_BYTES = STORE_BYTES // 16  # and how much of them
 MOST_MISSED = 3  # trees of a pair: the next one would have 65,536 nodes
+
+Tree = tuple[int, float, int, bool]  # a weight by its place, gamma and size, and whether it has multipliers
 
 
 class Known(NamedTuple):
@@ -86,9 +90,32 @@ class RowsTogether:
         reduced = eliminated(self._weighted[weight].with_gamma(gamma))
         return reduced, sharpened(normal_form(reduced.problem))
 
+    @property
+    def stored(self) -> dict[Tree, _Left]:
+        """Trees that were left; that which was left last comes last."""
+        trees: dict[Tree, _Left] = self.problem.kept.setdefault(STORED_TREES, {})
+        return trees
+
+    def store(self, which: Tree, left: _Left) -> None:
+        """Keep a tree for the next time, and of the others those that were left last."""
+        self.stored[which] = left
+        room = TREE_BYTES
+        for other in list(self.stored)[::-1]:
+            room -= self.stored[other].tree.nbytes
+            if room < 0:
+                del self.stored[other]
+
     def total(self, weight: int, largest: float = 0.0) -> float:
         """Return the squared length of the target at a weight, with multipliers of at most some size."""
         return (1.0 + largest) * self.problem.yy + LEFT_OUT_WEIGHTS[weight] * self.held_out[2]
+
+
+class _Left(NamedTuple):
+    """A tree that may go on: the level at which it ends, and the largest multiplier that it has, if any."""
+
+    level: float
+    largest: float | None
+    tree: PerspectiveTree
 
 
 class _Begun(NamedTuple):
@@ -219,11 +246,11 @@ class MoreWeight:
                 break
             target, enough = targets[pair]
             if not (spent and self.held_out_errors(known.values)[pair] >= enough):
-                spent.append(self.branch(rows, pair, target, nodes, known, expired))
+                spent.append(self.branch(rows, pair, (target, enough), nodes, known, expired))
         return self, self.held_out_errors(known.values), spent
 
     def branch(
-        self, rows: RowsTogether, pair: tuple[int, int], target: float, nodes: int, known: Known,
+        self, rows: RowsTogether, pair: tuple[int, int], target: tuple[float, float], nodes: int, known: Known,
         expired: Callable[[], bool],
     ) -> int:  # fmt: skip
         """Grow a tree that is to prove a lower bound of h at a pair, by index; return its nodes.
@@ -231,36 +258,48 @@ class MoreWeight:
         The root with multipliers comes first, and may do. Where it is near enough trees close what is left, without
         multipliers, as these leave children no better; they leave less of what a relaxation falls short, which counts
         `1 / t`, so after a tree that misses its target the next one of the pair takes the next smaller weight. Where
-        it is not, they have the multipliers of the root and its weight.
+        it is not, they have the multipliers of the root and its weight. A tree of the same weight goes on where it was
+        left.
 
         Parameters
         ----------
         rows : RowsTogether
         pair : int, int
-        target : float
-            Of h. What the tree proves in the end may be less.
+        target : float, float
+            Of h: what a tree is asked for, and what will do of one that goes on. What it proves may be less.
         nodes : int
             Of the first tree, at most; the next ones have more.
         known : Known
         expired : callable
         """
-        u, error, place = float(known.values[pair]), max(target, float(known.errors[pair])), int(self.best[pair])
-        begun = self._with_multipliers(rows, (place, *pair), (u, error), expired) if np.isfinite(u) else None
-        if begun is not None and self.held_out_errors(known.values)[pair] >= target:
+        (wanted, enough), (g, at), place = target, pair, int(self.best[pair])
+        u, error = float(known.values[pair]), max(wanted, float(known.errors[pair]))
+        if not np.isfinite(u):
             return 0
-        if begun is None or begun.error >= NEAR_ENOUGH * error:
+        begun = self._with_multipliers(rows, (place, *pair), (u, error), expired)
+        if begun is not None and self.held_out_errors(known.values)[pair] >= wanted:
+            return 0
+        multiplied = begun is not None and begun.error < NEAR_ENOUGH * error
+        if not multiplied:
             place = max(place - min(int(self.missed[pair]), MOST_BELOW), 0)
-            begun = self._without(rows, (place, *pair), (u, target), expired) if np.isfinite(u) else None
-        if begun is None:
-            return 0
-        form, level = begun.form, u + LEFT_OUT_WEIGHTS[place] * target
-        tree = PerspectiveTree(form, begun.size, level, np.zeros(form.m, dtype=bool), begun.root)
+        weight, which = LEFT_OUT_WEIGHTS[place], (place, float(self.gammas[g]), int(self.taus[at]), multiplied)
+        left = rows.stored.pop(which, None)
+        if left is None or not left.level >= u + weight * enough:
+            level = u + weight * wanted
+            root = begun if multiplied else self._without(rows, (place, *pair), (u, wanted), expired)
+            if root is None:
+                return 0
+            none = np.zeros(root.form.m, dtype=bool)
+            left = _Left(level, root.largest, PerspectiveTree(root.form, root.size, level, none, root.root))
+        tree, level, before = left.tree, left.level, left.tree.nodes
         tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), expired)
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
         self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
         if not tree.overflow:
-            self._note(rows, (place, *pair), least - (form.raised(level) - level), begun.largest)
-        return tree.nodes
+            self._note(rows, (place, *pair), least - (tree.form.raised(level) - level), left.largest)
+            if least < level:
+                rows.store(which, left)
+        return tree.nodes - before
 
     def _without(
         self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]

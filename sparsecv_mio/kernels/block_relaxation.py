@@ -25,6 +25,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
 MOST_SUPPORTS = 24  # in a mixture
 MOST_STEPS = 20  # of Newton, at a node
+NEAR = 0.5  # accuracy, of what it misses to the bar, of a bound that cannot reach it: nodes are ordered by it
 GONE = 1e-9  # share from which on a support stays in the mixture
 DEPENDENT = 1e-13  # of a diagonal entry of H, what is left of it beside other columns and taken as nothing
 
@@ -419,7 +420,7 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
     status : (q,) int8 array
         Some supports of tau columns fit it.
     ends : (float, float)
-        Stop once the bound reaches the first, or no bound can reach the second.
+        Stop once the bound reaches the first, or no bound can reach the second and this one is near the best.
     mixture : Mixture
         Start, and the last one on return.
     work : BlockWork
@@ -503,7 +504,8 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
         total = largest_sum(g, blocks, tau, work)
         work.base[0] = yy - quad - blocks.unit * load * load
         dual = max(dual, work.base[0] - total * (1.0 + blocks.blur))
-        if dual >= bar or phi < hope or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
+        hopeless = phi < hope and primal - dual <= NEAR * (bar - dual)
+        if dual >= bar or hopeless or steps >= MOST_STEPS or primal - dual <= 1e-9 * yy:
             break
         kept = 0
         known = False

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, IntArray
 from sparsecv_mio.bounds.closed_form import RidgeBall, training_loss_bound
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.constraints import constraints_of
@@ -303,6 +303,7 @@ class FoldSolver:
     def __init__(self, state: SearchState, accelerators: Accelerators) -> None:
         self.context, self.cells, self.all_rows, self.counts = state.context, state.cells, state.all_rows, state.counts
         self.accelerators, self.intervals = accelerators, CellIntervals(state)
+        self.tree_bytes = STORE_BYTES // (len(self.context.grid.gammas) * self.context.folds.k)
 
     def run(self, fold: int, moments: TrainingMoments, wanted: BoolArray, effort: int) -> int:
         """Work on some cells of a fold until the limit.
@@ -373,7 +374,9 @@ class FoldSolver:
 
         def trees(problem: SparseProblem, taus: list[int], starts: list[IntArray]) -> BestSubsets:
             until = self.context.deadline
-            return self.context.hands.do(solve_path, problem, taus, starts=starts, effort=effort, until=until)
+            return self.context.hands.do(
+                solve_path, problem, taus, starts=starts, effort=effort, until=until, resume=self.tree_bytes
+            )
 
         taus = self.context.grid.taus[which].tolist()
         if self.context.data.restrictions.beyond_forcing:

@@ -14,7 +14,7 @@ from math import comb
 
 import numpy as np
 
-from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import path_tree, starts
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
@@ -34,7 +34,7 @@ PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slowe
 ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
 SWAP_ROUNDS = 4
-STORED_TREES, KEPT_BYTES = "trees", STORE_BYTES // 8  # of one gamma: under which name, and how much of them
+STORED_TREES = "trees"  # of one gamma: under which name
 
 
 def solve_path(
@@ -46,7 +46,7 @@ def solve_path(
     expired: Callable[[], bool] = never,
     ends: FloatArray | None = None,
     enough: Mapping[int, float] | None = None,
-    resume: bool = False,
+    resume: int = 0,
 ) -> BestSubsets:
     """Solve `min f(S), |S| <= tau` for every tau asked.
 
@@ -67,9 +67,9 @@ def solve_path(
         what is complete is so among those; `upper` and the supports are of all models. Not used with forced columns.
     enough : mapping of int to float, optional
         By tau, a lower bound that will do: work on this tau ends there, with or without its best support.
-    resume : bool
-        Whether perspective trees go on where the last call of the same problem left them, and are kept for the next
-        one (in `problem.kept`, up to `KEPT_BYTES` a gamma); the effort is what they may cost beyond that.
+    resume : int
+        Bytes a gamma of perspective trees that go on where the last call of the same problem left them, and are kept
+        for the next one (in `problem.kept`); the effort is what they may cost beyond that. 0: each begins anew.
 
     Returns
     -------
@@ -98,7 +98,7 @@ class _PathSolver:
         first: Iterable[IntArray],
         limits: tuple[int, Callable[[], bool]],
         ends: FloatArray | None = None,
-        resume: bool = False,
+        resume: int = 0,
     ) -> None:
         self.problem = problem
         self.form: NormalForm = normal_form(problem)
@@ -213,16 +213,18 @@ class _PathSolver:
         return BestSubsets(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
 
     def _store_trees(self) -> None:
-        """Keep trees that are not finished for the next call, those of this one before others."""
-        for size, tree in self._trees.items():
-            if isinstance(tree, PerspectiveTree) and size not in self.done:
-                self._stored[size] = tree
-        stored = list(self._stored.items())
-        room = KEPT_BYTES
-        for size, tree in reversed(stored):
-            room -= tree.pool.status.nbytes + tree.pool.point.nbytes
+        """Keep trees that are not finished for the next call: those of this one first, then those of smaller sizes."""
+        mine = {
+            size: tree
+            for size, tree in self._trees.items()
+            if isinstance(tree, PerspectiveTree) and size not in self.done
+        }
+        self._stored.update(mine)
+        room = self._resumes
+        for size in sorted(self._stored, key=lambda size: (size not in mine, size)):
+            room -= self._stored[size].nbytes
             if room < 0:
-                self._stored.pop(size, None)
+                del self._stored[size]
 
     def _left(self, sizes: list[int]) -> list[int]:
         """Sizes that are not closed, and whose lower bound will not do yet."""

@@ -270,6 +270,13 @@ class PerspectiveTree:
         return int(self.pool.ctrl[node_pool.NODES])
 
     @property
+    def nbytes(self) -> int:
+        """Bytes that it takes to go on later: open nodes, and the matrices that bound them."""
+        arrays = [self.form.G, self.part.G, self.pool.status, self.pool.point]
+        arrays += [] if self._in_blocks is None else [*self._in_blocks.blocks[:7], *self._in_blocks.mixtures]
+        return sum(array.nbytes for array in arrays)
+
+    @property
     def reused(self) -> int:
         """Nodes that their parent's dual point closed, without a relaxation of their own."""
         return int(self.pool.ctrl[node_pool.REUSED])

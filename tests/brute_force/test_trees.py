@@ -90,7 +90,7 @@ def in_one_call(problem: SparseProblem, taus: list[int], effort: int) -> list[Be
 def in_some_calls(problem: SparseProblem, taus: list[int], effort: int) -> list[BestSubsets]:
     """Answer for some sizes, then others, a few nodes a call, each from where the last one ended."""
     parts = [(taus, 1), (taus[1::2], 16), (taus[::2], 40), (taus, effort)]
-    return [every_size.solve_path(problem, part, effort=nodes, resume=True) for part, nodes in parts if part]
+    return [every_size.solve_path(problem, part, effort=nodes, resume=1 << 20) for part, nodes in parts if part]
 
 
 def against_enumeration(seed: int, solves: Solves = in_one_call) -> int:
@@ -156,10 +156,10 @@ def test_a_tree_that_goes_on_takes_no_node_twice() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 40))
     problem = full_problem(standardize(Dataset.from_arrays(X, X.sum(axis=1) + rng.normal(size=60))), 1e-3)
-    first = every_size.solve_path(problem, [12], effort=1024, resume=True)
+    first = every_size.solve_path(problem, [12], effort=1024, resume=1 << 20)
     (tree,) = problem.kept[problem.lam][every_size.STORED_TREES].values()
     nodes, lower = tree.nodes, tree.lower
-    again = every_size.solve_path(problem, [12], effort=1024, resume=True)
+    again = every_size.solve_path(problem, [12], effort=1024, resume=1 << 20)
     assert not first.finished and tree.nodes > nodes and tree.lower >= lower
     assert again.nodes < first.nodes + tree.nodes and again.by_size[12].lower >= first.by_size[12].lower
     assert len(problem.kept[problem.lam][every_size.STORED_TREES]) == 1

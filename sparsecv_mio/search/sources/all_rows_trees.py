@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.deadline import Deadline
@@ -20,6 +20,8 @@ from sparsecv_mio.search.run import Run
 from sparsecv_mio.search.sources.in_question import InQuestion, taus_named
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import FIRST_LOOK, BestSubsets
+
+TREE_BYTES = STORE_BYTES // 8  # of trees that are kept at one gamma
 
 
 class AllRowsTrees:
@@ -117,5 +119,5 @@ class AllRowsTrees:
         starts += [run.cells.pool.supports[number] for number in numbers.tolist()]
         return run.context.hands.do(
             solve_path, run.all_rows.problem(g), taus, starts=starts, effort=effort, until=until,
-            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)), resume=effort > 0,
+            enough=dict(zip(taus, enough[g, which].tolist(), strict=True)), resume=TREE_BYTES if effort else 0,
         )  # fmt: skip

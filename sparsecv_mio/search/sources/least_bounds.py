@@ -108,6 +108,10 @@ class RankedTrees(ABC):
         """The least upper bound."""
         return float(self.run.cells.upper.sum(axis=2).min())
 
+    def gained(self, rises: FloatArray) -> FloatArray:
+        """Return what a slice is said to have brought each of its pairs, by what they rose."""
+        return rises
+
     @abstractmethod
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Whether the next slice needs more effort, by what this one brought, in shares of the bar."""
@@ -149,7 +153,7 @@ class RankedTrees(ABC):
         seconds = run.context.deadline.seconds - began
         self.share.spent += seconds
         each = max(seconds, CLOCK_TICK) / len(pairs)
-        self.gains[at] = rises / each
+        self.gains[at] = self.gained(rises) / each
         self.seconds[at] += each
         self.tries[at] += self.needs_more(rises)
 
@@ -231,6 +235,10 @@ class RankedLeftOut(RankedTrees):
         taus = run.context.said_taus[np.unique([t for _, t in pairs])]
         run.signals.doing(f"trees with rows left out: {taus_named(taus)}, fold")
         self.weight.branch(pairs, RISE * bar, LEFT_OUT_NODES, until)
+
+    def gained(self, rises: FloatArray) -> FloatArray:
+        """Return the mean: what one pair rose says little of the next ones."""
+        return np.full(len(rises), rises.mean())
 
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Whether they brought less than half of what was asked for."""

@@ -8,8 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from sparsecv_mio.bounds import more_weight
 from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, Known, MoreWeight, RowsTogether
 from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.trees.every_size import solve_path
 
 GAMMAS = np.array([1e-4, 3e-3, 0.1, 4.0])
 
@@ -63,7 +65,7 @@ def test_no_support_within_the_level_has_a_smaller_error(seed: int) -> None:
     for _ in range(6 if seed % 2 else 0):
         pair = int(rng.integers(len(GAMMAS))), int(rng.integers(q))
         target = float(relaxed[pair] + rng.choice([0.1, 0.5, 1.5]) * errors[pair])
-        bounds.branch(rows, pair, target, int(rng.integers(1, 40)), known, lambda: False)
+        bounds.branch(rows, pair, (target, target), int(rng.integers(1, 40)), known, lambda: False)
     found = bounds.held_out_errors(values)
     assert found.shape == values.shape and np.all(found >= relaxed) and not found[np.isinf(values)].any()
     assert np.all(found <= errors * (1.0 + 1e-9) + 1e-12 * problem.yy)
@@ -103,15 +105,15 @@ def test_a_tree_says_more_than_a_relaxation() -> None:
     bounds = MoreWeight(np.array([0.01]), np.array([5]))
     bounds.relax(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
     before = float(bounds.held_out_errors(known.values)[0, 0])
-    nodes = bounds.branch(rows, (0, 0), before + 0.05 * error, 4000, known, lambda: False)
+    nodes = bounds.branch(rows, (0, 0), (before + 0.05 * error,) * 2, 4000, known, lambda: False)
     with_multipliers = float(bounds.held_out_errors(known.values)[0, 0])
     assert nodes == 0 and before + 0.1 * error < with_multipliers
-    nodes = bounds.branch(rows, (0, 0), with_multipliers + 0.15 * error, 4000, known, lambda: False)
+    nodes = bounds.branch(rows, (0, 0), (with_multipliers + 0.15 * error,) * 2, 4000, known, lambda: False)
     after = float(bounds.held_out_errors(known.values)[0, 0])
     assert nodes > 1 and with_multipliers + 0.14 * error < after <= error
     bounds.take_light_weights(np.ones((1, 1), dtype=bool))
     assert LEFT_OUT_WEIGHTS[int(bounds.best[0, 0])] < 0.75
-    bounds.branch(rows, (0, 0), 2.0 * error, 4000, known, lambda: False)
+    bounds.branch(rows, (0, 0), (2.0 * error,) * 2, 4000, known, lambda: False)
     assert after < float(bounds.held_out_errors(known.values)[0, 0]) <= error, "beyond what any tree can prove"
 
 
@@ -136,7 +138,62 @@ def test_what_a_fold_keeps_of_its_rows_changes_no_bound() -> None:
         rows = RowsTogether(problem, (X.T @ X, X.T @ u, float(u @ u)))
         bounds = MoreWeight(np.array([0.1]), np.array([2]))
         bounds.relax(rows, np.ones((1, 1), dtype=bool), known, lambda: False)
-        bounds.branch(rows, (0, 0), float(u @ u), 100, known, lambda: False)
         bounds_seen.append(bounds.lower.tolist())
     assert problem.kept
     assert bounds_seen[0] == bounds_seen[1]
+
+
+def correlated(seed: int) -> tuple[RowsTogether, Known, float]:
+    """Rows of columns that all depend on one another, what is known of 9 of them as if by a search, and an h."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 40)) + 2.0 * rng.standard_normal((80, 1))
+    y = X @ rng.standard_normal(40) + 3.0 * rng.standard_normal(80)
+    V, r = X - X[:70].mean(axis=0), y - y[:70].mean()
+    problem = SparseProblem(
+        V[:70].T @ V[:70], V[:70].T @ r[:70], float(r[:70] @ r[:70]), np.ones(40), 0.005, 70, X[:70].mean(axis=0),
+        float(y[:70].mean()), forced=np.array([], dtype=np.int64),
+    )  # fmt: skip
+    best = solve_path(problem, [9], effort=0).by_size[9]
+    b = np.linalg.solve(problem.M[np.ix_(best.support, best.support)], problem.c[best.support])
+    error = float(((r[70:] - V[70:][:, best.support] @ b) ** 2).sum())
+    rows = RowsTogether(problem, (V[70:].T @ V[70:], V[70:].T @ r[70:], float(r[70:] @ r[70:])))
+    return rows, Known(np.full((1, 1), best.upper), np.full((1, 1), error)), error
+
+
+def test_a_tree_goes_on_where_it_was_left() -> None:
+    target = (2.0 * correlated(0)[2],) * 2
+    bounds_seen, spent = [], []
+    for parts in ((40,), (10, 10, 20)):
+        rows, known, _ = correlated(0)
+        bounds, nodes = MoreWeight(np.array([0.01]), np.array([9])), 0
+        for part in parts:
+            bounds.missed[...] = 0.0
+            nodes += bounds.branch(rows, (0, 0), target, part, known, lambda: False)
+        bounds_seen.append(bounds.held_out_errors(known.values).max())
+        spent.append(nodes)
+    assert spent == [40, 40] and bounds_seen[0] == bounds_seen[1]
+
+
+def test_a_tree_that_cannot_bring_what_will_do_begins_anew() -> None:
+    rows, known, error = correlated(1)
+    bounds = MoreWeight(np.array([0.01]), np.array([9]))
+    bounds.branch(rows, (0, 0), (0.5 * error,) * 2, 4, known, lambda: False)
+    ((level, _, tree),) = rows.stored.values()
+    bounds.missed[...] = 0.0
+    bounds.branch(rows, (0, 0), (0.9 * error, 0.7 * error), 4, known, lambda: False)
+    ((higher, _, other),) = rows.stored.values()
+    assert higher > level and other is not tree
+
+
+def test_trees_that_were_left_take_no_more_room_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, known, error = correlated(1)
+    bounds = MoreWeight(np.array([0.01]), np.array([8, 9, 10]))
+    known = Known(*(np.repeat(array, 3, axis=1) for array in known))
+    for at in range(3):
+        bounds.branch(rows, (0, at), (2.0 * error,) * 2, 4, known, lambda: False)
+    sizes = [left.tree.nbytes for left in rows.stored.values()]
+    assert len(sizes) == 3
+    monkeypatch.setattr(more_weight, "TREE_BYTES", sum(sizes) - 1)
+    bounds.missed[...] = 0.0
+    bounds.branch(rows, (0, 0), (2.0 * error,) * 2, 4, known, lambda: False)
+    assert [tau for _, _, tau, _ in rows.stored] == [10, 8], "that which was not worked on for longest is forgotten"

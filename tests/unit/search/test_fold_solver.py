@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ from sparsecv_mio.search.fold_solver import (
     Incumbent,
     held_out_intervals,
 )
-from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.every_size import FIRST_LOOK, STORED_TREES, solve_path
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import Interval
 
@@ -246,6 +248,18 @@ def test_every_cell_is_decided_and_true(seed: int) -> None:
     assert_true(context, cells)
 
 
+def test_trees_of_a_fold_go_on_where_they_were_left() -> None:
+    context = replace(context_of(n=80, p=40), grid=Grid.of((1e-3, 2.0), (0, 1, 2, 12), 40))
+    solver, kept = solver_of(context, cells_of(context)), dict[str | float, Any]()
+    here, spent = fold_of(context, 0, 0).keeping(kept), []
+    for _ in range(2):
+        assert not solver.branch_and_bound(here, 0, np.array([3]), [], FIRST_LOOK).finished
+        (tree,) = kept[here.problem.lam][STORED_TREES].values()
+        spent.append((tree, tree.nodes))
+    assert spent[0][0] is spent[1][0] and spent[0][1] < spent[1][1]
+    assert tree.nbytes <= solver.tree_bytes and solver.tree_bytes * 2 * context.folds.k <= fold_solver.TREE_BYTES
+
+
 def test_only_what_is_wanted_is_worked_on() -> None:
     context = context_of()
     cells = cells_of(context)
@@ -257,7 +271,8 @@ def test_only_what_is_wanted_is_worked_on() -> None:
     ]  # fmt: skip
 
 
-def test_after_the_limit_cells_are_bounded_and_no_tree_is_grown() -> None:
+def test_after_the_limit_cells_are_bounded_and_no_tree_is_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadline, "GRACE", 600.0)  # however slow the machine is
     context = context_of(late=True)
     cells = cells_of(context)
     solver = solver_of(context, cells)
