@@ -606,7 +606,7 @@ def test_columns_called_by_numbers_are_no_positions(tmp_path: Path, capsys: Said
     capsys.readouterr()
     assert run(["verify", str(answer), str(other)]) == 2
     error = capsys.readouterr().err
-    assert error.startswith("sparsecv: error: ") and "'x11' and 28 more are not in the data" in error
+    assert error.startswith("sparsecv: error: ") and "'x7' and 32 more are not in the data" in error
 
 
 def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, capsys: Said) -> None:
