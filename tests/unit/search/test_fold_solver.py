@@ -257,7 +257,7 @@ def test_trees_of_a_fold_go_on_where_they_were_left() -> None:
         (tree,) = kept[here.problem.lam][STORED_TREES].values()
         spent.append((tree, tree.nodes))
     assert spent[0][0] is spent[1][0] and spent[0][1] < spent[1][1]
-    assert tree.nbytes <= solver.tree_bytes and solver.tree_bytes * 2 * context.folds.k <= fold_solver.TREE_BYTES
+    assert tree.nbytes <= solver.tree_bytes and solver.tree_bytes * 2 * context.folds.k <= fold_solver.STORE_BYTES
 
 
 def test_only_what_is_wanted_is_worked_on() -> None:
