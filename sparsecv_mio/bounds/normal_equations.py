@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from sparsecv_mio.arrays import FloatArray
@@ -41,7 +42,8 @@ FIRST_MOVE, LONGEST_MOVE, SHORTEST = 0.02, 0.5, 1e-4  # of the largest coordinat
 SHRINK = 0.4  # times a move that leaves the room or does not rise
 NEAR, RELAXED_STEPS = 1e-3, 2_000  # accuracy, of what is left to the level, and steps of a relaxation
 OWN_SHARE = 0.5  # of the diagonal, which the problem has as its penalty
-LEAST = -1.0  # multiplier
+LEAST, MOST = -0.5, 10.0  # of a multiplier: beyond, the matrix loses digits that M has
+LEAST_LEFT = 1e-9  # of the squares of the target, by the forced columns
 ROOM = 0.95  # of a diagonal that is known to have room, to begin with
 
 
@@ -53,7 +55,7 @@ class Multipliers(NamedTuple):
     weight : float
         t.
     nu : (q,) array
-        At least -1, so that V never falls where gamma rises.
+        At least -1/2: above -1 V never falls where gamma rises.
     diagonal : (r,) array
         Of the columns that are not forced in.
     """
@@ -88,10 +90,15 @@ def with_multipliers(
         problem, Q=T, c=problem.c + t * c + 0.5 * nu * problem.c, yy=problem.yy + t * yy, weight=penalty, lam=1.0,
         copy_of=None, copy_off=None, copy_length=None, own=None, beside=size, own_squares=squares, kept={},
     )  # fmt: skip
-    if len(made.forced):  # what is left must be no less than it is: `eliminated` has it at least a rounding
+    if not (np.isfinite(T).all() and np.isfinite(made.c).all() and np.isfinite(size)):
+        return None
+    if len(made.forced):  # they have a least point, and leave what `eliminated` need not raise to a rounding
         own = np.ix_(made.forced, made.forced)
-        rest = made.yy - float(made.c[made.forced] @ np.linalg.solve(made.M[own], made.c[made.forced]))
-        if not rest > 1e-9 * size:
+        try:
+            half = solve_triangular(np.linalg.cholesky(made.M[own]), made.c[made.forced], lower=True)
+        except np.linalg.LinAlgError:
+            return None
+        if not made.yy - float(half @ half) > LEAST_LEFT * size:
             return None
     return made
 
@@ -120,7 +127,11 @@ def multiplied_form(
     if not (form.curved and form.m == reduced.problem.q):
         return None
     sharp = with_diagonal(form, at.diagonal * form.scale**2, steps)
-    return (reduced, sharp) if sharp is not None and sharp.trusted else None
+    if sharp is None:
+        return None
+    times = 1.0 + 2.0 * float(np.abs(at.nu).max(initial=0.0))  # entries round as those of M times their multipliers
+    sharp = replace(sharp, keep=times * sharp.keep, slack=times * sharp.slack)
+    return (reduced, sharp) if sharp.trusted else None
 
 
 def moved_to(
@@ -189,7 +200,7 @@ class _Ascent:
     def at(self, point: FloatArray) -> Multipliers:
         """Return multipliers and diagonal of a point."""
         q = self.problem.q
-        return self.start._replace(nu=np.maximum(point[:q], LEAST), diagonal=self.start.diagonal * np.exp(point[q:]))
+        return self.start._replace(nu=np.clip(point[:q], LEAST, MOST), diagonal=self.start.diagonal * np.exp(point[q:]))
 
     def climb(self, point: FloatArray, barrier: float) -> FloatArray:
         """Return where the ascent from a point ends: quasi-Newton steps, shorter where they leave the room."""
@@ -233,7 +244,8 @@ class _Ascent:
         whole[others] = b
         whole[problem.forced] = inner.centre - inner.share @ b
         of_nu = whole * (problem.M @ whole - problem.c) + barrier * np.einsum("ij,ij->i", V, problem.M)
-        of_nu[(point[: problem.q] <= LEAST) & (of_nu < 0.0)] = 0.0
+        outwards = np.where(of_nu < 0.0, point[: problem.q] <= LEAST, point[: problem.q] >= MOST)
+        of_nu[outwards] = 0.0
         of_diagonal = (spent - barrier * np.diag(V)[others]) * at.diagonal
         return dual + barrier * room, np.concatenate([of_nu, of_diagonal])
 

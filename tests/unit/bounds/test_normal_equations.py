@@ -75,7 +75,7 @@ def test_what_they_prove_holds_for_every_support(seed: int) -> None:
     f, h, _ = min(every, key=lambda fit: fit[0])
     start = plain(problem, t)
     found = best_multipliers(problem, held_out, size - len(problem.forced), (f, h), start, lambda: False)
-    assert np.all(found.nu >= normal_equations.LEAST) and found.weight == t
+    assert np.all((found.nu >= normal_equations.LEAST) & (found.nu <= normal_equations.MOST)) and found.weight == t
     values = []
     for at in (start, found):
         made = multiplied_form(problem, held_out, at)
@@ -141,3 +141,18 @@ def test_an_ascent_ends_when_told() -> None:
     start = plain(problem, 1.5)
     found = best_multipliers(problem, held_out, 2, (problem.yy, held_out[2]), start, lambda: True)
     assert np.array_equal(found.nu, start.nu) and np.array_equal(found.diagonal, start.diagonal)
+
+
+def test_nothing_is_said_where_forced_columns_have_no_least_point_or_numbers_overflow() -> None:
+    problem, held_out = drawn(4, forced=(1, 2))
+    problem = replace(problem, weight=np.where(np.isin(np.arange(6), [1, 2]), 0.0, problem.weight), kept={})
+    at = plain(problem, 1.5)
+    assert multiplied_form(problem, held_out, at) is not None
+    for nu in (np.array([0.0, 10.0, -0.5, 0.0, 0.0, 0.0]), np.array([0.0, np.nan, 0.0, 0.0, 0.0, 0.0])):
+        Q = problem.Q.copy()
+        Q[2] = Q[:, 2] = (1.0 - 1e-9) * Q[1] if np.isfinite(nu).all() else Q[2]
+        twins = replace(problem, Q=Q, kept={})
+        assert multiplied_form(twins, held_out, at._replace(nu=nu)) is None
+    huge = held_out[0] * 1e300, held_out[1] * 1e300, np.inf
+    found = best_multipliers(problem, huge, 1, (problem.yy, 1.0), at, lambda: False)
+    assert np.array_equal(found.nu, at.nu) and multiplied_form(problem, huge, found) is None
