@@ -34,6 +34,7 @@ from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import SHARP_STEPS, with_diagonal
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.units import TINY
 
 BARRIERS = 1e-2, 2e-3  # of a held-out error over the root of the columns, one after the other: what room is worth
 STEPS = 40  # of the ascent under each
@@ -219,7 +220,7 @@ class _Ascent:
             if there is None:
                 break
             move, change = length * direction, slope - there[1]
-            if move @ change > 1e-12 * np.linalg.norm(move) * np.linalg.norm(change):
+            if move @ change > 1e-12 * np.linalg.norm(move) * np.linalg.norm(change) and change @ change > TINY:
                 moves, changes = [*moves, move][-PAIRS_KEPT:], [*changes, change][-PAIRS_KEPT:]
             point, here = point + move, there
         return point

@@ -143,6 +143,16 @@ def test_an_ascent_ends_when_told() -> None:
     assert np.array_equal(found.nu, start.nu) and np.array_equal(found.diagonal, start.diagonal)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_an_ascent_ends_where_squares_of_its_slopes_are_no_numbers(seed: int) -> None:
+    problem, (Q, c, yy) = drawn(seed)
+    for unit in (1e-80, 1e-85, 1e-120, 1e-160):  # of a target that is next to nothing in the rows of a fold
+        small = replace(problem, c=unit * problem.c, yy=unit**2 * problem.yy, kept={})
+        start, held_out = plain(small, 1.5), (Q, unit * c, unit**2 * yy)
+        found = best_multipliers(small, held_out, 3, (0.5 * small.yy, held_out[2]), start, lambda: False)
+        assert np.isfinite(found.nu).all() and np.isfinite(found.diagonal).all()
+
+
 def test_nothing_is_said_where_forced_columns_have_no_least_point_or_numbers_overflow() -> None:
     problem, held_out = drawn(4, forced=(1, 2))
     problem = replace(problem, weight=np.where(np.isin(np.arange(6), [1, 2]), 0.0, problem.weight), kept={})
