@@ -188,9 +188,9 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
         if pair.fit is None:
             continue
         support, path = known[pair.fit], f"average.pairs[{i}].fit"
-        right = len(support) == min(pair.tau, design.q) or not exact
-        checks.that(right, path, f"is not of {pair.tau} features")
         model = fits.fit(support, pair.gamma, None)
+        right = not exact or _is_as_large(fits, support, pair, model.objective)
+        checks.that(right, path, f"is not of {pair.tau} features")
         if isinstance(model, RidgeFit):
             check_signs(checks, design, support, model, f"{path}.")
         target += pair.weight * predictors_of(model, dataset.X)
@@ -200,6 +200,16 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
     checks.part("fits on all rows of the averaged pairs, and their average")
     largest = max(float(np.abs(of_rows).max()) for of_rows in (dataset.y, target))
     return target, SUM_RTOL * largest + OFFSET_RTOL * offset
+
+
+def _is_as_large(fits: PairFits, support: tuple[int, ...], pair: AveragedPair, objective: float) -> bool:
+    """Whether a support has the features of its pair, or each further one would lower its objective by a tie at most."""
+    design = fits.design
+    if len(support) >= min(pair.tau, design.q):
+        return len(support) == min(pair.tau, design.q)
+    least = objective * (1.0 - 2.0 * TIE_RTOL) - design.rounding(objective)
+    larger = (tuple(sorted((*support, j))) for j in range(design.q) if j not in support)
+    return all(fits.fit(more, pair.gamma, None).objective >= least for more in larger)
 
 
 def _check_projection(

@@ -84,6 +84,10 @@ def plain_weights(case: RandomProblem, record: Record) -> FloatArray:
 def unclear(case: RandomProblem, record: Record) -> bool:
     """Whether ties or fits that are next to perfect leave several right answers."""
     tied = any(row.upper - row.lower > 1e-10 * row.upper for row in record.table)
+    largest = np.abs(case.data.X).max(axis=0)
+    for gamma, tau in all_pairs(case, record):  # floats have no digits of what all but dependent columns predict
+        model = best(case, gamma, tau)
+        tied |= float(largest[list(model.support)] @ np.abs(model.beta)) > 1e8 * float(np.std(case.data.y))
     return tied or record.cv_error < 1e-12 * float(np.var(case.data.y)) or record.status != "proved"
 
 

@@ -95,11 +95,14 @@ class Truth:
     def __init__(self, case: Case, fold: int) -> None:
         data = case.data
         X, y = data.dataset.X[:, data.columns].astype(LONG), data.dataset.y.astype(LONG)
-        V, r = (X - data.center) / data.divisor - data.rest, (y - data.y_center) / LONG(data.y_unit) - data.r_rest
         train, test = case.folds.train_rows(fold), case.folds.scored_rows(fold)
-        centred = case.data.intercept == "fold"
-        v_mean, r_mean = (V[train].mean(0), r[train].mean()) if centred else (0.0 * V[0], LONG(0.0))
-        self.A, self.y, self.X, self.u = V[train] - v_mean, r[train] - r_mean, V[test] - v_mean, r[test] - r_mean
+        if data.intercept == "fold":  # any centre will do; about one far from these rows even these digits are too few
+            X, y = X - X[train].mean(0), y - y[train].mean()
+            V, r = X / data.divisor, y / LONG(data.y_unit)
+            V, r = V - V[train].mean(0), r - r[train].mean()
+        else:
+            V, r = (X - data.center) / data.divisor - data.rest, (y - data.y_center) / LONG(data.y_unit) - data.r_rest
+        self.A, self.y, self.X, self.u = V[train], r[train], V[test], r[test]
         self.weight = (case.gamma / 2.0 * case.data.weight).astype(LONG)
         self.M, self.c = self.A.T @ self.A + np.diag(self.weight), self.A.T @ self.y
         # the data themselves are rounded: what the last digit of the target can do
