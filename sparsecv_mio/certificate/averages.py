@@ -203,7 +203,7 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
 
 
 def _is_as_large(fits: PairFits, support: tuple[int, ...], pair: AveragedPair, objective: float) -> bool:
-    """Whether a support has the features of its pair, or no further one would lower its objective by more than a tie."""
+    """Whether a support has the features of its pair, or no further one lowers its objective by more than a tie."""
     design = fits.design
     if len(support) >= min(pair.tau, design.q):
         return len(support) == min(pair.tau, design.q)
