@@ -445,7 +445,7 @@ class CellTable:
             Held-out sums of squares and training objectives.
         """
         with self.lock:
-            self._have_rows(part, np.isfinite(nominal) & np.isfinite(value))
+            self._have_rows(part, ~self.decided[part] & np.isfinite(nominal) & np.isfinite(value))
             better = ~self.decided[part] & np.isfinite(nominal)
             better &= np.less(value, self.value[part])
             if not np.any(better):
@@ -543,22 +543,25 @@ class CellTable:
     def _have_rows(self, part: Index, offered: BoolArray | np.bool_ | bool = False) -> None:
         """Have the folds of pairs that are held as sums show their own again, before some of a part is replaced.
 
-        Where all folds of a pair are `offered` something, they are to take that. Where there is no time, they go on
-        being read as their mean.
+        Where all folds of a pair that are not decided are `offered` something, they are to take that. Where there is no
+        time, they go on being read as their mean.
         """
         if not self.standard_errors:
             return
         here = np.zeros(self.lower.shape[:2], dtype=np.bool_)
         here[part[:2]] = True
+        takers = np.count_nonzero(offered) if np.count_nonzero(here) == 1 else -1
         for g, t in [pair for pair in self.standard_errors if here[pair]]:
-            if np.size(offered) == self.lower.shape[2] and np.all(offered):
+            decided = np.asarray(self.decided[g, t])
+            if takers == np.count_nonzero(~decided):
                 self._own_values()[g, t] = np.inf
                 del self.standard_errors[g, t]
                 continue
             values, losses = (np.inf, np.nan) if self.shown_again is None else self.shown_again(g, self.support[g, t])
             self.standard_errors[g, t] = np.nan
             if np.isfinite(losses).all():
-                self.nominal[g, t], self._own_values()[g, t] = losses, values
+                self.nominal[g, t] = np.where(decided, self.nominal[g, t], losses)
+                self._own_values()[g, t] = np.where(decided, self.value[g, t], values)
                 del self.standard_errors[g, t]
 
     def show_again_by(self, shown: ShownAgain) -> None:

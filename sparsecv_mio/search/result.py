@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, Centre
 from sparsecv_mio.certificate import parts, records
 from sparsecv_mio.certificate.records import (
@@ -340,23 +340,24 @@ class _Reported:
         if not self.late or pair in self.by_rows:
             return False
         self.by_rows.add(pair)
-        cells, gamma, done = self.cells, float(self.grid.gammas[pair[0]]), False
+        cells, gamma = self.cells, float(self.grid.gammas[pair[0]])
+        losses, values = np.full(self.folds.k, np.nan), np.array(cells.value[pair])
         folds = np.flatnonzero(~cells.decided[pair] & np.isfinite(cells.nominal[pair]))
         if self.data.loss is not Loss.SQUARED:
-            scored = self._score_from_all_rows(pair, folds)
-            folds, done = folds[~scored], bool(scored.any())
-        for fold in folds.tolist():
+            self._score_from_all_rows(pair, folds, losses)
+        for fold in folds[np.isnan(losses[folds])].tolist():
             support = cells.pool.supports[cells.support[(*pair, fold)]]
             if self._long(len(support) ** 2):
                 break
             made = refit_rows(self.data, self.folds.train_rows(fold), support, gamma)
             loss, slip = made.held_out(self.data, self.folds.scored_rows(fold))
             if np.isfinite(slip):
-                cells.rescore((*pair, fold), loss, made.objective)
-                done = True
-        if done:
+                losses[fold], values[fold] = loss, made.objective
+        scored = np.flatnonzero(np.isfinite(losses))
+        if len(scored):  # at once, as folds that are held as a sum are then no more
+            cells.rescore((*pair, scored), losses[scored], values[scored])
             self._sum()
-        return done
+        return bool(len(scored))
 
     def _long(self, columns: int = 0) -> bool:
         """Whether folds were scored for `GRACE`, and with so many more numbers of each row it is no little work."""
@@ -367,24 +368,21 @@ class _Reported:
         """Whether the limit has come, and what is done after it has had its time."""
         return self.deadline.over() and self._long()
 
-    def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray) -> BoolArray:
-        """Score folds by the fits of their supports on all rows, many at once; returns where that was possible.
+    def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
+        """Score folds by the fits of their supports on all rows, many at once, where that is possible.
 
         What a search of two classes shows is by a few steps from such fits; where a limit leaves no time it stays.
         """
         from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
 
-        cells, numbers, scored = self.cells, self.cells.support[pair][folds], np.zeros(len(folds), dtype=np.bool_)
+        cells, numbers = self.cells, self.cells.support[pair][folds]
         values, counts = np.unique(numbers, return_counts=True)
         for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
-            places, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
-            if self._long(len(places) * (len(support) + 1)) and self.deadline.over() and done:
+            here, support = folds[numbers == number], cells.pool.supports[number]
+            if self._long(len(here) * (len(support) + 1)) and self.deadline.over() and done:
                 break
             gamma = float(self.grid.gammas[pair[0]])
-            losses = held_out_at_fits(self.data, self.folds, support, gamma, folds[places], self._untimely)
-            cells.rescore((*pair, folds[places]), losses)
-            scored[places] = np.isfinite(losses)
-        return scored
+            losses[here] = held_out_at_fits(self.data, self.folds, support, gamma, here, self._untimely)
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from many_folds import ends_of_errors, many_folds_case
-from runs import new_run
+from runs import limit_after, new_run
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -57,6 +57,21 @@ def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
     monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", (7, 1 << 14)[seed % 4 // 2])
     judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
+
+
+@pytest.mark.parametrize("seed", [5, 7, 10, 17, *(pytest.param(s, marks=pytest.mark.slow) for s in range(20, 60))])
+def test_records_of_sums_that_a_limit_cuts_short_are_verified(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one in twenty the standard error was left out though the folds of the pair were there."""
+    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    try:
+        case = many_folds_case(seed)
+    except BadInput:
+        return
+    for readings in (40, 80, 100, 200, 225):
+        with limit_after(readings) as seconds:
+            record = case.solved(time_limit=seconds)
+        found = verify(record, case.data)
+        assert found.ok, (readings, found.failures[:2])
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 30))])

@@ -62,6 +62,40 @@ def test_without_time_the_standard_error_is_unknown(table: CellTable) -> None:
     assert np.isnan(table.standard_error(0, 1) or 0.0) and np.isfinite(table.nominal[0, 1]).all()
 
 
+def decided_without_time(table: CellTable) -> None:
+    again = table.shown_again
+    table.show_again_by(lambda g, numbers: (np.full(K, np.inf), np.full(K, np.nan)))
+    table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0)
+    assert again is not None
+    table.show_again_by(again)
+
+
+def test_a_fold_that_was_decided_without_time_stays_as_it_is_where_the_others_are_shown_again(table: CellTable) -> None:
+    decided_without_time(table)
+    table.offer((0, 1, 0), 0, 9.0, 9.0)
+    assert table.nominal[0, 1].tolist() == replaced(4, 9.0) and table.standard_error(0, 1) is None
+
+
+def test_where_all_folds_but_those_decided_have_their_own_the_standard_error_is_that_of_rows(table: CellTable) -> None:
+    decided_without_time(table)
+    others = np.flatnonzero(np.arange(K) != 4)
+    table.rescore((0, 1, others), 2.0 * LOSSES[others], VALUES[others])
+    assert table.nominal[0, 1][others].tolist() == (2.0 * LOSSES[others]).tolist()
+    assert table.nominal[0, 1, 4] == 9.0 and table.standard_error(0, 1) is None
+
+
+def test_an_offer_to_one_fold_of_each_of_many_pairs_is_none_to_all_folds_of_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    made = CellTable.empty(K, 1, K, by_pairs=True)
+    made.show_again_by(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
+    made.offer(np.s_[3, 0, :], 0, LOSSES, VALUES)
+    made.hold_sums(3, 0, 0.25, intervals=False)
+    made.offer(np.s_[:, 0, 0], 0, np.full(K, 9.0), np.full(K, 1.0))
+    assert made.nominal[3, 0].tolist() == replaced(0, 9.0)
+
+
 def test_checkpoints_hold_sums_and_no_row_of_theirs(table: CellTable) -> None:
     state, same = table.archive(), CellTable.empty(1, 3, K, by_pairs=True)
     assert state["nominal.rows"].shape == (0, K)
