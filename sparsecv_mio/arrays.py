@@ -1,8 +1,9 @@
-"""The types of arrays that signatures speak of, and the blocks of rows in which passes over them go."""
+"""The types of arrays that signatures speak of, the blocks of rows of passes over them, products without rounding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,3 +24,15 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
     step = max(1, CHUNK_ELEMENTS // max(1, width))
     for start in range(0, n, step):
         yield slice(start, min(start + step, n))
+
+
+SPLITTER = 2.0**27 + 1.0  # takes a number apart into halves of 26 digits, whose products are exact
+
+
+def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """Return the rounded product and what rounding took off: `a * b` exactly (Dekker)."""
+    product = a * b
+    a_high, b_high = SPLITTER * a, SPLITTER * b
+    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
+    a_low, b_low = a - a_high, b - b_high
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low

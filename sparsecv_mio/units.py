@@ -66,6 +66,9 @@ OUTWARD = 1e-12
 NARROWEST = 1e-12
 """Relative width of an interval of gamma that is not divided, and at which a root in it is found."""
 
+ALIKE_PENALTIES = 1e4
+"""Factor by which penalties of columns differ at most, where products of rows keep the digits of all of them."""
+
 TINY = 1e-300
 """Stands for a zero that is divided by, or for an allowance of next to nothing."""
 

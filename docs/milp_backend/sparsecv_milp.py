@@ -22,7 +22,7 @@ from sparsecv_mio.formulation.backends.contract import (
     failed,
     gap_target,
 )
-from sparsecv_mio.formulation.models import CutMaster, Lowered
+from sparsecv_mio.formulation.models import CutMaster, Lowered, lower_model
 from sparsecv_mio.formulation.outcome import Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask
 
@@ -55,8 +55,8 @@ class MilpBackend(Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
         options, began = self._blank(), perf_counter()
         self.set_options(options, limits.options)
-        model, arrays = self._lowered(CutMaster, task)
-        assert isinstance(model, CutMaster)
+        model = CutMaster(task)
+        arrays = lower_model(model)
         z, eta = arrays.columns(model.z), int(arrays.columns([model.pyomo.eta])[0])
         A = csr_array(arrays.rows)
         A.indices, A.indptr = A.indices.astype(np.int32), A.indptr.astype(np.int32)  # SciPy 1.14's milp takes no others

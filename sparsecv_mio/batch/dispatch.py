@@ -15,6 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -124,6 +125,19 @@ def _ended(result: TaskOutcome | None = None, error: Exception | None = None) ->
     return outcome
 
 
+@cache
+def _compile_once() -> None:
+    """Compile or load what a search may use, once in a process."""
+    from sparsecv_mio.warmup import warm_up
+
+    warm_up()
+
+
+def run_warm(task: Task, number: int, data: Dataset | None = None) -> TaskOutcome:
+    """Run a task, a search with all kernels at hand: compiling is no part of the times, and no limit counts it."""
+    return run_task(task, number, data, _compile_once)
+
+
 class Workforce:
     """Runs tasks: here every one at once, in this process."""
 
@@ -134,7 +148,7 @@ class Workforce:
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Hand over a task."""
-        return _ended(run_task(attempt.task, attempt.number))
+        return _ended(run_warm(attempt.task, attempt.number))
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
         """Return what came of a task that has ended, or raise `WorkerDied`."""
@@ -193,7 +207,7 @@ class Machine(Workforce):
             )
         try:
             with _interrupts_held():  # the processes start here
-                return self._pool.submit(run_task, attempt.task, attempt.number)
+                return self._pool.submit(run_warm, attempt.task, attempt.number)
         except BrokenProcessPool as error:  # one died while nothing was waited for
             return _ended(error=error)
 
@@ -318,7 +332,7 @@ def _task_dataset(source: DataSource, aux: tuple[str, ...], rows: Dataset | None
 
 def _run_there(task: Task, number: int, data: Dataset) -> TaskOutcome:
     with blas_on_one_thread():
-        return run_task(task, number, data)
+        return run_warm(task, number, data)
 
 
 FEWER = 4  # after a worker died, the tasks it may have died of run so many times fewer at once, until one is alone

@@ -2,8 +2,9 @@
 
 A peer chooses its own hyperparameters by the mean loss of all held-out rows on the folds of the task and is then fitted
 on all rows; with `refit=False` the fit of its only fold stays. Columns come centred and scaled. The clock runs around
-`fit` alone, after a fit of a few rows that compiles and loads what there is to. What is not installed is a failed task
-that says so.
+`fit` alone, of a peer after a fit of a few rows that compiles and loads what there is to; before a search of ours,
+whoever hands out tasks does that (:mod:`sparsecv_mio.batch.dispatch`). What is not installed is a failed task that says
+so.
 """
 
 from __future__ import annotations
@@ -214,7 +215,8 @@ def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[st
     loss = Loss(one_of(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
     if loss is not Loss.SQUARED and refit == TRAINING:
         raise BadInput(f"loss {loss}: its models are fitted on all rows, leave out refit training")
-    _warm(name, loss)
+    if name != OURS:
+        _warm(name, loss)
     return _fitted(name, data, plan, settings, refit == TRAINING)
 
 
@@ -256,11 +258,6 @@ def versions_of_all() -> dict[str, str]:
 @cache
 def _warm(name: str, loss: Loss) -> None:
     """Compile or load what a fit may use, once in a process: it is no part of the times, and no limit counts it."""
-    if name == OURS:
-        from sparsecv_mio.warmup import warm_up
-
-        warm_up()
-        return
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)

@@ -255,7 +255,9 @@ def task_folds(task: Task, rows: Dataset) -> FoldPlan:
     return make_folds(str(task.settings["folds"]), rows, int(task.settings.get("seed", 0)))
 
 
-def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskOutcome:
+def run_task(
+    task: Task, attempt: int = 1, data: Dataset | None = None, before_search: Callable[[], None] = lambda: None
+) -> TaskOutcome:
     """Run one task; what goes wrong is in the outcome.
 
     Parameters
@@ -264,6 +266,8 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
         From the second on, a time limit is 4 times as long as in the attempt before.
     data : Dataset, optional
         As of :func:`task_rows`.
+    before_search : callable
+        Called before a search of ours: what it does is no part of the times.
     """
     try:
         rows = task_rows(task, data)
@@ -274,6 +278,8 @@ def run_task(task: Task, attempt: int = 1, data: Dataset | None = None) -> TaskO
         if task.estimator in ORACLES:
             fitted = score_setting(rows.train, plan, task.settings)
         else:
+            if task.estimator == OURS:
+                before_search()
             fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
     except Exception as error:  # of a peer, or a bug of our own: a row of the table, not the end of the batch
         return failure(task, attempt, error)

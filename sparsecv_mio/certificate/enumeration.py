@@ -31,11 +31,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray, exact_product
 from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack
 from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scales, varying_columns

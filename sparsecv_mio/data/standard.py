@@ -7,20 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
 from math import fsum
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, exact_product, row_chunks
 from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.units import WRITTEN
 from sparsecv_mio.words import Intercept, Loss, Scale
-
-SPLITTER = 2.0**27 + 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +116,6 @@ def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = 
         return fsum(chain(values.tolist(), repeat(-center, len(values)))) / len(values)
     parts = chain(*(product.tolist() for factor in (values, -center) for product in exact_product(weights, factor)))
     return fsum(parts) / float(weights.sum())
-
-
-def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the rounded product and what rounding took off: `a * b` exactly (Dekker)."""
-    product = a * b
-    a_high, b_high = SPLITTER * a, SPLITTER * b
-    a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)
-    a_low, b_low = a - a_high, b - b_high
-    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
 def nearest_exponent(values: FloatArray) -> IntArray:

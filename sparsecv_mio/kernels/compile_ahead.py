@@ -34,8 +34,6 @@ from numba import types
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
-from sparsecv_mio.kernels.linked_code import DEPTH
-
 try:
     import fcntl
 except ImportError:  # Windows: everybody compiles alone
@@ -251,7 +249,7 @@ class KernelList:
 
     def compile(self, name: str, folder: Path) -> None:
         """Compile a kernel for the types of the list, if that can be done; those that are in the cache are loaded."""
-        with suppress(Exception), global_compiler_lock, DEPTH.as_called_by(python=name in self.called):
+        with suppress(Exception), global_compiler_lock, kernel(name)._cache.as_called_by(python=name in self.called):
             for texts in self.types_of[name]:
                 kernel(name).compile(tuple(read_type(text) for text in texts))
         if prefix(name) not in files_of_kernels(folder)[0]:

@@ -41,7 +41,7 @@ from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
 
 from sparsecv_mio.kernels.compile_ahead import EVERYTHING, HELPERS, claim, give_back
-from sparsecv_mio.kernels.linked_code import rebuilt
+from sparsecv_mio.kernels.linked_code import DEPTH, rebuilt
 
 QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
 HERE = Path(__file__).parent
@@ -219,6 +219,7 @@ class KernelCache(_Cache):
     """
 
     cache_path = property(lambda self: str(own_folder()))
+    as_called_by = staticmethod(DEPTH.as_called_by)  # for helpers, which are told of kernels by name
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.module, self.kernel = kernel.__module__.rpartition(".")[2], kernel.__qualname__

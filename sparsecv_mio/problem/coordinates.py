@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray, exact_product
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.standard import exact_product
 from sparsecv_mio.units import ACCURATE_RTOL
 
 

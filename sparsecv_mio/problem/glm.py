@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray
-from sparsecv_mio.data.standard import exact_product
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, exact_product
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem

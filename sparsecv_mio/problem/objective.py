@@ -32,7 +32,7 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.problem.coordinates import Coordinates, DoubleDouble, power_of_two
 from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
-from sparsecv_mio.units import ACCURATE_RTOL, TIE_RTOL, WRITTEN
+from sparsecv_mio.units import ACCURATE_RTOL, ALIKE_PENALTIES, TIE_RTOL, WRITTEN
 
 REFINEMENTS = 12
 LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
@@ -241,9 +241,6 @@ def fit(
             precise, objective = refined[0].scaled(busy / size), refined[1]
     beta = (precise.high if isinstance(precise, DoubleDouble) else precise) / place.x_unit * place.y_unit
     return RidgeFit(tuple(columns), beta, objective * place.y_unit * place.y_unit, place, precise)
-
-
-ALIKE_PENALTIES = 1e4  # penalties of columns that differ by no more than this factor
 
 
 def _fit_of_few_rows(

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.objective import ALIKE_PENALTIES
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.units import ALIKE_PENALTIES
 from sparsecv_mio.words import Intercept
 
 

@@ -59,8 +59,8 @@ reached = {one for name in loaded & declared.keys() for one in callees(name) | {
 print(json.dumps([sorted(declared), sorted(declared.keys() - reached), sorted(loaded), len(kept)]))
 """
 BATCH = """
-from sparsecv_mio.batch.estimators import _warm
-_warm("sparsecv", False)
+from sparsecv_mio.batch.dispatch import _compile_once
+_compile_once()
 """
 TWICE = {"put"}  # one line, for numbers and for masks
 

@@ -31,7 +31,6 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
-    from sparsecv_mio.formulation.models import Lowered, SparseModel
     from sparsecv_mio.problem.glm import GlmProblem
 
 
@@ -431,13 +430,6 @@ class Backend(ABC):
             if trial.objective < best.objective:
                 best = trial
         return best
-
-    def _lowered(self, kind: type[SparseModel], task: ModelTask) -> tuple[SparseModel, Lowered]:
-        """Return the Pyomo model of a task and its arrays."""
-        from sparsecv_mio.formulation.models import lower_model
-
-        model = kind(task)
-        return model, lower_model(model)
 
 
 def _value_of(text: str) -> OptionValue:

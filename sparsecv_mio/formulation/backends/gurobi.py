@@ -46,12 +46,18 @@ class GurobiBackend(contract.Backend):
         import gurobipy as gp
 
         from sparsecv_mio.formulation.backends.tangents import ModelColumns, Tangents
-        from sparsecv_mio.formulation.models import CutMaster, FactorModel, LossOuterApproximation, PerspectiveModel
+        from sparsecv_mio.formulation.models import (
+            CutMaster,
+            FactorModel,
+            LossOuterApproximation,
+            PerspectiveModel,
+            lower_model,
+        )
 
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
         kinds: dict[str, type[SparseModel]] = {"benders": CutMaster, "outer": LossOuterApproximation}
-        kind = kinds.get(formulation, perspective)
-        model, arrays = self._lowered(kind, task)
+        model = kinds.get(formulation, perspective)(task)
+        arrays = lower_model(model)
         z = arrays.columns(model.z)
         try:
             with gp.Model(env=_gurobi_environment()) as solver:

@@ -47,12 +47,11 @@ class HighsBackend(contract.Backend):
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         from sparsecv_mio.formulation.backends.tangents import ModelColumns, Tangents
-        from sparsecv_mio.formulation.models import LossOuterApproximation, OuterApproximation
+        from sparsecv_mio.formulation.models import LossOuterApproximation, OuterApproximation, lower_model
 
         require_finite(task.lo, task.hi, "highs")
-        kind = LossOuterApproximation if isinstance(task.problem, GlmProblem) else OuterApproximation
-        model, arrays = self._lowered(kind, task)
-        assert isinstance(model, OuterApproximation)
+        model = (LossOuterApproximation if isinstance(task.problem, GlmProblem) else OuterApproximation)(task)
+        arrays = lower_model(model)
         poll = contract.Poll(limits)
         cuts = Tangents(task, ModelColumns.of(model, arrays), CUT_TOLERANCE)
         run = _Run(task, limits, _load(arrays, limits, poll), cuts, poll)

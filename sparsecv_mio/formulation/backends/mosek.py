@@ -49,10 +49,10 @@ class MosekBackend(contract.Backend):
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
         import mosek
 
-        from sparsecv_mio.formulation.models import FactorModel, LossModel
+        from sparsecv_mio.formulation.models import FactorModel, LossModel, lower_model
 
-        classes = isinstance(task.problem, GlmProblem)
-        model, arrays = self._lowered(LossModel if classes else FactorModel, task)
+        model = (LossModel if isinstance(task.problem, GlmProblem) else FactorModel)(task)
+        arrays = lower_model(model)
         z = arrays.columns(model.z)
         try:
             with mosek.Env() as env, build(env, arrays) as solver:

@@ -54,13 +54,14 @@ class ScipBackend(contract.Backend):
         return contract.probe("pyscipopt", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
-        from sparsecv_mio.formulation.models import FactorModel, LossModel
+        from sparsecv_mio.formulation.models import FactorModel, LossModel, lower_model
 
         require_finite(task.lo, task.hi, "scip")
         classes = isinstance(task.problem, GlmProblem)
         factor = 1.0 if classes else MAGNIFIED
         big = task if classes else task.magnified(factor)
-        model, arrays = self._lowered(LossModel if classes else FactorModel, big)
+        model = (LossModel if classes else FactorModel)(big)
+        arrays = lower_model(model)
         start = arrays.vector(model.point(big, big.start_u, big.start_z))
         solver, x = _load(arrays, start)
         self.set_options(solver, limits.options)
