@@ -36,6 +36,7 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
 from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.thresholds import FEW_FOLDS
+from sparsecv_mio.trees.subsets import SWAP_ROUNDS
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, Interval
 
 SCHEMA = "sparsecv-bounds/1"
@@ -282,8 +283,6 @@ def _scaled_ends(lower: float, upper: float, estimate: float, unit: float = 1.0)
     return {name: float(x) * unit if math.isfinite(x) else None for name, x in values.items()}
 
 
-FULL_SWAPS, FOLD_SWAPS = 6, 2  # rounds of swaps on all rows, and in each fold of a plan with few folds
-
 Support = NDArray[np.integer]
 Put = Callable[[int, int, FoldBounds | WideFold], None]  # bounds of a fold at a gamma, into the table
 
@@ -426,7 +425,7 @@ class AllFolds:
             begin = time.perf_counter()
             full = self._make(rows, None, moments, gamma, g)
             full.try_supports(supports)
-            full.search(self.taus, swap_rounds=FULL_SWAPS)
+            full.search(self.taus, swap_rounds=SWAP_ROUNDS)
             cells = full.cells(self.taus)
             self.lower_on_all_rows.append(np.array([cell.objective_lower for cell in cells]))
             self.shared.append([*self.given, *full.incumbents()])
@@ -451,7 +450,7 @@ class AllFolds:
                 here.try_masks(self.masks[g])
             else:
                 here.try_supports(self.shared[g])
-            here.search(self.taus, swap_rounds=FOLD_SWAPS if self.folds.k <= FEW_FOLDS else 0)
+            here.search(self.taus, swap_rounds=SWAP_ROUNDS if self.folds.k <= FEW_FOLDS else 0)
             put(g, fold, here)
             self.table.seconds[g] += time.perf_counter() - begin
 

@@ -28,13 +28,12 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Fold, Rounding, si
 from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
-from sparsecv_mio.problem.problem import SparseProblem, shifted
+from sparsecv_mio.problem.problem import SHARES, SparseProblem, shifted
 from sparsecv_mio.units import SHAVED
 
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 SOUND = 4.0  # roundings of M, a column, that an entry of a diagonal found by factorisations has to exceed
 COLD_STEPS, WARM_STEPS = 15, 3
-DIAGONAL_SHARES = (0.98, 0.9, 0.7)  # tried on the diagonal of a neighbouring problem
 
 
 class Diagonal(StrEnum):
@@ -210,7 +209,7 @@ def unit_diagonal(
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
     """Return the sharpened diagonal, from a neighbour's where that is still valid."""
     if near is not None:
-        for share in DIAGONAL_SHARES:
+        for share in SHARES:
             w = share * near
             if reduced_forms.sharpen(M, w, SHARPNESS, WARM_STEPS) >= 0:
                 return w

@@ -54,8 +54,9 @@ from sparsecv_mio.kernels.nodes import (
 from sparsecv_mio.kernels.perspective_newton import new_factor
 from sparsecv_mio.kernels.screening import screen
 from sparsecv_mio.problem.elimination import stripped
+from sparsecv_mio.thresholds import RELAXED_COLUMNS
 from sparsecv_mio.trees.normal_form import NEAR_OF_MANY, ROOT_ACCURACY, ROOT_STEPS
-from sparsecv_mio.trees.subsets import OpenNodes, never
+from sparsecv_mio.trees.subsets import MOST_REFITTED, OpenNodes, never
 from sparsecv_mio.units import OUTWARD, SHAVED, TINY
 
 TOGETHER_ROUNDS = 6
@@ -239,7 +240,6 @@ TREE_PRODUCT_BYTES = STORE_BYTES // 2  # of the rows of G of a tree
 AT_FIRST = 20  # of these, beside two for each of a support's
 TREE_ROUNDS = 8  # of adding columns at a node
 INTEGRAL = 1e-6
-FEW_LEFT = 500  # supports
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,7 +407,7 @@ class WideTree:
         value[columns] = value[self.few[list(outside)]] = np.inf
         self.known.take([self.left[np.append(columns, np.argmin(value))]])
         near = np.flatnonzero(value <= self.level + self.error)
-        for j in near[np.argsort(value[near])][: FEW_LEFT + 1].tolist():
+        for j in near[np.argsort(value[near])][: MOST_REFITTED + 1].tolist():
             self.listed.append((float(value[j]), self.left[np.append(columns, j)]))
 
     @property
@@ -432,7 +432,7 @@ class WideTree:
         waiting = OpenNodes[_Open]()
         start = self.start[self.few[: self.count]]
         self._child(waiting, _Open(0.0, (), frozenset(), np.arange(self.count), start))
-        while waiting and self.nodes < most and len(self.listed) <= FEW_LEFT and not expired():
+        while waiting and self.nodes < most and len(self.listed) <= MOST_REFITTED and not expired():
             bar = min(enough, self.level)
             node = waiting.pop()
             if node.lower >= bar:
@@ -449,7 +449,7 @@ class WideTree:
             self._child(waiting, replace(node, outside=node.outside | {pick}))
         lower = min([self.stuck, enough, self.known.best[self.tau] - self.error, *(node.lower for node in waiting)])
         level, values = self.level + self.error, np.array([value for value, _ in self.listed])
-        ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= FEW_LEFT
+        ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_REFITTED
         ended &= bool(np.isfinite(values).all())  # inf: singular to rounding
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
         return ProvedSize(max(lower, 0.0), supports, self.nodes)
@@ -481,7 +481,6 @@ def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:
 
 
 LARGEST_PRODUCT = 1e200  # times the penalty: products that floats cannot square
-DENSE_COLUMNS = 300  # survivors of screening that are worth a matrix of their own
 
 
 @dataclass(frozen=True, eq=False)
@@ -661,7 +660,7 @@ class WideFold:
         estimate = point_error(rows, self.relaxation.b)
         if len(rows.u) == 0:
             ends = Ends()
-        elif len(columns_left) <= DENSE_COLUMNS:
+        elif len(columns_left) <= RELAXED_COLUMNS:
             ends, better = of_few_columns(rows, incumbents, tau, columns_left)
             lower = max(lower, better)
         else:

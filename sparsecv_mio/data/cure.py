@@ -826,7 +826,6 @@ def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tupl
 
 
 FEW_ROWS = 10  # below, a column of 1 to n in some other order may be one by chance
-MOST_VISITS = 50
 SURE_LEVELS = 8  # words from which repeats are subjects, whatever their names: factors of an experiment have fewer
 ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
 SUBJECT = re.compile(r"(?i).*(subject|subj|patient|person|participant|animal|mouse|rat|child|pupil|student|id)s?")
@@ -931,7 +930,7 @@ def _may_name(one: RawColumn) -> bool:
 
 def _may_number(one: RawColumn) -> bool:
     plain = not one.others and not one.empty.any() and len(one.numbers) > 0
-    return plain and bool(np.all(one.numbers == np.rint(one.numbers))) and len(set(one.numbers.tolist())) <= MOST_VISITS
+    return plain and bool(np.all(one.numbers == np.rint(one.numbers))) and len(set(one.numbers.tolist())) <= MOST_LEVELS
 
 
 def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:

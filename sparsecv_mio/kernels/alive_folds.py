@@ -16,13 +16,17 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
+from sparsecv_mio.kernels.node_pool import BUDGET, FINISHED, FULL
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE, in_order, later_copy_inside
 from sparsecv_mio.kernels.path_tree import (
     CHILD,
     COUNT,
     HIGH,
     INCLUDED,
+    KEPT,
+    LEVEL,
     LOW,
+    NODES,
     START,
     Levels,
     back_up,
@@ -33,8 +37,7 @@ from sparsecv_mio.kernels.path_tree import (
     put_child,
 )
 
-LEVEL, NODES, KEPT, WORK = 0, 1, 2, 3
-FINISHED, BUDGET, FULL = 0, 1, 2
+WORK = 3  # where folds alive are counted, beside what every path tree counts
 GROUP = 192  # folds a tree: its columns stay in the cache
 SLICE = 2_000  # nodes between two looks at the clock
 KEPT_AT_FIRST = 1024  # supports that a tree has room for

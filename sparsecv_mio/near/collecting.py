@@ -35,7 +35,7 @@ from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.restricted_tree import solve_restricted
-from sparsecv_mio.trees.subsets import OpenNodes
+from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes
 from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept
@@ -465,7 +465,7 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
 
 ALL_TRIED_OF_SIZES = 20_000  # supports of all sizes that are all tried where no tree can be trusted
 TRIED_AT_ONCE = 256
-SPLIT_NODES, NODES_A_SUPPORT, STEP_NODES = 20_000, 30, 1_000  # before a split, worth of a support, of a step
+NODES_A_SUPPORT, STEP_NODES = 30, 1_000  # worth of a support, of a step; a branch has a slice before it is split
 LEAST_SPLIT = 8  # columns to choose from, up to which no branch is split
 
 
@@ -582,7 +582,7 @@ class Collection:
             source = TermsBelow(form, self.terms.first[columns], bars, self.expired)
         else:
             source = SupportsBelow(form, bars, self.expired)
-        budget = SPLIT_NODES if self.criterion.splits and form.m > LEAST_SPLIT else np.inf
+        budget = PATH_SLICE if self.criterion.splits and form.m > LEAST_SPLIT else np.inf
         valued = 0
         while not source.finished:
             if self.expired() or source.effort + NODES_A_SUPPORT * valued >= budget:
@@ -658,9 +658,6 @@ def comb_sum(m: int, sizes: Sequence[int]) -> int:
     return sum(comb(m, size) for size in sizes)
 
 
-SIZE_EFFORT = 2048  # nodes for each size of the best subsets on all rows
-
-
 def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
     """Hand over some supports with their values.
 
@@ -692,9 +689,9 @@ def likely_supports(
     expired : callable
     """
     if terms.several:
-        best = solve_restricted(problem, taus, terms.constraints(problem.forced), effort=SIZE_EFFORT, expired=expired)
+        best = solve_restricted(problem, taus, terms.constraints(problem.forced), effort=FIRST_LOOK, expired=expired)
     else:
-        best = solve_path(problem, taus, effort=SIZE_EFFORT, expired=expired)
+        best = solve_path(problem, taus, effort=FIRST_LOOK, expired=expired)
     return [
         np.sort(support)
         for tau, cell in best.by_size.items()

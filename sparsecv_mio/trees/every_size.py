@@ -24,7 +24,16 @@ from sparsecv_mio.thresholds import MANY, SMALL
 from sparsecv_mio.trees.clusters import ClusterTree
 from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, ROOM_AT_FIRST, WHOLE, Candidates, PerspectiveTree
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
-from sparsecv_mio.trees.subsets import FIRST_LOOK, MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, never
+from sparsecv_mio.trees.subsets import (
+    FIRST_LOOK,
+    MOST_REFITTED,
+    MOST_TRIED,
+    SWAP_ROUNDS,
+    UNLIMITED,
+    BestSubset,
+    BestSubsets,
+    never,
+)
 
 MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
@@ -33,7 +42,6 @@ MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, afte
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
-SWAP_ROUNDS = 4
 STORED_TREES = "trees"  # of one gamma: under which name
 
 

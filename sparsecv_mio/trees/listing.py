@@ -182,7 +182,7 @@ def supports_below(
             return None, listing.nodes
 
 
-PERSPECTIVE_SLICE, SLICE_COLUMNS = 400, 10_000  # nodes between two checks of the clock, and columns of these together
+SLICE_COLUMNS = 10_000  # columns of the nodes between two checks of the clock, together
 ROOM_AT_FIRST = 256  # supports within the bar that there is room for, unless more are asked for
 WHOLE = 0.7  # share of the columns from which on a tree keeps them all
 
@@ -229,7 +229,7 @@ class PerspectiveTree:
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
         """Run for some nodes; True when the tree is finished."""
         goal = self.nodes + nodes
-        slice_nodes = max(min(PERSPECTIVE_SLICE, SLICE_COLUMNS // max(len(self.columns), 1)), 1)
+        slice_nodes = max(SLICE_COLUMNS // max(len(self.columns), 1), 1)
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
             step = min(goal - self.nodes, slice_nodes)
             if not self._blocks_tried:

@@ -25,11 +25,10 @@ from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.allowed_supports import Family, columns_of, mask_of, places_of
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
-from sparsecv_mio.trees.subsets import MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
+from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
 from sparsecv_mio.units import OUTWARD
 
 PROXIMAL_STEPS = 60  # proximal steps of a node's relaxation
-KEPT_WITHIN_BAR = 400  # supports within the bar, before a cell is left undecided
 NULL_COST = OUTWARD**2  # of yy: a coefficient whose loss costs no more is zero but for rounding
 
 
@@ -197,10 +196,10 @@ class RestrictedTree:
             self.upper, self.support = value, np.array(active, dtype=np.int64)
         if value <= self.bar and active not in self.kept:
             self.kept[active] = value
-            if len(self.kept) > KEPT_WITHIN_BAR:
+            if len(self.kept) > MOST_REFITTED:
                 bar = self.bar
                 self.kept = {support: f for support, f in self.kept.items() if f <= bar}
-                self.overflow = len(self.kept) > KEPT_WITHIN_BAR
+                self.overflow = len(self.kept) > MOST_REFITTED
 
     # -- nodes --------------------------------------------------------------------------------------------------------
 

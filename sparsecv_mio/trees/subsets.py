@@ -21,6 +21,7 @@ UNLIMITED = 1 << 62  # nodes
 FIRST_LOOK = 1024  # nodes of a first pass over the sizes of a large problem
 ROUND_GROWTH = 8  # times as many nodes in the next round, or in the next tree of a pair or a part
 FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # of a tree before any is chosen, or blocks of columns are
+SWAP_ROUNDS = 4  # of exchanges of a column of a support for another one, at most
 MOST_TRIED = 4096  # supports of a size that are all tried, or listed for a pass over all folds
 MOST_REFITTED = 512  # the same where each is fitted from rows; and tied ones: of more, the best is not known
 

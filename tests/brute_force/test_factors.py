@@ -351,7 +351,7 @@ def test_lists_that_a_limit_cuts(seed: int, checks: int, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("seed", range(220, 228))
 def test_lists_of_branches_that_are_split(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(collecting, "SPLIT_NODES", 3)
+    monkeypatch.setattr(collecting, "PATH_SLICE", 3)
     monkeypatch.setattr(collecting, "NODES_A_SUPPORT", 0)
     monkeypatch.setattr(collecting, "STEP_NODES", 2)
     monkeypatch.setattr(collecting, "LEAST_SPLIT", 1)

@@ -190,7 +190,7 @@ def test_the_problems_of_branches_are_below_their_supports() -> None:
 
 
 def test_branches_that_are_split_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("SPLIT_NODES", 1), ("STEP_NODES", 2), ("LEAST_SPLIT", 0)):
+    for name, value in (("PATH_SLICE", 1), ("STEP_NODES", 2), ("LEAST_SPLIT", 0)):
         monkeypatch.setattr(collecting, name, value)
     for seed in range(40, 56):
         check_near(seed)
@@ -198,7 +198,7 @@ def test_branches_that_are_split_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_limit_leaves_bounds_that_hold(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("SPLIT_NODES", 1), ("STEP_NODES", 2), ("LEAST_SPLIT", 0)):
+    for name, value in (("PATH_SLICE", 1), ("STEP_NODES", 2), ("LEAST_SPLIT", 0)):
         monkeypatch.setattr(collecting, name, value)
     cut = 0
     for seed in range(16):

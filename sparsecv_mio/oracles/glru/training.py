@@ -18,12 +18,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.glru.risk import EPS, DualFit, Problem, assess, weighted_gram
+from sparsecv_mio.thresholds import CUBIC_COLUMNS
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
 NEWTON_STEPS = 200
 ATTEMPTS = 3
 LONG_STEP = 0.2
-SUPPORT_LIMIT = 1500
 TRAINING_ROUNDS = 12
 TRAINING_SWEEPS = 20
 SWEEP_SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
@@ -341,7 +341,7 @@ def _on_support(fit: DualFit, h: FloatArray, a: FloatArray, u: FloatArray) -> Fl
     problem, regularizer = fit.problem, fit.problem.regularizer
     d = regularizer.penalised(problem.design.d)
     support = np.flatnonzero(u[:d])
-    if support.size == 0 or support.size > SUPPORT_LIMIT:
+    if support.size == 0 or support.size > CUBIC_COLUMNS:
         return u
     everything = np.append(support, d) if regularizer.intercept else support
     X = problem.design.columns(everything)

@@ -34,7 +34,7 @@ from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
 
 RISE = 0.1  # of the bar, that trees of folds with their rows left out are to bring
 LEFT_OUT_NODES = FIRST_LOOK // ROUND_GROWTH  # of such a tree
-BAND, PAIRS = 0.05, 8  # of the bar: how far above the least bound a slice works on pairs; and how many at first
+PAIRS = 8  # of a slice at first, whose bounds are at most half a rise above the least one
 LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for where they cannot bring all of it
 SHORT = 1e-6  # of an objective, that what is asked is away at least
 CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
@@ -138,7 +138,7 @@ class RankedTrees(ABC):
         weakest = lower.argmin(axis=0)
         which = np.argsort(lower.min(axis=0), kind="stable")
         pairs = [(int(weakest[t]), t) for t in which.tolist() if np.isfinite(lower[weakest[t], t])]
-        top = float(lower.min()) + BAND * self.bar
+        top = float(lower.min()) + RISE / 2.0 * self.bar
         pairs = [pair for pair in pairs if self.tries[pair] == self.tries[pairs[0]] and lower[pair] <= top]
         return [Offer(self, tuple(pairs[: self.most]), self.promise(pairs[0]))] if pairs else []
 

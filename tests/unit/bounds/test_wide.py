@@ -110,7 +110,7 @@ def test_a_tree_ends_with_its_effort_or_with_enough() -> None:
 
 
 def test_more_ties_than_are_listed_leave_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wide, "FEW_LEFT", 3)
+    monkeypatch.setattr(wide, "MOST_REFITTED", 3)
     X = np.vstack([np.eye(5), np.zeros((1, 5))])
     fold = WideFold(WideRows(X, X.sum(axis=1), X[:0], np.zeros(0)))
     fold.search([2])
