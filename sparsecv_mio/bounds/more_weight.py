@@ -283,22 +283,22 @@ class MoreWeight:
         if not multiplied:
             place = max(place - min(int(self.missed[pair]), MOST_BELOW), 0)
         weight, which = LEFT_OUT_WEIGHTS[place], (place, float(self.gammas[g]), int(self.taus[at]), multiplied)
-        left = rows.stored.pop(which, None)
-        if left is None or not left.level >= u + weight * enough:
+        growing = rows.stored.pop(which, None)
+        if growing is None or not growing.level >= u + weight * enough:
             level = u + weight * wanted
             root = begun if multiplied else self._without(rows, (place, *pair), (u, wanted), expired)
             if root is None:
                 return 0
             none = np.zeros(root.form.m, dtype=bool)
-            left = _Left(level, root.largest, PerspectiveTree(root.form, root.size, level, none, root.root))
-        tree, level, before = left.tree, left.level, left.tree.nodes
+            growing = _Left(level, root.largest, PerspectiveTree(root.form, root.size, level, none, root.root))
+        tree, level, before = growing.tree, growing.level, growing.tree.nodes
         tree.advance(int(nodes * ROUND_GROWTH ** self.missed[pair]), expired)
         least = tree.upper if tree.finished else min(tree.lower, tree.upper)
         self.missed[pair] += (0.5 if expired() else 1.0) * (least < level)
         if not tree.overflow:
-            self._note(rows, (place, *pair), least - (tree.form.raised(level) - level), left.largest)
+            self._note(rows, (place, *pair), least - (tree.form.raised(level) - level), growing.largest)
             if least < level:
-                rows.store(which, left)
+                rows.store(which, growing)
         return tree.nodes - before
 
     def _without(

@@ -93,13 +93,13 @@ class LeftOutAlone:
 
     def _solved(self, rows: IntArray, u: FloatArray) -> FloatArray:
         """(m, k): `(I - c t t')^{-1} u` of every row."""
-        t, left = self.T[rows], self._left(rows)
-        return np.asarray(u + (self.curved[rows] * (t * u).sum(axis=1) / left)[:, None] * t)
+        t, eigenvalue = self.T[rows], self._left(rows)
+        return np.asarray(u + (self.curved[rows] * (t * u).sum(axis=1) / eigenvalue)[:, None] * t)
 
     def _left(self, rows: IntArray) -> FloatArray:
         """(m,) least eigenvalues of the Hessians without rows; nan where rounding hides them."""
-        left = 1.0 - self.curved[rows] * self.length[rows] ** 2
-        return np.where(left > 1e-6, left, np.nan)
+        eigenvalue = 1.0 - self.curved[rows] * self.length[rows] ** 2
+        return np.where(eigenvalue > 1e-6, eigenvalue, np.nan)
 
     def _first(self, rows: IntArray) -> SingleRows:
         d = -self._solved(rows, self.gradient + self.falls[rows, None] * self.T[rows])

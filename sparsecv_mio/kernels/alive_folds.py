@@ -249,9 +249,9 @@ def run(s, copies, margin, max_nodes):
     dropped_value = np.empty(k)
     drop = np.empty((q + 1, k))
     level = s.ctrl[LEVEL]
-    left = max_nodes
+    nodes_left = max_nodes
     while level >= 0:
-        if left <= 0:
+        if nodes_left <= 0:
             s.ctrl[LEVEL] = level
             return BUDGET
         if s.ctrl[KEPT] == s.kept_mask.shape[0]:
@@ -264,7 +264,7 @@ def run(s, copies, margin, max_nodes):
         t = node[level, CHILD]
         j = column[level, t]
         node[level, CHILD] = t + 1
-        left -= 1
+        nodes_left -= 1
         s.ctrl[NODES] += 1
         low = max(node[level, LOW], node[level, INCLUDED] + t)
         top = node[level, INCLUDED] + size - 1

@@ -228,13 +228,13 @@ class GlmCommonError(GlmObjective):
     def _by_steps(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:
         """(L, k) ends of held-out losses by Newton steps from the fits of all rows; wide above the limit."""
         plan, fits = self.folds.plan, self.subsets.fits
-        left = left_out_of(self.data, plan, fits)
+        folds_out = left_out_of(self.data, plan, fits)
         low, high = np.zeros((2, len(supports), plan.k))
         for a, support in enumerate(supports):
             if self.expired():
                 high[a:] = np.inf
                 break
-            here = left.of(fits.mask(support), fits.fit(support)[0])
+            here = folds_out.of(fits.mask(support), fits.fit(support)[0])
             held = here.held_out()
             if plan.k >= FEWEST_FOLDS and not held.lower.sum() > limit * self.folds.total * (1.0 + SHAVED):
                 here.settle(np.arange(plan.k), SETTLED, self.expired)

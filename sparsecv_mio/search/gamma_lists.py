@@ -419,8 +419,8 @@ class EndLists:
             bars, listed = self._wanted(low, high, size)
         if bars is not None:  # better supports came to light, which lowered the tangents
             return None
-        fold, support, left, right = listed
-        alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, left, right).may_win(left, right))
+        fold, support, at_low, at_high = listed
+        alive = np.flatnonzero(gamma_fits.Envelope.of((low, high), fold, at_low, at_high).may_win(at_low, at_high))
         return self.sets.fits(fold[alive], support[alive])
 
     def of_one(self, lam: float, size: int) -> gamma_fits.FitsAtLam:

@@ -425,23 +425,23 @@ def _of_optima(
     return low, np.maximum.reduceat(np.where(tied, h + h_error, -np.inf), starts)
 
 
-def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, left: FitsAtLam, right: FitsAtLam) -> Piece:
+def _bounded(piece: Piece, fits: FitsOverGamma | RowFits, at_low: FitsAtLam, at_high: FitsAtLam) -> Piece:
     """Keep the fits that can be optimal on a piece, and bound its CV error by them.
 
     With `h'' <= k` each held-out error is above its chord less `k (lam - low)(high - lam) / 2`. The sum over folds of
     the least chord is concave, so it is least at an end.
     """
     ends = (piece.low, piece.high)
-    alive = np.flatnonzero(Envelope.of(ends, fits.fold, left, right).may_win(left, right))
+    alive = np.flatnonzero(Envelope.of(ends, fits.fold, at_low, at_high).may_win(at_low, at_high))
     if len(alive) < len(fits):
-        fits, left, right = fits.at(alive), left.at(alive), right.at(alive)
+        fits, at_low, at_high = fits.at(alive), at_low.at(alive), at_high.at(alive)
     starts = first_of(fits.fold)
-    chord = min(float(np.minimum.reduceat(side.h - side.h_error, starts).sum()) for side in (left, right))
+    chord = min(float(np.minimum.reduceat(side.h - side.h_error, starts).sum()) for side in (at_low, at_high))
     bend = float(np.maximum.reduceat(fits.curvature(*ends), starts).sum())
     room = max(bend, 0.0) * (piece.high - piece.low) ** 2 / 8.0
     lower = chord * (1.0 - OUTWARD) - room
     # a bound that is no number, where numbers overflow, says nothing: the first of the two stays
-    return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, left, right)
+    return Piece(piece.size, piece.low, piece.high, max(piece.lower, lower), fits, at_low, at_high)
 
 
 CURVE_POINTS = 400  # of the curve, beside the ends of its pieces
