@@ -397,19 +397,28 @@ def check_quality(
     path : str
         What stands before the names of the fields in messages.
     """
-    quality = class_quality(y, chances, weights)
+    quality, w = class_quality(y, chances, weights), np.ones(len(y)) if weights is None else weights
+    open_to_rounding = {"accuracy": _near_even(chances, w), "auc": _near_pairs(y, chances, w)}
     for name in ("accuracy", "auc", "brier"):
         number = getattr(said, name)
         if number is not None:
-            room = FOLLOWS_RTOL + (_near_pairs(y, chances) if name == "auc" else 0.0)
+            room = FOLLOWS_RTOL + open_to_rounding.get(name, 0.0)
             checks.close(f"{path}{name}", number, getattr(quality, name), room)
 
 
-def _near_pairs(y: FloatArray, chance: FloatArray) -> float:
+def _near_even(chance: FloatArray, w: FloatArray) -> float:
+    """Share of the rows that rounding may take for either class."""
+    return float(np.average(np.abs(chance - 0.5) <= FOLLOWS_RTOL, weights=w))
+
+
+def _near_pairs(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
     """Share of the pairs of a row of each class whose probabilities rounding may order either way."""
-    ones, zeros = np.sort(chance[y > 0.0]), np.sort(chance[y <= 0.0])
-    near = np.searchsorted(zeros, ones + FOLLOWS_RTOL, "right") - np.searchsorted(zeros, ones - FOLLOWS_RTOL, "left")
-    return float(near.sum()) / max(len(ones) * len(zeros), 1)
+    one, order = y > 0.0, np.argsort(chance, kind="stable")
+    zeros = order[~one[order]]
+    before = np.concatenate([[0.0], np.cumsum(w[zeros])])
+    first = before[np.searchsorted(chance[zeros], chance[one] - FOLLOWS_RTOL, "left")]
+    last = before[np.searchsorted(chance[zeros], chance[one] + FOLLOWS_RTOL, "right")]
+    return float(w[one] @ (last - first)) / max(float(w[one].sum() * before[-1]), TINY)
 
 
 @dataclass(frozen=True)

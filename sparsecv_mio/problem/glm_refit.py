@@ -272,10 +272,12 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
 def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
     """Return the fit that begins at a point, steps halved where they bring too little, and F about it."""
     point, last = _at(rows, theta, blur), np.inf
-    for _ in range(NEWTON_STEPS if len(theta) else 0):
+    nowhere = not theta[rows.penalty > 0.0].any()  # a ridge may be so large that no step is worth a digit of F
+    for count in range(NEWTON_STEPS if len(theta) else 0):
         square = point.decrement**2
-        if square <= REFIT_ENOUGH * REFIT_ENOUGH * point.value or (
-            square < REFIT_SETTLED * point.value and square > last / 2.0
+        if (count or not nowhere) and (
+            square <= REFIT_ENOUGH * REFIT_ENOUGH * point.value
+            or (square < REFIT_SETTLED * point.value and square > last / 2.0)
         ):
             break  # far below, or rounding: where rows are all but separated a step takes off 1 - 1/e alone
         step, length = -point.root.T @ point.along, 1.0

@@ -263,7 +263,7 @@ class LogisticTree:
         b = np.where(inside | free, start, 0.0)
         here = best = rows.worth(b)
         point, value = b, _primal(here, b, inside, members, room)
-        for _ in range(NEWTON_STEPS):
+        for _ in range(PROOF_STEPS):
             least = best.bound(inside, free, room)
             if least >= self.bar or value - least <= ACCURATE_RTOL * value or value < self.bar - 0.5 * (value - least):
                 break

@@ -11,13 +11,14 @@ import pytest
 from altered_numbers import altered, multiplied, numbers
 
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.checked_fields import MOST_FITS
+from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.glm_records import GlmDesign
+from sparsecv_mio.certificate.glm_records import GlmDesign, _near_pairs, check_quality
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
@@ -48,6 +49,36 @@ def test_what_a_search_says_holds(record: Record | PathRecord | FitRecord) -> No
     found = verify(record, DATA)
     assert found.ok and not found.caveat
     assert type(record).from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize("gamma", [1e-60, 1e-100, 1e-290, 1e42, 1e100])
+def test_records_of_the_least_and_the_largest_gammas_hold(gamma: float) -> None:
+    """Margins of separated rows are hundreds, and each step of Newton's method moves them by 1; or no step is worth a
+    digit of the objective, and coefficients are 1e-42."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(24, 2))
+    data = as_two_classes(Dataset.from_arrays(X, (X[:, 0] + 0.1 * rng.logistic(size=24) > 0.0).astype(float)))
+    record = cross_validate(data, "4", gammas=[gamma], taus=[1, 2], loss="logistic", gap=0.0)
+    found = verify(record, data)
+    assert record.status == "proved" and found.ok, found.failures[:2]
+    assert len(record.coefficients) == record.tau and all(record.coefficients.values())
+
+
+def test_rows_whose_classes_are_even_count_for_either_one() -> None:
+    rng = np.random.default_rng(1)
+    y = np.arange(12) % 2
+    weights = np.repeat(rng.choice([0.3, 1.1, 3.7], size=6), 2)  # each class weighs the same, but for rounding
+    data = weighted_rows(as_two_classes(Dataset.from_arrays(rng.normal(size=(12, 1)), y.astype(float))), weights, "w")
+    record = cross_validate(data, "6", gammas=[0.1], taus=[0], loss="logistic")
+    assert record.classes is not None
+    accuracy = record.classes.accuracy
+    chances = np.full(12, 0.5 + 1e-15 * np.sign(0.4 - accuracy))
+    checks = Checks()
+    check_quality(checks, record.classes, y.astype(float), chances, weights, "")
+    assert not [failure for failure in checks.failures if failure.field == "accuracy"]
+    assert _near_pairs(y.astype(float), chances, weights) == pytest.approx(1.0)
+    apart = np.where(y > 0, 0.9, 0.1)
+    assert _near_pairs(y.astype(float), apart, weights) == 0.0
 
 
 @pytest.mark.parametrize("seed", range(20))
