@@ -23,7 +23,7 @@ from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_NODES, MOST_TRIED, BestSubset
-from sparsecv_mio.units import KEEP_RTOL, TINY
+from sparsecv_mio.units import KEEP_RTOL, ROUNDING, TINY
 from sparsecv_mio.words import Intercept
 
 Supports = Mapping[int, Sequence[IntArray]]
@@ -451,7 +451,8 @@ class EndLists:
         enough = wanted <= (1.0 - share) * (bars[0] - envelope.left) + share * (bars[1] - envelope.right)
         if np.all(enough):
             return None, listed
-        room = np.where(enough, -np.inf, wanted * (1.0 + KEEP_RTOL) + TINY)
+        digits = 4.0 * ROUNDING * np.maximum(np.abs(envelope.left), np.abs(envelope.right))  # that sums with them lose
+        room = np.where(enough, -np.inf, wanted * (1.0 + KEEP_RTOL) + digits + TINY)
         return (envelope.left + room, envelope.right + room), listed
 
 

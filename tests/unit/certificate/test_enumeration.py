@@ -102,6 +102,15 @@ def test_which_sets_count() -> None:
     assert allowed.signed_right([0, 2], np.array([-1.0, 1.0])) and not allowed.signed_right([2], np.array([-1.0]))
 
 
+@pytest.mark.parametrize("asked", [{"hierarchy": "x1=x0"}, {"nonnegative": "x0"}])
+def test_columns_whose_squares_overflow_have_signs(asked: dict[str, Any]) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((14, 2))
+    dataset = Dataset.from_arrays(1e157 * (1.0 + 1e-3 * X), X[:, 0] + 0.1 * rng.standard_normal(14) + 9.0)
+    record = sc.solve(dataset, gammas=[0.1], taus=[2], folds="3", intercept="none", scale="variance", gap=0.0, **asked)
+    assert verify(record, dataset).failures == ()
+
+
 def test_paths_verify_too() -> None:
     data, _ = example()
     path = sc.best_subsets(data, gammas=[0.05], taus=[1, 2, 3, 5], restrictions=ASKED)
