@@ -63,6 +63,9 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
         wanted = positive if isinstance(positive, str) else f"{float(positive):.12g}"
         if wanted not in names and _class_number(wanted) in names:
             wanted = _class_number(wanted)
+        alike = [name for name in names if name.casefold() == wanted.casefold()]
+        if wanted not in names and len(alike) == 1:  # True, where words are read as true and false
+            (wanted,) = alike
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)

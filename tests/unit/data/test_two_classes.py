@@ -38,6 +38,12 @@ def test_words_keep_their_names(tmp_path: Path) -> None:
     assert of_classes(data, ("yes", "no")).fingerprint == turned.fingerprint != as_two_classes(data).fingerprint
     with pytest.raises(BadInput, match="positive 'yse': the classes of 'outcome' are no and yes .did you mean 'yes'"):
         as_two_classes(data, "yse")
+    file.write_text("a,outcome\n1,False\n2,True\n3,False\n4,True\n")
+    data = read_dataset(file, "outcome", two_words=True)
+    assert as_two_classes(data, "False").classes == ("true", "false"), "as the file has them, and as they are named"
+    file.write_text("a,outcome\n1,b\n2,B\n3,b\n4,B\n")
+    data = read_dataset(file, "outcome", two_words=True)
+    assert {as_two_classes(data, word).classes[1] for word in ("b", "B")} == {"b", "B"}
 
 
 @pytest.mark.parametrize(
