@@ -191,7 +191,8 @@ class Instabilities:
     def _interval(self, g: int, t: int, full: Losses, found: FloatArray, doubt: FloatArray) -> tuple[float, float]:
         """Return the ends of the largest change: what was found in decided folds, bounds in the others."""
         decided = self.cells.decided[g, t].copy()
-        low, high = np.maximum(found - doubt, 0.0), found + doubt
+        known, low, high = np.isfinite(doubt), np.zeros(len(found)), found + doubt
+        low[known] = np.maximum(found[known] - doubt[known], 0.0)
         for fold, others in self._tied_folds(g, t):
             if len(others) > MOST_REFITTED:
                 decided[fold] = False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from drawn_search import drawn_run
 from runs import to_end
 
+from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.instability import Instabilities, StabilityTable, closed, stability_table
 
 
@@ -32,6 +35,17 @@ def test_open_pairs_that_may_win_are_missing() -> None:
     found = unknown.choose(2.0, 0.0, np.array([0.1]), np.array([1, 2, 3]))
     assert not found.proved and found.lower <= 1.5
     assert closed(1.0, 1.1, 0.1, 0.0) and not closed(1.0, 1.2, 0.1, 0.0) and not closed(1.0, np.inf, 0.1, 0.0)
+
+
+def test_a_change_that_is_not_known_has_no_lower_end() -> None:
+    """As of a fold of counts without which predictors overflow."""
+    cells, some = CellTable.empty(1, 1, 2), object.__new__(Instabilities)
+    cells.decided[...] = True
+    some.cells = cells
+    full: Any = None
+    found, doubt = np.array([1.0, np.inf]), np.array([0.25, np.inf])
+    with np.errstate(invalid="raise"):
+        assert some._interval(0, 0, full, found, doubt) == (0.75, np.inf)
 
 
 def test_a_pair_is_computed_again_only_where_something_is_new() -> None:
