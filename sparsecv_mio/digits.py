@@ -13,6 +13,9 @@ from collections.abc import Iterable, Sequence
 WHOLE_BELOW = 1e12  # larger numbers have an exponent
 
 
+UNKNOWN = "?"  # stands for a number that is not known
+
+
 def shown(value: float, digits: int = 6) -> str:
     """Format a number; an unknown bound is a question mark.
 
@@ -29,7 +32,7 @@ def shown(value: float, digits: int = 6) -> str:
     """
     if _has_longer_whole_part(value, digits):
         return f"{value:.0f}"
-    return f"{value:.{digits}g}" if math.isfinite(value) else "?"
+    return f"{value:.{digits}g}" if math.isfinite(value) else UNKNOWN
 
 
 def plural(count: int, thing: str) -> str:

@@ -254,8 +254,8 @@ def check_classes(
     if not check_target(checks, record, dataset, plan.all_scored):
         return False
     plan = plan if own is None else own.folds
-    named = record.request.positive
-    right = named is None or record.classes is None or _same_class(named, record.classes.positive)
+    named, classes = record.request.positive, record.classes
+    right = named is None or classes is None or _same_class(named, classes.positive, classes.negative)
     checks.that(right, "request.positive", "is not the positive class")
     checks.part("the positive class" if record.classes is not None else "the loss")
     pairs: list[tuple[optimality.ReportedPair, list[Support]]] = []
@@ -309,9 +309,12 @@ def check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows:
     return checks.part("the classes, and the log loss of their frequencies")
 
 
-def _same_class(word: str, name: str) -> bool:
+def _same_class(word: str, name: str, other: str) -> bool:
+    """Whether a word names a class: by the same number, or in other letters where the other class is not called so."""
+    if word == name or word.lower() == name.lower() != other.lower():
+        return True
     try:
-        return word == name or float(word) == float(name)
+        return float(word) == float(name)
     except ValueError:
         return False
 

@@ -435,6 +435,14 @@ class RawColumn:
             next((pair for pair in reading_options.OPPOSITES if set(plain) <= set(pair)), tuple(words)) if words else ()
         )
 
+    def as_one(self, levels: Sequence[str]) -> str:
+        """Say which words count as one that differ by small and capital letters alone; empty where none do."""
+        spelt: dict[str, set[str]] = {level: set() for level in levels}
+        for word in set(self.others.values()):
+            spelt.get(word if word in spelt else word.lower(), set()).add(word)
+        one = [f"{' and '.join(map(repr, sorted(words)))} are one word" for words in spelt.values() if len(words) > 1]
+        return ", ".join(one)
+
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
         """Return the place of every cell in the levels, -1 where it is empty; `BadInput` for a word that is none."""
         places = {word: k for k, word in enumerate(levels)}
@@ -772,6 +780,8 @@ def _cell_notes(
     notes = [f"{cells} {OVER_ALL_ROWS}, in {names}" for cells, names in _filled(table, how, means)]
     own = [column for column in table.features if column.name in levels and column.empty.any()]
     notes += [absent_note(column) for column in own]
+    alike = ((column.name, column.as_one(levels.get(column.name, ()))) for column in table.columns)
+    notes += [f"column {name!r}: {said}" for name, said in alike if said]
     for name, words in levels.items():
         if table.target is not None and name == table.target.name:
             notes.append(f"target {name!r}: {words[0]!r} is the smaller value, {words[1]!r} the larger")

@@ -312,6 +312,9 @@ def _facts_of(
              for column in columns]  # fmt: skip
     notes = {column.name: [doubt] for column in columns if (doubt := table.doubt(column, how))}
     notes |= dict.fromkeys(with_none, ["'none' is a word by --no-keep-default-na, without it an empty cell"])
+    for column in columns:
+        if column.is_words and (one := column.as_one(column.levels())):
+            notes[column.name] = [*notes.get(column.name, ()), one]
     facts = [replace(fact, notes=(*fact.notes, *notes.get(fact.name, ()))) for fact in facts]
     facts = [_without_target(column, fact, goal) for column, fact in zip(columns, facts, strict=True)]
     return _without_copies(facts, alike, "" if goal is None else goal.name)

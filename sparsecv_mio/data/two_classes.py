@@ -33,7 +33,8 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
     dataset : Dataset
         Its target takes two values, or is made of two words (`read_dataset(..., two_words=True)`).
     positive : str or number, optional
-        The class that is 1: by default the larger value; of words the later one in the alphabet, and yes of no and yes.
+        The class that is 1, in small or capital letters: by default the larger value; of words the later one in the
+        alphabet, and yes of no and yes.
 
     Raises
     ------
@@ -60,12 +61,7 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(_not_two(dataset, classes))
         names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
     if positive is not None:
-        wanted = positive if isinstance(positive, str) else f"{float(positive):.12g}"
-        if wanted not in names and _class_number(wanted) in names:
-            wanted = _class_number(wanted)
-        alike = [name for name in names if name.casefold() == wanted.casefold()]
-        if wanted not in names and len(alike) == 1:  # True, where words are read as true and false
-            (wanted,) = alike
+        wanted = _class_of(positive if isinstance(positive, str) else f"{float(positive):.12g}", names)
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)
@@ -125,8 +121,13 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
 
 
-def _class_number(word: str) -> str:
-    """Return a number as names of classes have it; the word where it is none."""
+def _class_of(word: str, names: tuple[str, str]) -> str:
+    """Return the class a word names: in other letters too where that is one alone, and a number in other digits."""
+    if word in names:
+        return word
+    alike = [name for name in names if name.lower() == word.lower()]
+    if len(alike) == 1:
+        return alike[0]
     try:
         return f"{float(word):.12g}"
     except ValueError:

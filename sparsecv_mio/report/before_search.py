@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.digits import aligned, ends_of, first_named, quoted_name, several, shown
 from sparsecv_mio.files import argument
-from sparsecv_mio.report.layout import ESTIMATE, marked, pair, print_table, say
+from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, marked, pair, print_table, say
 from sparsecv_mio.thresholds import SMALL
 from sparsecv_mio.words import Loss, Within
 
@@ -172,19 +173,26 @@ def print_bounds(
     say(console, f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
     lows = [table.cv_interval(*place).lower for place in np.ndindex(len(table.gammas), len(table.taus))]
     low_g, low_t = divmod(int(np.argmin(lows)), len(table.taus))
-    smallest = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
-    say(console, f"{smallest}, least lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
+    known = math.isfinite(least.upper)
+    if known:
+        smallest = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
+        say(console, f"{smallest}, least lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
+    else:
+        say(console, "no pair has an upper bound yet")
     if brief:
         return
     console.print()
     if full:
         _print_all(console, table.gammas, True, lambda place: _print_certified(console, table, place))
     else:
-        console.print("gamma of the smallest upper bound of every tau", style="bold")
+        which = "gamma of the smallest upper bound of every tau" if known else "the least gamma of every tau"
+        console.print(which, style="bold")
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
     cells, decided = table.lower.size, int((table.left == 0).sum())
     say(console, f"{ESTIMATE} an estimate: the CV error of {estimated_at}", "dim")
+    if not np.all(np.isfinite(table.upper)):
+        say(console, NOT_KNOWN, "dim")
     unit = "cells (a pair of tau and gamma, one fold left out)"
     say(console, f"work: {cells:,} {unit}, {decided:,} decided by bounds alone, 0 MIOs{wall}", "dim")
     if not full:

@@ -17,9 +17,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.digits import quoted_name, several, shown
+from sparsecv_mio.digits import UNKNOWN, quoted_name, several, shown
 
 ESTIMATE = "~"  # stands before a number that is an estimate
+NOT_KNOWN = f"{UNKNOWN} not known yet"
 
 
 def pair(tau: int, gamma: float) -> str:
@@ -34,8 +35,8 @@ def pair(tau: int, gamma: float) -> str:
 
 
 def marked(number: str, estimate: bool) -> str:
-    """Put the mark of an estimate before a formatted number, where it is one."""
-    return f"{ESTIMATE}{number}" if estimate else number
+    """Put the mark of an estimate before a formatted number, where it is one and known."""
+    return f"{ESTIMATE}{number}" if estimate and number != UNKNOWN else number
 
 
 def alike(rows: Iterable[Any], kind: Callable[[Any], Hashable]) -> Iterator[tuple[str, list[Any]]]:

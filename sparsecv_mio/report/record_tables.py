@@ -466,7 +466,7 @@ def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -
         why = "open folds use the best subset found so far, often found with the rows that they hold out"
         lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
     if any(not math.isfinite(end) for row in rows for end in (row.cv_error, row.upper)):
-        lines.append("? not known yet")
+        lines.append(layout.NOT_KNOWN)
     many = f"{cells:,} cells" if cells > 1 else "1 cell"
     lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
     return [*lines, work_line(record.work, record.request.threads)]

@@ -157,6 +157,16 @@ def test_other_words_are_refused() -> None:
     assert not verify(Record.from_json(altered), DATA).ok
 
 
+def test_a_class_may_be_asked_for_in_any_letters_that_name_it_alone() -> None:
+    """Of classes `b` and `B` a word in capital letters is the second one."""
+    X, y = np.arange(12.0)[:, None], np.tile([0.0, 1.0, 1.0, 0.0], 3)
+    for classes, word, right in ((("false", "true"), "True", True), (("false", "true"), "FALSE", False),
+                                 (("b", "B"), "B", True), (("B", "b"), "B", False)):  # fmt: skip
+        data = replace(as_two_classes(Dataset.from_arrays(X, y)), classes=classes)
+        record = cross_validate(data, "3", gammas=[1.0], taus=[1], loss="logistic")
+        assert verify(replace(record, request=replace(record.request, positive=word)), data).ok == right
+
+
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
 def test_words_that_nobody_can_ask_with_are_refused(loss: str) -> None:
     record = RECORD if loss == "logistic" else cross_validate(DATA, "4", gammas=[0.1], taus=[1])

@@ -88,6 +88,7 @@ def test_a_frame_is_cured_and_says_so() -> None:
         "1 of 4 rows without a target left out",
         "1 empty cell filled with the mean of their column over all rows, held-out ones included, in 'age'",
         "1 empty cell of 'city' is a level of its own, city=(missing)",
+        "column 'smoker': 'No' and 'no' are one word",
     )
     coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal")
     assert coded.names == ("age", "city", "smoker") and coded.X.tolist() == [[30.0, 0.0, 1.0]]

@@ -46,6 +46,24 @@ def test_words_keep_their_names(tmp_path: Path) -> None:
     assert {as_two_classes(data, word).classes[1] for word in ("b", "B")} == {"b", "B"}
 
 
+def test_a_class_is_named_in_any_letters(tmp_path: Path) -> None:
+    file = tmp_path / "w.csv"
+    file.write_text("a,ill,grade\n1,False,B\n2,True,b\n3,False,B\n4,True,b\n")
+    data = read_dataset(file, "ill", drop=["grade"], two_words=True)
+    assert as_two_classes(data, "True").classes == as_two_classes(data, "TRUE").classes == ("false", "true")
+    assert as_two_classes(data, "False").classes == ("true", "false")
+    graded = read_dataset(file, "grade", drop=["ill"], two_words=True)
+    assert as_two_classes(graded, "B").classes == ("b", "B") and as_two_classes(graded, "b").classes == ("B", "b")
+
+
+def test_words_that_count_as_one_are_said(tmp_path: Path) -> None:
+    file = tmp_path / "w.csv"
+    file.write_text("a,b,outcome\nx,1,no\nX,2,Yes\nx,3,No\nx,4,Yes\n")
+    reading = as_two_classes(read_dataset(file, "outcome", encode="onehot", two_words=True)).reading
+    notes = reading.notes if reading is not None else ()
+    assert "column 'outcome': 'No' and 'no' are one word" in notes and not any("column 'a'" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     ("y", "words"),
     [

@@ -74,6 +74,13 @@ def test_the_least_interval_comes_first(table: BoundsTable) -> None:
     assert len(brief.splitlines()) == 2
 
 
+def test_what_is_not_known_yet_is_no_estimate() -> None:
+    nothing = BoundsTable.empty(standardize(data()), make_folds("5", data()), (0.1, 1.0), (1, 2))
+    text = printed_from_printing(lambda console: print_bounds(console, nothing), 200)
+    assert "no pair has an upper bound yet" in text and "smallest upper bound" not in text
+    assert "~?" not in text and "? not known yet" in text
+
+
 def test_full_has_every_gamma(table: BoundsTable) -> None:
     text = printed_from_printing(lambda console: print_bounds(console, table, full=True), 200)
     assert "gamma = 0.1 (ridge weight)" in text and "gamma = 1 (ridge weight)" in text
