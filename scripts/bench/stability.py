@@ -37,8 +37,9 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS, Question, models_of_weights, tried_weights
+from sparsecv_mio.search.api import OUTER, STABILITY_WEIGHTS, answer, models_of_weights, tried_weights
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.question import Question
 
 FILES = {
     "prostate": "lpsa", "toxicity": "toxicity", "steam": "Steam", "alcohol2": "logSolubility",
@@ -109,7 +110,7 @@ def measured(name: str, number: int) -> Split:
     plan = make_folds(FOLDS, training)
     options = SearchOptions(stability=STABILITY_WEIGHTS, threads=1)
     asked = Question(training, plan, GAMMAS, None, options)
-    record, outer = asked.answer(), outer_folds(OUTER, plan, training)
+    record, outer = answer(asked), outer_folds(OUTER, plan, training)
     assert record.stability is not None and record.stability.chosen is not None
     chosen = record.stability.chosen
     found = [models_of_weights(asked, outer, fold) for fold in range(OUTER)]

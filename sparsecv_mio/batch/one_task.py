@@ -416,7 +416,7 @@ def _check_on_one(tasks: list[Task]) -> None:
 
 
 def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
-    from sparsecv_mio.search.api import Question  # loads much of the search
+    from sparsecv_mio.search.question import Question  # loads much of the search
 
     if task.estimator in ORACLES:
         check_rows(task.settings, rows, plan)

@@ -149,8 +149,8 @@ def options_of(settings: Mapping[str, Any]) -> SearchOptions:
 
 def _check_search(given: Mapping[str, Any]) -> None:
     """Refuse options of our search that are out of range or do not go together."""
-    from sparsecv_mio.search.gamma_partition import check_interval
     from sparsecv_mio.search.options import Hooks
+    from sparsecv_mio.search.question import check_interval
 
     options = options_of(given)
     limit, gamma = given.get("cpu_limit"), given.get("gamma")

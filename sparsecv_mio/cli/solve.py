@@ -237,7 +237,7 @@ def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hook
     from sparsecv_mio.search.options import leaving
 
     if every is not None:
-        from sparsecv_mio.search.gamma_partition import check_interval
+        from sparsecv_mio.search.question import check_interval
 
         check_interval(every, how, hooks)
     if not quiet and (words := leaving(how)) is not None:

@@ -26,10 +26,11 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.without_ridge import check_independent
-from sparsecv_mio.search.api import Question
+from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
@@ -329,7 +330,7 @@ class NearSearch:
             class_weight=options.class_weight,
         )  # fmt: skip
         seconds = None if self.clock.limit is None else max(CHOOSING_SHARE * self.clock.left, 1e-3)
-        record = Question(self.dataset, plan, gamma, taus, how).answer(self.clock.then(seconds))
+        record = answer(Question(self.dataset, plan, gamma, taus, how), self.clock.then(seconds))
         self.chosen = record.status
         return record.gamma, record.tau if taus is None else taus
 

@@ -18,7 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -51,11 +51,12 @@ from sparsecv_mio.search.observers import staged
 from sparsecv_mio.search.options import NESTED, Hooks, SearchOptions, leaving, merged_options
 from sparsecv_mio.search.outer_models import ScoredOutside, scored_by, scored_outside
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.result import fold_info
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.slices import Hands, workers_of
 from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, OUTWARD
-from sparsecv_mio.words import Loss, Method, Model, Scale, Within
+from sparsecv_mio.words import Loss, Model, Scale, Within
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,107 +70,57 @@ LATE_SHARE = 0.02  # of a limit: ten models of spambase, 4,597 x 57, are fitted 
 Done = TypeVar("Done")
 
 
-@dataclass(frozen=True, eq=False)
-class Question:
-    """What is asked of some rows: how a model is chosen, of all of them and of all but an outer fold.
+def answer(question: Question, deadline: Deadline | None = None) -> Record:
+    """Search.
 
-    Attributes
+    Parameters
     ----------
-    dataset : Dataset
-    folds : FoldPlan
-    gammas, taus : sequences, numbers or texts
-        As for :func:`cross_validate`.
-    options : SearchOptions
-    hooks : Hooks
+    question : Question
+    deadline : Deadline, optional
+        That of the options by default.
     """
+    options, hooks = question.options, question.hooks
+    deadline = deadline or Deadline.of(options, hooks.stop, hooks.began)
+    options.check_data(question.dataset, question.folds)
+    every, grid = question.grid()
+    if options.stability == NESTED:
+        return search_with_nested_weight(question, deadline)
+    question = replace(question, options=options.within(question.dataset))
+    if every is not None:
+        return _over_interval(question, every, grid, deadline)
+    return uncounted((_over_own_rows if question.options.within_folds else _over_grid)(question, grid, deadline))
 
-    dataset: Dataset
-    folds: FoldPlan
-    gammas: Any
-    taus: Any
-    options: SearchOptions
-    hooks: Hooks = field(default_factory=Hooks)
 
-    def __post_init__(self) -> None:
-        for name in ("gammas", "taus"):  # they are read more than once
-            value = getattr(self, name)
-            if isinstance(value, Iterable) and not isinstance(value, str):
-                object.__setattr__(self, name, tuple(value))
+def answer_without(
+    question: Question, outer: FoldPlan, fold: int, deadline: Deadline | None, what: str, **changes: Any
+) -> tuple[Dataset, Record]:
+    """Return the rows outside of an outer fold, and the record of a model that is chosen by them.
 
-    def grid(self) -> tuple[GammaInterval | None, Grid]:
-        """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
-
-        Raises
-        ------
-        BadInput
-            As :func:`cross_validate`.
-        """
-        dataset, within = self.dataset, self.options.within(self.dataset).restrictions
-        every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
-        if not isinstance(every, GammaInterval):
-            grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, self.options.loss)
-            if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
-                raise BadInput("gamma 0: goes with every method but descent (which moves the logarithm of gamma)")
-            return None, grid
-        from sparsecv_mio.search.gamma_partition import check_interval
-
-        check_interval(every, self.options, self.hooks)
-        return every, Grid.asked(dataset, self.folds, 1.0, self.taus, within, all_features=True)
-
-    def answer(self, deadline: Deadline | None = None) -> Record:
-        """Search.
-
-        Parameters
-        ----------
-        deadline : Deadline, optional
-            That of the options by default.
-        """
-        deadline = deadline or Deadline.of(self.options, self.hooks.stop, self.hooks.began)
-        self.options.check_data(self.dataset, self.folds)
-        every, grid = self.grid()
-        if self.options.stability == NESTED:
-            return search_with_nested_weight(self, deadline)
-        question = replace(self, options=self.options.within(self.dataset))
-        if every is not None:
-            return _over_interval(question, every, grid, deadline)
-        return uncounted((_over_own_rows if question.options.within_folds else _over_grid)(question, grid, deadline))
-
-    def check_outer_rows(self, outer: FoldPlan) -> None:
-        """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class, or zeros alone."""
-        for fold in range(outer.k):
-            rows = outer.train_rows(fold)
-            training = self.dataset.take(rows)
-            try:
-                self.options.check_data(training, inner_folds(self.folds, rows, training))
-            except BadInput as error:
-                raise BadInput(f"nested, without outer fold {fold}: {error}") from None
-
-    def without(
-        self, outer: FoldPlan, fold: int, deadline: Deadline | None, what: str, **changes: Any
-    ) -> tuple[Dataset, Record]:
-        """Return the rows outside of an outer fold, and the record of a model that is chosen by them.
-
-        Parameters
-        ----------
-        outer : FoldPlan
-        fold : int
-            Which of its folds.
-        deadline : Deadline or None
-        what : str
-            What it is done for, for messages.
-        **changes
-            Of the options.
-        """
-        rows, ours = outer.train_rows(fold), self.hooks
-        training = self.dataset.take(rows)
-        stage = f"{what.split()[0]}: without outer fold {fold + 1} of {outer.k}"
-        hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
-        options = replace(self.options, refine=False, **changes)
-        inner = inner_folds(self.folds, rows, training)
-        try:
-            return training, replace(self, dataset=training, folds=inner, options=options, hooks=hooks).answer(deadline)
-        except BadInput as error:
-            raise BadInput(f"{what}, without outer fold {fold}: {error}") from None
+    Parameters
+    ----------
+    question : Question
+        Asked of all rows.
+    outer : FoldPlan
+    fold : int
+        Which of its folds.
+    deadline : Deadline or None
+    what : str
+        What it is done for, for messages.
+    **changes
+        Of the options.
+    """
+    rows, ours = outer.train_rows(fold), question.hooks
+    training = question.dataset.take(rows)
+    stage = f"{what.split()[0]}: without outer fold {fold + 1} of {outer.k}"
+    hooks = Hooks(staged(ours.progress, stage), ours.stop, ours.lost, scheduler=ours.scheduler)
+    options = replace(question.options, refine=False, **changes)
+    inner = inner_folds(question.folds, rows, training)
+    try:
+        return training, answer(
+            replace(question, dataset=training, folds=inner, options=options, hooks=hooks), deadline
+        )
+    except BadInput as error:
+        raise BadInput(f"{what}, without outer fold {fold}: {error}") from None
 
 
 def over_outer_folds(
@@ -213,7 +164,7 @@ def models_of_weights(
         Which of its folds.
     deadline : Deadline, optional
     """
-    training, record = given.without(outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
+    training, record = answer_without(given, outer, fold, deadline, "stability nested", stability=STABILITY_WEIGHTS)
     if record.stability is None or record.stability.chosen is None:
         return []
     test, models = given.dataset.take(outer.scored_rows(fold)), []
@@ -249,9 +200,9 @@ def search_with_nested_weight(given: Question, deadline: Deadline) -> Record:
     weight = min(tried, key=lambda one: (one.error, one.weight)).weight if tried else 0.0
     before, chosen_by = deadline.seconds, replace(given, options=replace(given.options, stability=(weight,)))
     if limit is None:
-        record = chosen_by.answer(deadline)
+        record = answer(chosen_by, deadline)
     else:  # of which the outer folds took their part
-        record = chosen_by.answer(deadline.then(max(limit - before, GRACE)))
+        record = answer(chosen_by, deadline.then(max(limit - before, GRACE)))
         record = replace(record, work=replace(record.work, seconds=before + record.work.seconds))
     stable = record.stability
     if not tried:
@@ -342,7 +293,7 @@ def cross_validate(
     if hooks.began is None and (words := leaving(options)) is not None:  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)
     dataset = options.in_classes(dataset)
-    return Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks).answer()
+    return answer(Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks))
 
 
 def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
@@ -351,7 +302,7 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     searching = deadline.first(1.0 - MODEL_SHARE) if average else deadline
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
     with _hands(asked.options, hooks) as hands:
-        running = RunningSearch(asked.dataset, asked.folds, grid, asked.options, hooks, searching, hands)
+        running = RunningSearch(replace(asked, hooks=hooks), grid, searching, hands)
         record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
         running.store_end()
     data = None if running.context is None else running.context.data
@@ -438,10 +389,9 @@ def _over_interval(asked: Question, every: GammaInterval, grid: Grid, deadline: 
     from sparsecv_mio.search.gamma_partition import IntervalSearch, solve_interval
 
     def at(gamma: float, deadline: Deadline) -> Record:
-        return replace(asked, gammas=[gamma]).answer(deadline)
+        return answer(replace(asked, gammas=[gamma]), deadline)
 
-    how = asked.options, asked.hooks, deadline
-    return solve_interval(IntervalSearch(asked.dataset, asked.folds, every, grid.taus.tolist(), *how), at)
+    return solve_interval(IntervalSearch(asked, every, grid.taus.tolist(), deadline), at)
 
 
 def _search(running: RunningSearch) -> Record:
@@ -464,7 +414,7 @@ OuterFold = tuple[NestedFold, ScoredOutside]
 
 def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline) -> OuterFold:
     """Choose a model without an outer fold, and score it there."""
-    training, record = given.without(outer, fold, deadline, "nested")
+    training, record = answer_without(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
     if given.options.loss is not Loss.SQUARED and record.average is None:
         scored = scored_outside(training, test, record.support, record.gamma, given.options)
@@ -515,7 +465,7 @@ def nested_cross_validate(
     if options.loss is not Loss.SQUARED:
         question.check_outer_rows(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
-    record = question.answer(Deadline(share, hooks.stop, deadline.began))
+    record = answer(question, Deadline(share, hooks.stop, deadline.began))
     with suppress(KeyboardInterrupt):
         over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
     if not done:  # its seconds are those of the whole limit

@@ -21,56 +21,18 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.parts import relative_gap
 from sparsecv_mio.certificate.records import Continuous, GammaPiece, Record
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.weights import Scored
-from sparsecv_mio.declared_options import shown
-from sparsecv_mio.errors import BadInput
-from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval
+from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search.deadline import GRACE, Deadline, prepared, run_within_limit
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, RowFits, TrainingSets, first_of
 from sparsecv_mio.search.observers import Progress, Reporter
-from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
+from sparsecv_mio.search.question import Question
 from sparsecv_mio.trees.subsets import OpenNodes
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, MODEL_SHARE, NARROWEST, OUTWARD, TIE_RTOL
-from sparsecv_mio.words import Loss, Method, Model
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.gamma_lists import EndLists
-
-
-HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
-
-
-def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
-    """Refuse options that an interval of gamma does not go with; nothing of the data is needed.
-
-    Parameters
-    ----------
-    gammas : GammaInterval
-    options : SearchOptions
-    hooks : Hooks
-
-    Raises
-    ------
-    BadInput
-        The message names the option.
-    """
-    named = f"gamma {gammas}"
-    refused = [name for name in OF_GRIDS if getattr(options, name)]
-    refused += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
-    refused += options.by_folds
-    refused += ["model"] if options.model is Model.AVERAGE else []
-    refused += ["loss"] if options.loss is not Loss.SQUARED else []
-    refused += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
-    refused += ["backend"] if options.backend != NATIVE else []
-    refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
-    for name in refused[:1]:
-        raise BadInput(f"{named}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
-    if not options.gap > 0.0:
-        raise BadInput(f"{named}: gap must be positive, an interval has no last digit to prove")
 
 
 FIRST_RATIO = 1.4  # ratio of the ends of the first intervals
@@ -472,7 +434,7 @@ def certified(
     names, q = asked.standard.names, asked.standard.q
     made = [replace(piece, tau=tau) for tau in asked.taus for piece in by_size.get(min(tau, q), ())]
     supports = tuple(tuple(names[j] for j in support) for support in numbers)
-    return Continuous(asked.gammas.low, asked.gammas.high, asked.options.gap, supports, tuple(made), *curve)
+    return Continuous(asked.gammas.low, asked.gammas.high, asked.question.options.gap, supports, tuple(made), *curve)
 
 
 def _pieces(
@@ -604,7 +566,7 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
         continuous = certified(running, pieces, min(record.tau, q), deadline.expired)
     lower = min(record.lower, *(piece.lower for piece in continuous.pieces))
     gap = relative_gap(lower, record.upper)
-    width = running.options.gap * record.upper + record.tie_width + record.allowance
+    width = running.question.options.gap * record.upper + record.tie_width + record.allowance
     proved = np.isfinite(record.upper) and record.upper - lower <= width
     notes = (ROUNDED,) if not proved and not deadline.expired() else ()
     status = record.status if record.status == "doubtful" else deadline.status(bool(proved))
@@ -638,8 +600,10 @@ class IntervalSearch:
 
     Attributes
     ----------
-    dataset, folds, gammas, taus, options, hooks
-        What is searched.
+    question : Question
+    gammas : GammaInterval
+    taus : sequence of int
+        What it stands for.
     deadline : Deadline
         Of the whole run.
     clock : Deadline
@@ -650,12 +614,9 @@ class IntervalSearch:
         Once there is one.
     """
 
-    dataset: Dataset
-    folds: FoldPlan
+    question: Question
     gammas: GammaInterval
     taus: Sequence[int]
-    options: SearchOptions
-    hooks: Hooks
     deadline: Deadline
     data: StandardData | None = None
     search: GammaPartition | None = None
@@ -671,14 +632,14 @@ class IntervalSearch:
 
     def run(self) -> None:
         """Close the interval as far as the time allows."""
-        options = self.options
-        self.data = standardize(self.dataset, options.scale, options.intercept, options.restrictions)
+        question, options = self.question, self.question.options
+        self.data = standardize(question.dataset, options.scale, options.intercept, options.restrictions)
         from threadpoolctl import threadpool_limits
 
         # a bound that overflows says nothing
         with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
             search = self.search = self._begun(self.data)
-            report = self.hooks.progress
+            report = question.hooks.progress
             reporter = None if report is None else Reporter(report, lambda: self._progress(search))
             self.search.begin()
             while not self.search.finished and not self.clock.expired() and self.search.visited < MOST_PIECES:
@@ -708,15 +669,16 @@ class IntervalSearch:
     def _begun(self, data: StandardData) -> GammaPartition:
         from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 
-        expired = self.clock.expired
-        lister = Lister(TrainingSets.of_folds(data, self.folds), data, self.folds, expired)
+        expired, folds = self.clock.expired, self.question.folds
+        lister = Lister(TrainingSets.of_folds(data, folds), data, folds, expired)
         lists = EndLists(lister, BestOverGamma(lister, self._sizes(data)))
-        return GammaPartition(lists, self.ends, self.options.gap, expired)
+        return GammaPartition(lists, self.ends, self.question.options.gap, expired)
 
     @property
     def per_row(self) -> float:
         """Factor from a sum over folds to the units of the file."""
-        return float(self.standard.loss_unit / (Scored.of(self.dataset, self.folds).total or 1))
+        scored = Scored.of(self.question.dataset, self.question.folds)
+        return float(self.standard.loss_unit / (scored.total or 1))
 
     def _progress(self, search: GammaPartition) -> Progress:
         best = None if search.best is None else (2.0 * search.best.lam, search.best.size)

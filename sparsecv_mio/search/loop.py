@@ -159,7 +159,7 @@ def search(running: RunningSearch, context: Context) -> Record:
     BadInput
         For options that do not go together, or a checkpoint of another run.
     """
-    options, hooks = running.options, running.hooks
+    options, hooks = running.question.options, running.question.hooks
     small = options.loss is not Loss.SQUARED  # products of matrices: each is done before other threads begin theirs
     with blas_on_one_thread() if small else nullcontext(), reports(hooks.progress, running.deadline) as progress:
         signals = Signals()

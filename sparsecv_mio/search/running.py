@@ -23,8 +23,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.problem.without_ridge import check_independent
@@ -33,8 +31,8 @@ from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.deadline import Deadline, prepared
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, read_checkpoint, stored_cells
-from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.slices import Hands
@@ -44,12 +42,16 @@ from sparsecv_mio.words import Model
 
 @dataclass(eq=False)
 class RunningSearch:
-    """What `cross_validate` was called with, checked; and a search of it, of which a record can be made while it runs.
+    """A question whose grid is checked, and a search of it, of which a record can be made while it runs.
 
     Attributes
     ----------
-    dataset, folds, grid, options, hooks, deadline, hands
-        What is searched, how, and who does the slices of work.
+    question : Question
+    grid : Grid
+        Of the question, or of all of its pairs.
+    deadline : Deadline
+    hands : Hands
+        Who does the slices of work.
     context : Context, optional
         Once the data are in standard coordinates; written by the thread that searches, as is `method`.
     method : Watched, optional
@@ -65,11 +67,8 @@ class RunningSearch:
         Writes checkpoints.
     """
 
-    dataset: Dataset
-    folds: FoldPlan
+    question: Question
     grid: Grid
-    options: SearchOptions
-    hooks: Hooks
     deadline: Deadline
     hands: Hands = field(default_factory=Hands)
     context: Context | None = field(default=None, init=False)
@@ -82,27 +81,29 @@ class RunningSearch:
 
     def standardize(self) -> Context:
         """Bring the data to standard coordinates; from here on a record can be made."""
-        options = self.options
-        data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(data, self.grid.gammas.tolist(), self.folds)
+        question, options = self.question, self.question.options
+        data = standardize(question.dataset, options.scale, options.intercept, options.restrictions, options.loss)
+        check_independent(data, self.grid.gammas.tolist(), question.folds)
         request = options.request(self.grid)
-        all_shown = options.model is Model.AVERAGE or self.hooks.found is not None
-        context = Context(data, self.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown)
+        all_shown = options.model is Model.AVERAGE or question.hooks.found is not None
+        context = Context(
+            data, question.folds, self.grid, request, self.deadline, options.workers, self.hands, all_shown
+        )
         self.context = context
-        _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
-        if self.hooks.resume is not None:
-            self.stored = read_checkpoint(self.hooks.resume)
+        _ = question.dataset.fingerprint  # of the record: after the limit there is no time for it
+        if question.hooks.resume is not None:
+            self.stored = read_checkpoint(question.hooks.resume)
             try:
                 self._known_before = stored_cells(context, self.stored)
             except CorruptStore as error:
-                raise CorruptStore(f"checkpoint {self.hooks.resume}: {error}") from None
+                raise CorruptStore(f"checkpoint {question.hooks.resume}: {error}") from None
         return context
 
     def store_end(self) -> None:
         """Write a last checkpoint after a limit, once the answer is made: what is proved is stored."""
         if self.keeper is None or self.method is None or not self.deadline.expired():
             return
-        if self.method.carried_on or self.hooks.resume is None:
+        if self.method.carried_on or self.question.hooks.resume is None:
             self.keeper.write(self.method)
 
     def go_on_by(self, method: Watched) -> None:

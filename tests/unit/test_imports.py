@@ -80,7 +80,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     },
     {
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
-        "model_of_all_rows", "outer_models", "glm_average", "jobs",
+        "model_of_all_rows", "outer_models", "glm_average", "jobs", "question",
     },
     {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "glm_search"},
     {"average", "loop", "api"},

@@ -19,7 +19,7 @@ from sparsecv_mio.data.folds import folds_from_labels
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.model_space import GammaInterval
 from sparsecv_mio.search import gamma_partition
-from sparsecv_mio.search.api import Question
+from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.gamma_fits import FitsAtLam
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists
@@ -35,7 +35,8 @@ from sparsecv_mio.search.gamma_partition import (
     least_of_greater,
 )
 from sparsecv_mio.search.observers import Progress
-from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.question import Question
 
 
 @pytest.mark.parametrize(
@@ -145,8 +146,9 @@ def _found(spec: str) -> IntervalSearch:
     search.begin()
     while not search.finished:
         search.step()
-    asked = one.data.dataset, one.folds, GammaInterval(0.01, 2.0), TAUS, SearchOptions(gap=1e-4), Hooks()
-    return IntervalSearch(*asked, Deadline(None, None), one.data, search)
+    gammas = GammaInterval(0.01, 2.0)
+    question = Question(one.data.dataset, one.folds, gammas, TAUS, SearchOptions(gap=1e-4))
+    return IntervalSearch(question, gammas, TAUS, Deadline(None, None), one.data, search)
 
 
 def _certified(found: IntervalSearch, expired: Callable[[], bool]) -> Continuous:
@@ -292,15 +294,16 @@ def test_the_model_at_the_answer_has_a_little_time_after_the_limit() -> None:
 
 def test_the_curve_is_of_the_tau_that_is_reported() -> None:
     """Of a model that had no time another tau may be the best: the curve was of the one that the search found."""
-    one, hooks = interval_problem(8, "4"), Hooks()
+    one = interval_problem(8, "4")
     data, options = one.data.dataset, SearchOptions(gap=1e-4)
     for tau in (1, 3, 6):
 
         def at(gamma: float, deadline: Deadline, tau: int = tau) -> Record:
-            return Question(data, one.folds, [gamma], [tau], options).answer(deadline)
+            return answer(Question(data, one.folds, [gamma], [tau], options), deadline)
 
-        asked = data, one.folds, GammaInterval(0.01, 2.0), [1, 3, 6], options, hooks
-        record = gamma_partition.solve_interval(IntervalSearch(*asked, Deadline(None, None)), at)
+        gammas, taus = GammaInterval(0.01, 2.0), [1, 3, 6]
+        question = Question(data, one.folds, gammas, taus, options)
+        record = gamma_partition.solve_interval(IntervalSearch(question, gammas, taus, Deadline(None, None)), at)
         found = record.continuous
         assert found is not None and record.tau == tau
         some = range(0, len(found.curve_gammas), 40)

@@ -16,13 +16,15 @@ from sparsecv_mio.search.fallback import fallback_supports
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.running import RunningSearch, with_fallback
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
 def running() -> RunningSearch:
     data, folds, grid = drawn()
-    return RunningSearch(data.dataset, folds, grid, SearchOptions(), Hooks(), Deadline(60.0, None))
+    question = Question(data.dataset, folds, grid.gammas, grid.taus, SearchOptions())
+    return RunningSearch(question, grid, Deadline(60.0, None))
 
 
 def test_nothing_is_known_before_the_data_are_prepared() -> None:

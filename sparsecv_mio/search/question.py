@@ -1,0 +1,109 @@
+"""What is asked, as it came: rows, folds, grid, options and who listens; and the grid that it stands for, checked.
+
+Nothing of the data is computed here: a question is checked before any work, and travels where it is answered
+(:mod:`sparsecv_mio.search.api`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.folds import inner_folds
+from sparsecv_mio.declared_options import shown
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.formulation.backends import NATIVE
+from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval, interval
+from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.words import Loss, Method, Model
+
+HOOKS_OF_GRIDS = ("checkpoint", "resume", "trace", "scheduler")
+
+
+def check_interval(gammas: GammaInterval, options: SearchOptions, hooks: Hooks) -> None:
+    """Refuse options that an interval of gamma does not go with; nothing of the data is needed.
+
+    Parameters
+    ----------
+    gammas : GammaInterval
+    options : SearchOptions
+    hooks : Hooks
+
+    Raises
+    ------
+    BadInput
+        The message names the option.
+    """
+    named = f"gamma {gammas}"
+    refused = [name for name in OF_GRIDS if getattr(options, name)]
+    refused += [name for name in RESTRICTIONS if getattr(options.restrictions, name)]
+    refused += options.by_folds
+    refused += ["model"] if options.model is Model.AVERAGE else []
+    refused += ["loss"] if options.loss is not Loss.SQUARED else []
+    refused += ["method"] if options.method not in (Method.AUTO, Method.ROUNDS) else []
+    refused += ["backend"] if options.backend != NATIVE else []
+    refused += [name for name in HOOKS_OF_GRIDS if getattr(hooks, name) is not None]
+    for name in refused[:1]:
+        raise BadInput(f"{named}: {shown(name)} goes with a grid LO:HI:COUNT, not with an interval")
+    if not options.gap > 0.0:
+        raise BadInput(f"{named}: gap must be positive, an interval has no last digit to prove")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked of some rows: how a model is chosen, of all of them or, asked of fewer, without an outer fold.
+
+    Attributes
+    ----------
+    dataset : Dataset
+    folds : FoldPlan
+    gammas, taus : sequences, numbers or texts
+        As for :func:`cross_validate`.
+    options : SearchOptions
+    hooks : Hooks
+    """
+
+    dataset: Dataset
+    folds: FoldPlan
+    gammas: Any
+    taus: Any
+    options: SearchOptions
+    hooks: Hooks = field(default_factory=Hooks)
+
+    def __post_init__(self) -> None:
+        for name in ("gammas", "taus"):  # they are read more than once
+            value = getattr(self, name)
+            if isinstance(value, Iterable) and not isinstance(value, str):
+                object.__setattr__(self, name, tuple(value))
+
+    def grid(self) -> tuple[GammaInterval | None, Grid]:
+        """Return the interval of gamma that is asked for, if it is one, and the grid; checked, before any work.
+
+        Raises
+        ------
+        BadInput
+            As :func:`cross_validate`.
+        """
+        dataset, within = self.dataset, self.options.within(self.dataset).restrictions
+        every = (interval(self.gammas, "gammas") or self.gammas) if isinstance(self.gammas, str) else self.gammas
+        if not isinstance(every, GammaInterval):
+            grid = Grid.asked(dataset, self.folds, every, self.taus, within, True, self.options.loss)
+            if self.options.method is Method.DESCENT and grid.gammas[0] == 0.0:
+                raise BadInput("gamma 0: goes with every method but descent (which moves the logarithm of gamma)")
+            return None, grid
+        check_interval(every, self.options, self.hooks)
+        return every, Grid.asked(dataset, self.folds, 1.0, self.taus, within, all_features=True)
+
+    def check_outer_rows(self, outer: FoldPlan) -> None:
+        """Raise `BadInput` where rows outside of an outer fold leave a fold of theirs one class, or zeros alone."""
+        for fold in range(outer.k):
+            rows = outer.train_rows(fold)
+            training = self.dataset.take(rows)
+            try:
+                self.options.check_data(training, inner_folds(self.folds, rows, training))
+            except BadInput as error:
+                raise BadInput(f"nested, without outer fold {fold}: {error}") from None
