@@ -32,8 +32,8 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Node
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.trees.listing import SHARP_STEPS, with_diagonal
-from sparsecv_mio.trees.normal_form import NormalForm, normal_form
+from sparsecv_mio.trees.listing import with_diagonal
+from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, normal_form
 from sparsecv_mio.units import TINY
 
 BARRIERS = 1e-2, 2e-3  # of a held-out error over the root of the columns, one after the other: what room is worth

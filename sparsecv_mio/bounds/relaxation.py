@@ -29,11 +29,12 @@ from sparsecv_mio.kernels.nodes import allowance as kernel_allowance
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS, normalise
 from sparsecv_mio.kernels.starts import unit_form
 from sparsecv_mio.problem.problem import SHARES, SparseProblem, shifted
+from sparsecv_mio.trees.normal_form import SHARP_STEPS
 from sparsecv_mio.units import SHAVED
 
 CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
 SOUND = 4.0  # roundings of M, a column, that an entry of a diagonal found by factorisations has to exceed
-COLD_STEPS, WARM_STEPS = 15, 3
+WARM_STEPS = 3  # of Newton from a neighbour's diagonal
 
 
 class Diagonal(StrEnum):
@@ -216,7 +217,7 @@ def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
     w = np.empty(len(M))
     if not reduced_forms.dominated(M, 0.9, w):
         return None
-    reduced_forms.sharpen(M, w, SHARPNESS, COLD_STEPS)
+    reduced_forms.sharpen(M, w, SHARPNESS, SHARP_STEPS)
     return w
 
 

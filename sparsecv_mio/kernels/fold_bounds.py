@@ -52,7 +52,6 @@ FEW_STEPS = np.int64(3)  # of sharpening
 SOLVE_STEPS = np.int64(400)
 ACCURACY = 1e-4  # of the gap to the incumbent
 PASSES = 5
-WORTH = 1.0
 DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
 
@@ -236,7 +235,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
                 lower = np.inf  # more columns must be in, or out, than can be: a bug
             free = left
             break
-        fresh = f <= asked.sharp and f <= WORTH * sharpened
+        fresh = f <= asked.sharp and f <= sharpened
         w, start = carry(free, left, now.w, b, normal.root, 0.98 if fresh else 1.0)
         free = left
         now, ok = reduce_problem(fold, inside, free, w)

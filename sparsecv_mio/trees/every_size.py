@@ -38,7 +38,6 @@ from sparsecv_mio.trees.subsets import (
 MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
 SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
-MIN_BUDGET = 512  # effort of the first pass over the sizes of a small one, after the path tree, and between two looks
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
@@ -248,7 +247,7 @@ class _PathSolver:
             sizes = self._along_paths(sizes, min(self.effort, SMALL_NODES))
         if not self.effort:  # roots, and no tree
             self._each_in_perspective(sizes, 0)
-        budget, spent = MIN_BUDGET if small else FIRST_LOOK, 0
+        budget, spent = FIRST_LOOK, 0
         while sizes and spent < self.effort and not self.expired():
             budget = min(budget, self.effort - spent)
             self._each_in_perspective(sizes, budget)
@@ -417,9 +416,9 @@ class _PathSolver:
         pool = self._rooted(size)
         nodes, reused = pool.nodes, pool.reused
         while effort > 0 and self._left([size]) and not (pool.finished or pool.overflow or self.expired()):
-            pool.advance(min(effort, MIN_BUDGET) // NODE_RATIO + 1, self.expired)
+            pool.advance(min(effort, FIRST_LOOK) // NODE_RATIO + 1, self.expired)
             self._learn(size, pool)
-            effort -= MIN_BUDGET
+            effort -= FIRST_LOOK
         self.nodes += pool.nodes - nodes
         self.reused += pool.reused - reused
         if pool.finished or pool.overflow:

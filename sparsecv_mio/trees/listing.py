@@ -22,7 +22,7 @@ from sparsecv_mio.kernels.nodes import DROPPED, Copies, Margin
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.kernels.reduced_forms import SHARP_COLUMNS, SHARPNESS
 from sparsecv_mio.thresholds import MANY, PATH_TREE_COLUMNS, SMALL
-from sparsecv_mio.trees.normal_form import NormalForm, Root, solve_root
+from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, Root, solve_root
 from sparsecv_mio.trees.subsets import FIRST_NODES
 
 if TYPE_CHECKING:
@@ -324,7 +324,7 @@ def _block_part(form: NormalForm) -> BlockPart | None:
     return None if chosen is None else block_part(M, chosen, form.scale)
 
 
-FIRST_SHARE, SHARP_STEPS = 0.9, 15  # of a valid diagonal to start from, and Newton steps to a sharper one
+FIRST_SHARE = 0.9  # of a valid diagonal, to sharpen it from
 TRACE_ROOM = 1e-6  # of a trace that rounding may have left below the largest eigenvalue
 LISTED_PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
 NODE_RATIO = 16  # path nodes worth one perspective node

@@ -25,6 +25,7 @@ from sparsecv_mio.units import KEEP_RTOL, SHAVED
 Value = TypeVar("Value", float, FloatArray)
 
 OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
+SHARP_STEPS = 15  # of Newton, from a valid diagonal to a sharper one
 POWER_STEPS, POWER_GROWTH = 30, 1.01  # of an estimate of the largest eigenvalue, and what a step is worth
 WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
 

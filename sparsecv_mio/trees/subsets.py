@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import IntArray
 
 MOST_NODES = 1 << 20  # of a list or an optimum that something else needs; beyond, that is left open
 UNLIMITED = 1 << 62  # nodes
-FIRST_LOOK = 1024  # nodes of a first pass over the sizes of a large problem
+FIRST_LOOK = 1024  # nodes of a first pass over the sizes, and between two looks at what a size shows
 ROUND_GROWTH = 8  # times as many nodes in the next round, or in the next tree of a pair or a part
 FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # of a tree before any is chosen, or blocks of columns are
 SWAP_ROUNDS = 4  # of exchanges of a column of a support for another one, at most

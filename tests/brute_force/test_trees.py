@@ -55,7 +55,6 @@ def small_passes(patch: pytest.MonkeyPatch, seed: int = 0) -> None:
     patch.setattr(every_size, "SMALL", (0, 36)[seed // 2 % 2])
     patch.setattr(every_size, "SMALL_NODES", 3)
     patch.setattr(every_size, "FIRST_LOOK", 1 + seed % 5)
-    patch.setattr(every_size, "MIN_BUDGET", 1 + seed % 3)
     if seed % 3 == 0:
         patch.setattr(every_size, "ROOM", (1, 0))
 

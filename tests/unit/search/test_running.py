@@ -38,7 +38,7 @@ def test_a_record_without_any_method() -> None:
     made.prepare_fallback(made.deadline.at)
     record = made.record()
     assert record.estimate and record.status == "limit" and record.work.engine == "forward selection"
-    verify(record, made.dataset)
+    verify(record, made.question.dataset)
 
 
 def test_a_record_of_the_state_of_a_method() -> None:
@@ -49,7 +49,7 @@ def test_a_record_of_the_state_of_a_method() -> None:
     made.go_on_by(run)
     record = made.record()
     assert record.lower <= record.cv_error <= record.upper
-    verify(record, made.dataset)
+    verify(record, made.question.dataset)
 
 
 def test_what_is_scored_is_not_overwritten() -> None:
@@ -85,7 +85,7 @@ def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -
     drive(run, Signals(), Hooks(checkpoint=place))
     known = run.run.bounds()
     made = running()
-    made.hooks = Hooks(resume=place)
+    made.question = replace(made.question, hooks=Hooks(resume=place))
     made.standardize()
     unit = run.context.per_row
     for method in (None, drawn_run()):
