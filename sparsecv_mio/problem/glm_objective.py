@@ -26,6 +26,9 @@ from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS, NEWTON_STEPS, Ro
 from sparsecv_mio.units import ROUNDING, WRITTEN
 from sparsecv_mio.words import Loss
 
+# Of a fit by the definition. Of separated rows a step moves margins by 1, about, and a fit has margins of -log gamma:
+# 690 at the least gamma. A search, which has a clock, begins with margins nearer to these.
+MOST_STEPS = 10 * NEWTON_STEPS
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
 NEAR_MINIMUM = 1e-9  # of the objective: a squared decrement below it is near the minimum,
 SHORT_MOVE = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
@@ -273,7 +276,7 @@ def _minimise(
     if first and close is None:
         theta[0] = loss.origin(y, w)
     value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
-    for _ in range(NEWTON_STEPS if k else 0):
+    for _ in range(MOST_STEPS if k else 0):
         fine = theta.astype(np.longdouble)
         margins = signs * (Z @ fine)
         slope = 2.0 * ridge * ridge * fine - loss.falls(margins, y, w * signs) @ Z

@@ -15,9 +15,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 
 EPS = float(np.finfo(float).eps)
-# At most, of a fit, of a step, of a ball that is to hold a fit. Of separated rows a step moves margins by 1, about, and
-# a fit has margins of -log gamma: 690 at the least gamma.
-NEWTON_STEPS, HALVINGS, RADII_TRIED = 1000, 50, 120
+NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # at most: of a fit, of a step, of a ball that is to hold a fit
 SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
 
 
