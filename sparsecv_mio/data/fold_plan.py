@@ -401,8 +401,10 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     sizes = np.bincount(labels[labels >= 0], minlength=k)
     if not sizes.all():
         raise BadInput(f"folds {spec!r}: fold {int(np.argmin(sizes))} is empty: every fold must hold out a row")
-    order = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64)
-    return _checked(FoldPlan(spec, seed, n, k, order, _starts(sizes)))
+    order, starts = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64), _starts(sizes)
+    if np.array_equal(order, starts[:n]):  # each row is a fold, in its turn: the numbers are there once
+        order = starts[:n]
+    return _checked(FoldPlan(spec, seed, n, k, order, starts))
 
 
 def repeated_plan(repeats: Sequence[FoldPlan]) -> FoldPlan:

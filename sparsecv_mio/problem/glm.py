@@ -241,14 +241,14 @@ class Ranges(NamedTuple):
     low: FloatArray
     high: FloatArray
 
-    def within(self, other: Ranges) -> Ranges:
-        """Return what both leave."""
-        return Ranges(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
+    def narrowed(self, other: Ranges) -> Ranges:
+        """Return what both leave, in the arrays of the first."""
+        return Ranges(np.maximum(self.low, other.low, out=self.low), np.minimum(self.high, other.high, out=self.high))
 
     @property
     def width(self) -> float:
         """Mean of the widths."""
-        return float(np.mean(self.high - self.low))
+        return float((self.high.sum() - self.low.sum()) / len(self.low))
 
 
 class Ellipsoid(NamedTuple):
@@ -456,6 +456,7 @@ def minorant(
             np.minimum(need.low, ranges.low, out=ranges.low)
             np.maximum(need.high, ranges.high, out=ranges.high)
             _stretch(m, ranges, RADII_GROWTH, 0.0)
+            del quadratic, need  # numbers of rows
     return None if best is None else _with_moments(problem, at, theta, level, best)
 
 

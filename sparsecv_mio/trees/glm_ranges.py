@@ -90,7 +90,7 @@ def around(
     """Yield quadratics about some points, ellipsoids of sparse fits by them, and the ranges that all so far leave.
 
     The first quadratic is below F on its level set; each other one at sparse fits, whose margins have shorter ranges
-    by then.
+    by then. Ranges become the next ones where they are: of very many rows there is no second copy.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def around(
         if below is None:
             continue
         ellipsoid = sparse_ellipsoid(below, problem.first, size, level, expired, fits.inside)
-        ranges = below.ranges if ranges is None else ranges.within(below.ranges)
+        ranges = below.ranges if ranges is None else ranges.narrowed(below.ranges)
         if ellipsoid is not None:
             ranges = Ranges(ranges.low.copy(), ranges.high.copy()) if ranges is below.ranges else ranges
             for here, Z, sign in problem.blocks():
@@ -122,3 +122,4 @@ def around(
                 np.maximum(ranges.low[here], low, out=ranges.low[here])
                 np.minimum(ranges.high[here], high, out=ranges.high[here])
         yield below, ellipsoid, ranges
+        del below  # numbers of rows, of which there may be very many

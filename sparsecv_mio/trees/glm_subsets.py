@@ -277,6 +277,7 @@ class GlmSubsets:
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
                 least, most = ellipsoid.predictions(rows)
                 low, high = np.maximum(low, least - off), np.minimum(high, most + off)
+            del below  # has numbers of rows, and the next one is made meanwhile
         lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
