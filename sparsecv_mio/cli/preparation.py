@@ -28,6 +28,7 @@ def inspect(
     *,
     table: Given,
     loss: str | None = None,
+    exposure: str | None = None,
     full: bool = option(False, "", "List every column, however many there are."),
     json: str | None = option(None, "FILE", "Write what was found here; - is standard output."),
 ) -> int:  # fmt: skip
@@ -43,7 +44,8 @@ def inspect(
     target, drop, features = table.pop("target"), table.pop("drop"), table.pop("features")
     columns = parse.names(drop, "--drop"), parse.names(features, "--features")
     how = Reading.of(**table)
-    inspection = _with_dashes(inspect_file(data, target, how, *columns, None if loss is None else Loss(loss)))
+    found = inspect_file(data, target, how, *columns, None if loss is None else Loss(loss), exposure)
+    inspection = _with_dashes(found)
 
     def show(screen: Console) -> None:
         from sparsecv_mio.report.before_search import print_inspection

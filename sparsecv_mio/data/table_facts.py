@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.data.counts import as_counts, check_training_counts
+from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns
 from sparsecv_mio.data.cure import (
     NO_LEVEL,
     RawColumn,
@@ -37,7 +37,7 @@ from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import first_named, several
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import names_joined
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
@@ -153,6 +153,7 @@ def inspect_file(
     drop: Sequence[str] | None,
     features: Sequence[str] | None = None,
     loss: Loss | None = None,
+    exposure: str | None = None,
 ) -> Inspection:
     """Look at a data file.
 
@@ -165,14 +166,21 @@ def inspect_file(
     drop, features : sequence of str, optional
         Columns that are left out, or that alone are looked at.
     loss : Loss, optional
-        That is to be proposed; by default one that the target suggests.
+        That is to be proposed; by default one that the target suggests, or that of counts where exposures are named.
+    exposure : str, optional
+        The column of exposures of counts: no feature.
 
     Raises
     ------
     BadInput
-        The file is no table.
+        The file is no table, or has no such column; or exposures are named beside another loss.
     """
+    if exposure is not None and loss not in (None, Loss.POISSON):
+        raise BadInput(f"exposure: goes with --loss {Loss.POISSON}, no other loss has exposures")
+    loss = loss if exposure is None else Loss.POISSON
     goal = "" if target is None else target
+    if features is not None and exposure is not None:
+        features = [*(name for name in features if name != exposure), exposure]
     wanted = Wanted(goal, features, drop, (), needed=target is not None, index=how.index_col)
     table = read_raw(path, wanted, how)
     ways = ways_to_read(table.marks.values())
@@ -182,24 +190,29 @@ def inspect_file(
     if words := _with_none(table):
         how = table.keeping(NO_LEVEL, how)
         table = read_raw(path, wanted, how)
-    inspection = inspect_table(table, how, words, loss)
+    beside = [column.name for column in table.features]
+    if exposure is not None and exposure not in beside:
+        raise BadInput(f"exposure: no column {exposure!r} beside the target{did_you_mean(exposure, beside)}")
+    inspection = inspect_table(table, how, words, loss, exposure)
     if features is not None:
-        inspection = _of_features(inspection)
+        inspection = _of_features(inspection, exposure)
     chosen = wanted.features is not None
     if not inspection.target or inspection.doubts:
         return inspection
-    tried = _tried(inspection, path, how, drop or (), chosen)
+    tried = _tried(inspection, path, how, drop or (), chosen, exposure)
     return tried if loss is not Loss.SQUARED else replace(tried, counts=False)
 
 
-def _of_features(found: Inspection) -> Inspection:
+def _of_features(found: Inspection, exposure: str | None) -> Inspection:
     """Return what was found with the features to be named that are not better left out."""
-    features = [fact.name for fact in found.columns if not fact.drop and fact.name != found.target]
+    features = [fact.name for fact in found.columns if not fact.drop and fact.name not in (found.target, exposure)]
     others = [option for option in found.options if not option.startswith("--drop ")]
     return replace(found, options=(*([f"--features {quoted(features)}"] if features else []), *others))
 
 
-def _tried(inspection: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool) -> Inspection:
+def _tried(
+    inspection: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool, exposure: str | None
+) -> Inspection:  # fmt: skip
     """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
     options = dict(option.partition(" ")[::2] for option in inspection.options)
     proposed = {name: shlex.split(words)[0] for name, words in options.items() if words}
@@ -213,7 +226,7 @@ def _tried(inspection: Inspection, path: str | Path, how: Reading, drop: Sequenc
         others = [option for option in inspection.options if not option.startswith("--drop ")]
         inspection = replace(inspection, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
     try:
-        aux = fold_columns(folds)
+        aux = (*fold_columns(folds), *exposure_columns(exposure))
         dropped = gone if features is None else None
         wanted = Wanted(
             inspection.target, features, dropped, aux, index=how.index_col, two_words=inspection.two_classes
@@ -221,10 +234,10 @@ def _tried(inspection: Inspection, path: str | Path, how: Reading, drop: Sequenc
         data = read_by(path, wanted, how)
         data = as_two_classes(data) if inspection.two_classes else data
         about, counted = about_target(data), inspection.loss is Loss.POISSON
-        data = as_counts(data) if counted else data
+        data = as_counts(data, exposure) if counted else data
         counts = counted or (not inspection.two_classes and _may_be_counts(data.y))
         inspection = replace(inspection, n=data.n, p=data.p, about_target="" if counted else about, counts=counts)
-        inspection = replace(inspection, exposures=_may_be_exposures(data) if counts else ())
+        inspection = replace(inspection, exposures=_may_be_exposures(data) if counts and exposure is None else ())
         folds = "loo" if "--folds" not in proposed and data.n < DEFAULT_FOLDS else folds
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
@@ -240,7 +253,8 @@ def _with_none(table: RawTable) -> list[str]:
 
 
 def inspect_table(
-    table: RawTable, how: Reading, with_none: Collection[str] = (), loss: Loss | None = None
+    table: RawTable, how: Reading, with_none: Collection[str] = (), loss: Loss | None = None,
+    exposure: str | None = None,
 ) -> Inspection:  # fmt: skip
     """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
 
@@ -248,7 +262,7 @@ def inspect_table(
     ----------
     with_none : collection of str
         Columns in which `none` is a word by what this reading says.
-    loss : Loss, optional
+    loss, exposure : optional
         As for `inspect_file`.
     """
     goal, columns = table.target, table.columns
@@ -257,7 +271,9 @@ def inspect_table(
     order = None if goal is None or unsaid else time_order(table.features, goal)
     columns, how = _without_stand_ins(columns, how)
     goal = None if goal is None else columns[-1]
-    features, subjects = _features_and_subjects(columns, facts, goal)
+    facts = [replace(fact, drop=False, notes=("the exposure",)) if fact.name == exposure else fact for fact in facts]
+    features, subjects = _features_and_subjects([one for one in columns if one.name != exposure],
+                                                [fact for fact in facts if fact.name != exposure], goal)  # fmt: skip
     dealt = subjects or order
     read_columns = features if goal is None else [*features, goal]
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
@@ -270,7 +286,10 @@ def inspect_table(
     options = _proposed_options(facts, features if two_classes else read_columns, how, na if gaps.any() else None)
     if filled and any(column.empty.any() and not column.is_words for column in features):
         options.append(f"--na-within {Within.FOLDS}")
-    options += [f"--loss {loss}"] * (loss is not Loss.SQUARED) + ([] if dealt is None else [dealt.option])
+    options += [f"--loss {loss}"] * (loss is not Loss.SQUARED)
+    options += ([] if exposure is None else [f"--exposure {shlex.quote(exposure)}"]) + (
+        [] if dealt is None else [dealt.option]
+    )
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(

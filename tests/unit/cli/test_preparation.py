@@ -80,6 +80,23 @@ def test_every_command_that_is_proposed_runs(
     capfd.readouterr()
 
 
+def test_exposures_that_are_named_are_no_feature(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    data, rng = tmp_path / "data.csv", np.random.default_rng(3)
+    drawn = pd.DataFrame(rng.normal(size=(40, 3)), columns=list("abc"))
+    drawn.assign(**{"at risk": rng.integers(1, 9, 40)}, ill=rng.poisson(2, 40)).to_csv(data, index=False)
+    for given in ([], ["--features", "a,b,c"], ["--loss", "poisson"]):
+        assert run(["inspect", str(data), "-t", "ill", "--exposure", "at risk", *given]) == 0
+        shown = capfd.readouterr().out
+        assert "the exposure" in shown and "40 rows, 3 features" in shown
+        (command,) = [line for line in shown.splitlines() if line.startswith("sparsecv ")]
+        assert command.endswith("--loss poisson --exposure 'at risk'")
+        assert run([*shlex.split(command)[1:], "--gamma", "0.1", "--tau", "1", "-q"]) == 0, command
+        capfd.readouterr()
+    for given, said in ((["risk"], "no column 'risk' beside the target"), (["c", "--loss", "squared"], "goes with")):
+        assert run(["inspect", str(data), "-t", "ill", "--exposure", *given]) == 2
+        assert f"--exposure: {said}" in capfd.readouterr().err
+
+
 def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data, record = tmp_path / "data.csv", tmp_path / "r.json"
     X = np.random.default_rng(1).normal(size=(40, 2))
