@@ -79,7 +79,7 @@ from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius
-from sparsecv_mio.units import OUTWARD, SUM_RTOL, Interval
+from sparsecv_mio.units import OUTWARD, ROUNDING, SUM_RTOL, Interval
 
 ROWS_ROUNDING = 1e-10
 """Of y'y: what moments, refits and centring may leave between the training rows of a fold and all rows."""
@@ -294,7 +294,9 @@ class RidgeBall:
     rows: tuple[FloatArray, FloatArray] | None = None
 
     @classmethod
-    def of_rows(cls, problem: SparseProblem, X: FloatArray, u: FloatArray, unit: float) -> RidgeBall | None:
+    def of_rows(
+        cls, problem: SparseProblem, X: FloatArray, u: FloatArray, unit: float, level: FloatArray | None = None
+    ) -> RidgeBall | None:
         """Return the ball of a fold from its held-out rows; None where nothing can be said.
 
         Parameters
@@ -305,6 +307,8 @@ class RidgeBall:
             Held-out rows about the training means.
         unit : float
             Relative rounding of the moments and of the rows.
+        level : (q + 1,) array, optional
+            Size of the means of the columns and, last, of the target, beside which rows were centred.
 
         Notes
         -----
@@ -321,14 +325,15 @@ class RidgeBall:
             return None
         small = len(u) <= 2 * problem.q
         largest = centre.widening * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(each.sum())
-        slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta))
+        slip = unit * (np.abs(u) + np.abs(X) @ np.abs(centre.beta)) + _of_means(level, centre.beta)
         length = float(np.linalg.norm(residual))
         return cls(centre.value, centre.off, centre.least, length, largest, slip, (residual, each))
 
     @classmethod
     def of_moments(
-        cls, problem: SparseProblem, Q: FloatArray, c: FloatArray, yy: float, unit: float
-    ) -> RidgeBall | None:
+        cls, problem: SparseProblem, Q: FloatArray, c: FloatArray, yy: float, unit: float,
+        level: FloatArray | None = None, count: int = 0,
+    ) -> RidgeBall | None:  # fmt: skip
         """Return the ball of a fold from the moments of its held-out rows; None where nothing can be said.
 
         Parameters
@@ -339,6 +344,8 @@ class RidgeBall:
             Moments of the held-out rows about the training means.
         unit : float
             Relative rounding of all moments.
+        level, count : (q + 1,) array, optional, and int
+            As for `of_rows`; of how many rows.
 
         Notes
         -----
@@ -351,7 +358,8 @@ class RidgeBall:
         size = float(np.sqrt(yy) + np.sqrt(np.diag(Q)) @ np.abs(beta))
         norm = float(np.sqrt(max(float(yy - 2.0 * c @ beta + beta @ Q @ beta), 0.0)))
         reach = centre.widening * float(eigh(Q, problem.M, eigvals_only=True)[-1])
-        return cls(centre.value, centre.off, centre.least, norm, reach, np.array([np.sqrt(unit) * size]))
+        slip = np.sqrt(unit) * size + np.sqrt(count) * _of_means(level, beta)
+        return cls(centre.value, centre.off, centre.least, norm, reach, np.array([slip]))
 
     def held_out(self, upper: float) -> Interval:
         """Interval of the held-out sum of squares of every b with `f(b) <= upper`."""
@@ -366,6 +374,11 @@ class RidgeBall:
             low = max(low, float((np.maximum(residual - moves, 0.0) ** 2).sum()))
             high = min(high, float(((residual + moves) ** 2).sum()))
         return Interval(low * (1 - OUTWARD), high * (1 + OUTWARD))
+
+
+def _of_means(level: FloatArray | None, beta: FloatArray) -> float:
+    """Return by how much the means that were taken off may move a residual: 4 ulps of their size."""
+    return 0.0 if level is None else 4.0 * ROUNDING * float(level[-1] + level[:-1] @ np.abs(beta))
 
 
 def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArray) -> FloatArray:

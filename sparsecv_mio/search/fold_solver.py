@@ -82,9 +82,9 @@ def held_out_intervals(
     intervals, floors = [Interval(0.0, np.inf)] * len(incumbents), [0.0] * len(incumbents)
     if problem.q <= CUBIC_COLUMNS:
         ball = (
-            RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit)
+            RidgeBall.of_moments(problem, rows.Q, rows.c, rows.yy, rows.unit, rows.level, rows.count)
             if rows.by_moments
-            else RidgeBall.of_rows(problem, rows.V, rows.r, rows.unit)
+            else RidgeBall.of_rows(problem, rows.V, rows.r, rows.unit, rows.level)
         )
         if ball is not None:
             intervals = [ball.held_out(incumbent.upper) for incumbent in incumbents]

@@ -200,6 +200,17 @@ def test_at_the_ridge_fit_the_ball_is_a_point() -> None:
     assert (unknown.lower, unknown.upper) == (0.0, np.inf)
 
 
+def test_what_means_leave_of_a_row_is_rounding() -> None:
+    """A target of 5 in training and in the row, about the mean of all rows: its residual may be 0."""
+    problem = SparseProblem(np.eye(1), np.zeros(1), 0.0, np.ones(1), 1.0, 9, np.zeros(1), -0.012)
+    X, u, level = np.array([[1.0]]), np.array([8.7e-19]), np.array([0.0, 0.012])
+    for ball in (
+        RidgeBall.of_rows(problem, X, u, 1e-15, level),
+        RidgeBall.of_moments(problem, X.T @ X, X.T @ u, float(u @ u), 1e-15, level, 1),
+    ):
+        assert ball is not None and ball.held_out(0.0).lower == 0.0
+
+
 def test_moments_without_digits_say_nothing() -> None:
     X = np.ones((9, 2))
     problem = problem_of(X, np.arange(9.0), 1e-18)
