@@ -309,9 +309,14 @@ def hints(record: Record) -> list[str]:
     all, the hint is to let the search try them; where a limit came before the proof, which options would complete it.
     """
     if ended_by_itself(record) and not record.descent:
+        easier = "a larger gamma, a smaller tau or fewer columns are easier to prove"
+        budget = record.request.mio_budget
+        if budget is not None and record.work.mios >= budget:
+            spent = f"--mio-budget {budget:,} is spent"
+            return [f"more time would prove no more: {spent}; a larger one proves more, and {easier}"]
         return [
-            "more time would prove no more: the method had no step left, or its MIO budget was spent; a larger gamma, "
-            "a smaller tau or fewer columns are easier to prove"
+            "more time would prove no more: no step was left, as rounding hides which subsets are best or the method "
+            f"does not branch; {easier}"
         ]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None

@@ -73,7 +73,9 @@ def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> 
     for limit in (None, 60.0):
         ended = replace(record, status="limit", request=replace(record.request, time_limit=limit))
         assert printed(lambda console: print_answer(console, ended), 200).startswith("ended without a proof: best")  # noqa: B023
-        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would prove no more")
+        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would prove no more: no step was left")
+        spent = replace(ended, request=replace(ended.request, mio_budget=0))
+        assert hints(spent)[0].startswith("more time would prove no more: --mio-budget 0 is spent")
 
 
 def test_the_limit_of_a_nested_run_is_shared_with_the_outer_folds(record: Record) -> None:
