@@ -19,6 +19,7 @@ digit of any float, and what is proved at `NO_RIDGE` is proved at gamma 0, to wi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 import numpy as np
@@ -34,6 +35,7 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, 
 from sparsecv_mio.words import Intercept, Loss
 
 CONSTANT = "is constant"
+FORCE_OUT = "force one out"
 LEAST_EIGENVALUE = (
     1e-12  # of the Gram matrix of columns of length 1: below, floats cannot tell them from dependent ones
 )
@@ -86,7 +88,7 @@ def check_independent(data: StandardData, gammas: Iterable[float], folds: FoldPl
         raise BadInput(
             f"gamma 0: column {data.names[short[0]]!r} is shorter than 1e-50: rescale it, or leave scale none"
         )
-    _check(data, "gamma 0", "force one out, or give a gamma above 0", folds)
+    _check(data, "gamma 0", f"{FORCE_OUT}, or give a gamma above 0", folds)
 
 
 def _check(data: StandardData, option: str, cure: str, folds: FoldPlan | None) -> None:
@@ -97,6 +99,8 @@ def _check(data: StandardData, option: str, cure: str, folds: FoldPlan | None) -
         if len(columns):
             rare = kind == CONSTANT and option == "adjust" and where != "all rows"
             what = "leave it out, or merge a rare level with another" if rare else cure
+            if option == "gamma 0":  # of the levels of a factor all but one stay
+                what = what.replace(FORCE_OUT, f"{FORCE_OUT}, force_out={json.dumps([data.names[columns[-1]]])}")
             raise BadInput(f"{option}: on {where}, {_named(data, columns, kind)}: {what}")
         return least
 
