@@ -167,9 +167,9 @@ class GlmDesign:
 
         O(n s).
         """
-        targets = glm_objective.targets_of(self.whole, model.loss)
-        margins = model.loss.signs(targets.y) * model.predictors(self.whole.X)
-        slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, targets.y, targets.v)))
+        y, v = glm_objective.targets_of(self.whole, model.loss)
+        margins = model.loss.signs(y) * model.predictors(self.whole.X)
+        slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, y, v)))
         return np.asarray(slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :])
 
     def left(self, begun: int, fold: int, k: int) -> int:

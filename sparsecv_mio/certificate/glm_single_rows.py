@@ -49,7 +49,7 @@ class LeftOutAlone:
 
     def __init__(self, model: GlmModel, dataset: Dataset) -> None:
         self.loss, self.theta, self.penalty = model.loss, model.theta, model.penalty
-        self.y, self.w = targets_of(dataset, self.loss)[:2]
+        self.y, self.w = targets_of(dataset, self.loss)
         self.Z, self.signs = model.rows(dataset.X), self.loss.signs(self.y)
         margins = self.signs * (self.Z @ self.theta)
         self.curved = self.loss.curvatures(margins, self.y, self.w)

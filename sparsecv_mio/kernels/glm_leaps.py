@@ -24,10 +24,11 @@ from sparsecv_mio.kernels.dense import (
     dot,
     gram_of_lower,
     invert_lower,
+    put,
     solve_lower,
     solve_upper,
 )
-from sparsecv_mio.kernels.glm_newton import Columns, evaluate, gram
+from sparsecv_mio.kernels.glm_newton import Columns, evaluate, hessian, pulls
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
@@ -96,6 +97,8 @@ class NodeFit(NamedTuple):
     Attributes
     ----------
     Z : Columns
+    inside : int
+        How many columns with ridge are in; they come after those without.
     penalty, size : (k,) arrays
         Ridge, and largest absolute entries.
     theta : (k,) array
@@ -107,22 +110,13 @@ class NodeFit(NamedTuple):
     """
 
     Z: Columns
+    inside: int
     penalty: np.ndarray
     size: np.ndarray
     theta: np.ndarray
     costs: np.ndarray
     curved: np.ndarray
     H: np.ndarray
-
-
-class Choice(NamedTuple):
-    """Supports of a node: how many columns have no ridge, are in, the least and most of a support; as `SizesWanted`."""
-
-    first: int
-    inside: int
-    least: int
-    most: int
-    factored: bool
 
 
 class SizesWanted(NamedTuple):
@@ -170,19 +164,6 @@ def one_node(columns, inside, most, most_fits, point, bound):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _slopes(Z, response, state, g):
-    """Fill g with `sum_i v_i s_i z_i` of every column; returns `sum_i v_i |s_i|`."""
-    k, n = Z.places.shape[0], Z.W.shape[1]
-    work, total = state.work, 0.0
-    for i in range(n):
-        work[i] = response.v[i] * state.falls[i]
-        total += abs(work[i])
-    for a in range(k):
-        g[a] = dot(Z.W[Z.places[a]], work, n)
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _balance(Z, response, theta, state, first):
     """Move coefficients without ridge to where the slopes of the losses add up to zero, about; the state goes too."""
     n, H, d = Z.W.shape[1], np.empty((first, first)), np.empty(first)
@@ -225,7 +206,7 @@ def worth(response, state, g, total, region):
     state : State
         At the margins of a point.
     g : (k,) array
-        Of `_slopes`; the first are those of the columns without ridge.
+        Of `pulls`; the first are those of the columns without ridge.
     total : float
         `sum_i v_i |s_i|`.
     region : FitRanges
@@ -273,15 +254,6 @@ def bound_of(base, costs, inside, most, buffer, heap):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _hessian(fit, response, state):
-    """Fill the Hessian of a node where the state is."""
-    curvatures(response, state, state.work)
-    gram(fit.Z, state.work, fit.curved)
-    for a in range(fit.penalty.shape[0]):
-        fit.curved[a, a] += 2.0 * fit.penalty[a]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def _factor(fit):
     """Factor the Hessian of a node; False where it has no factor."""
     k = fit.penalty.shape[0]
@@ -292,7 +264,7 @@ def _factor(fit):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def settle(fit, response, region, choice, level, known):
+def settle(fit, response, region, wanted, level, known):
     """Fit a node until its bound is above a level, or its fit is not; returns `(bound, F at the point, base)`.
 
     Parameters
@@ -300,41 +272,35 @@ def settle(fit, response, region, choice, level, known):
     fit : NodeFit
     response : Response
     region : FitRanges
-    choice : Choice
+    wanted : SizesWanted
     level : float
+        In place of the one that is wanted, which may have fallen.
     known : bool
         Whether the Hessian is one, of the node above.
     """
-    Z, penalty, size, theta, costs, _, H = fit
-    first, inside, most = choice.first, choice.inside, choice.most
-    k, n = Z.places.shape[0], Z.W.shape[1]
+    Z, inside, penalty, size, theta, costs, curved, H = fit
+    first, k, n = region.free.shape[0], Z.places.shape[0], Z.W.shape[1]
     state, g, d, ahead = new_state(n), np.empty(k), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(k - first)
     bound, best_base, before, f, value = -np.inf, -np.inf, np.inf, np.inf, np.inf
-    made, fresh = known and choice.factored and _factor(fit), False
+    made, fresh = known and wanted.factored and _factor(fit), False
     for step in range(STEPS):
         f = evaluate(Z, response, penalty, theta, state)
         if made and not f <= value + 1e-9 * abs(value):
-            if fresh:  # too long a step
-                for a in range(k):
-                    d[a] *= 0.4
-            else:
-                for a in range(k):
-                    d[a] = 0.0
-                made = False
+            made = fresh  # else too old a Hessian, not too long a step
             for a in range(k):
+                d[a] *= 0.4 if fresh else 0.0
                 theta[a] = ahead[a] + d[a]
             continue
         value = f
-        total = _slopes(Z, response, state, g)
+        total = pulls(Z, response, state, g)
         for attempt in range(2):
             base, share = worth(response, state, g, total, region)
             _costs(g, penalty, size, share, first, now)
-            b = bound_of(base, now, inside, most, buffer, heap)
+            b = bound_of(base, now, inside, wanted.most, buffer, heap)
             if b > bound:
                 bound, best_base = b, base
-                for a in range(k - first):
-                    costs[a] = now[a]
+                put(now, costs)
             lost = 0.0
             for a in range(first):
                 lost += abs(g[a]) * (2.0 * region.half[a] + abs(region.middle[a]))
@@ -343,32 +309,26 @@ def settle(fit, response, region, choice, level, known):
             _balance(Z, response, theta, state, first)
             f = evaluate(Z, response, penalty, theta, state)
             value = f
-            total = _slopes(Z, response, state, g)
+            total = pulls(Z, response, state, g)
         if bound > level:
             break
-        for a in range(k):
-            g[a] = 2.0 * penalty[a] * theta[a] - g[a]
         for again in range(2):
             if not made:
-                _hessian(fit, response, state)
-                if not (choice.factored and _factor(fit)):
+                hessian(Z, response, penalty, state, curved)
+                if not (wanted.factored and _factor(fit)):
                     return bound, f, best_base
                 made, fresh = True, True
             else:
                 fresh = again == 1
             for a in range(k):
-                d[a] = -g[a]
+                d[a] = g[a] - 2.0 * penalty[a] * theta[a]
             solve_lower(H, d, k)
-            decrement = 0.0
-            for a in range(k):
-                decrement += d[a] * d[a]
+            decrement = dot(d, d, k)
             if fresh or decrement <= SLOW * before:
                 break
             made = False
         before = decrement
-        if f <= level and decrement <= NEAR:
-            break
-        if decrement <= 1e-13 * abs(f):
+        if (f <= level and decrement <= NEAR) or decrement <= 1e-13 * abs(f):
             break
         solve_upper(H, d, k)
         length = 1.0 if decrement < 1.0 else 1.0 / (1.0 + 0.3 * np.sqrt(decrement))
@@ -380,7 +340,7 @@ def settle(fit, response, region, choice, level, known):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tighten(fit, response, region, choice, level, bounds):
+def tighten(fit, response, region, wanted, level, bounds):
     """Raise the bound of a node by points of the perspective relaxation; returns `(bound, base)`.
 
     A step is Newton's: the relaxation of the quadratic model about the last point (`node_relaxation`).
@@ -391,17 +351,15 @@ def tighten(fit, response, region, choice, level, bounds):
         As `settle` leaves it.
     response : Response
     region : FitRanges
-    choice : Choice
+    wanted : SizesWanted
     level : float
     bounds : (float, float)
         So far.
     """
-    Z, penalty, size, theta, costs, H, _ = fit
-    first, inside, most = choice.first, choice.inside, choice.most
+    Z, inside, penalty, size, theta, costs, H, _ = fit
     bound, base = bounds
-    k, n = Z.places.shape[0], Z.W.shape[1]
-    c = k - first
-    room = most - inside
+    first, k, n = region.free.shape[0], Z.places.shape[0], Z.W.shape[1]
+    c, room = k - first, wanted.most - inside
     if not 0 < room < c - inside:
         return bound, base
     state, g, at, ahead = new_state(n), np.empty(k), theta.copy(), np.empty(k)
@@ -413,14 +371,12 @@ def tighten(fit, response, region, choice, level, bounds):
     for a in range(c):
         root[a] = 1.0 / np.sqrt(penalty[first + a])
     evaluate(Z, response, penalty, at, state)
-    _slopes(Z, response, state, g)
+    pulls(Z, response, state, g)
     here, no_ridge = bound, np.zeros(k)
     for attempt in range(ROUNDS):
         if attempt > 0:
-            _hessian(fit, response, state)
-        losses, trace, yy = 0.0, 0.0, 0.0
-        for i in range(n):
-            losses += response.v[i] * state.losses[i]
+            hessian(Z, response, penalty, state, H)
+        losses, trace, yy = dot(response.v, state.losses, n), 0.0, 0.0
         for a in range(first):
             beside[a] = g[a]
             for e in range(a + 1):
@@ -443,8 +399,7 @@ def tighten(fit, response, region, choice, level, bounds):
             linear[a] = h * (g[first + a] - dot(U[a], beside, first))
             b[a] = at[first + a] / root[a]
             trace += G[a, a]
-        for a in range(c):
-            losses += 2.0 * linear[a] * b[a]
+        losses += 2.0 * dot(linear, b, c)
         for a in range(c):
             x = dot(G[a], b, c)
             losses += x * b[a]
@@ -468,10 +423,10 @@ def tighten(fit, response, region, choice, level, bounds):
                 ahead[first + a] = at[first + a] + length * (point[a] * root[a] - at[first + a])
             evaluate(Z, response, no_ridge, ahead, state)
             _balance(Z, response, ahead, state, first)
-            total = _slopes(Z, response, state, g)
+            total = pulls(Z, response, state, g)
             part, share = worth(response, state, g, total, region)
             _costs(g, penalty, size, share, first, now)
-            there = bound_of(part, now, inside, most, buffer, heap)
+            there = bound_of(part, now, inside, wanted.most, buffer, heap)
             if there > here:
                 gained = True
                 break
@@ -480,16 +435,14 @@ def tighten(fit, response, region, choice, level, bounds):
             break
         small = there - here < WORTH * (level - there)
         here = there
-        for a in range(k):
-            at[a] = ahead[a]
+        put(ahead, at)
         if here > bound:
             bound, base = here, part
-            for a in range(c):
-                costs[a] = now[a]
+            put(now, costs)
         if bound > level or small or below:
             break
-    for a in range(0 if choice.factored else k):
-        theta[a] = at[a]
+    if not wanted.factored:
+        put(at, theta)
     return bound, base
 
 
@@ -536,23 +489,19 @@ def run(rows, region, wanted, nodes, most_fits, found):
             for e in range(k):
                 curved[a, e] = above[depth - 1, place[own[a]], place[own[e]]]
         fits += 1
-        fit, choice = (
-            NodeFit(Columns(rows.W, own), ridge, size, theta, costs, curved, H),
-            Choice(first, inside, least, most, wanted.factored),
-        )
-        bound, f, base = settle(fit, rows.response, region, choice, level, depth > 0)
+        fit = NodeFit(Columns(rows.W, own), inside, ridge, size, theta, costs, curved, H)
+        bound, f, base = settle(fit, rows.response, region, wanted, level, depth > 0)
         if max(bound, nodes.bound[top]) > level:
             continue
         if closed >= WORTH * (asked - RARELY) or fits % RARELY == 0:
             asked += 1
-            bound, base = tighten(fit, rows.response, region, choice, level, (bound, base))
+            bound, base = tighten(fit, rows.response, region, wanted, level, (bound, base))
             if bound > level:
                 closed += 1
                 continue
         bound = max(bound, nodes.bound[top])
         if least <= c <= most:
-            for j in range(found.shape[1]):
-                found[count, j] = False
+            found[count] = False
             for a in range(k):
                 found[count, own[a]] = True
             count += 1
@@ -562,18 +511,17 @@ def run(rows, region, wanted, nodes, most_fits, found):
             for a in range(k if fits < most_fits else 0):
                 for e in range(k):
                     above[depth, place[own[a]], place[own[e]]] = curved[a, e]
-            top = _split(nodes, top, own, fit, choice, (base, bound), level)
+            top = _split(nodes, top, fit, wanted, (base, bound), level)
     return top, count, level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _split(nodes, top, own, fit, choice, bounds, level):
+def _split(nodes, top, fit, wanted, bounds, level):
     """Push the children of a node whose supports may have F up to a level; returns the new top."""
-    first, inside, least, most, factored = choice
-    theta, H, costs = fit.theta, fit.H, fit.costs
-    base, bound = bounds
-    k = own.shape[0]
-    c, depth = k - first, nodes.depth[top]
+    own, inside, theta, costs, H = fit.Z.places, fit.inside, fit.theta, fit.costs, fit.H
+    (base, bound), depth = bounds, nodes.depth[top]
+    least, most, factored, k, c = wanted.least, wanted.most, wanted.factored, own.shape[0], costs.shape[0]
+    first = k - c
     inverse, V = np.zeros((k, k)), np.empty((k, k))
     cost, whole = np.empty(c - inside), factored
     for a in range(k):
@@ -598,8 +546,7 @@ def _split(nodes, top, own, fit, choice, bounds, level):
     last = min(free if free < c - inside else free - 1, most - inside)
     for t in range(last, -1, -1):
         at, number = first + inside + order[t] if t < free else -1, inside
-        for a in range(inside):
-            kept[a] = costs[a]
+        put(costs[:inside], kept)
         for a in range(t):
             nodes.columns[top, number] = own[first + inside + order[a]]
             kept[number] = costs[inside + order[a]]
@@ -612,13 +559,11 @@ def _split(nodes, top, own, fit, choice, bounds, level):
                 number += 1
         if number < least:
             continue
-        for a in range(inside):
-            nodes.columns[top, a] = own[first + a]
+        put(own[first : first + inside], nodes.columns[top])
         below = max(bound, bound_of(base, kept[:number], chosen, most, buffer, heap))
         if below > level:
             continue
-        for j in range(nodes.point.shape[1]):
-            nodes.point[top, j] = 0.0
+        nodes.point[top] = 0.0
         for a in range(k if whole or not factored else 0):
             nodes.point[top, own[a]] = theta[a]
             if chosen < most and at >= 0 and whole:

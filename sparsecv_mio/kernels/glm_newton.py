@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
+from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, put, solve_lower, solve_upper
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings
 
@@ -184,19 +184,32 @@ def gram(Z, weights, H):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _derivatives(Z, response, penalty, theta, state, filled):
-    """Gradient and the lower triangle of the Hessian where the state is, into the two arrays of `filled`."""
-    g, H = filled
-    k, n = Z.places.shape[0], Z.W.shape[1]
-    work = state.work
+def pulls(Z, response, state, g):
+    """Fill g with `sum_i v_i s_i z_i` of every column, `s = -l'`; returns `sum_i v_i |s_i|`."""
+    n, work, total = Z.W.shape[1], state.work, 0.0
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
-    for a in range(k):
-        g[a] = 2.0 * penalty[a] * theta[a] - dot(Z.W[Z.places[a]], work, n)
-    curvatures(response, state, work)
-    gram(Z, work, H)
-    for a in range(k):
+        total += abs(work[i])
+    for a in range(Z.places.shape[0]):
+        g[a] = dot(Z.W[Z.places[a]], work, n)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def hessian(Z, response, penalty, state, H):
+    """Fill H with the Hessian of F where the state is."""
+    curvatures(response, state, state.work)
+    gram(Z, state.work, H)
+    for a in range(penalty.shape[0]):
         H[a, a] += 2.0 * penalty[a]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def gradient(Z, response, penalty, theta, state, g):
+    """Fill g with the gradient of F where the state is."""
+    pulls(Z, response, state, g)
+    for a in range(penalty.shape[0]):
+        g[a] = 2.0 * penalty[a] * theta[a] - g[a]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -217,24 +230,21 @@ def newton(Z, response, penalty, theta, near, bar, close):
     k, n = Z.places.shape[0], Z.W.shape[1]
     state = new_state(n)
     f = evaluate(Z, response, penalty, theta, state)
-    g, d, H, ahead = np.empty(k), np.empty(k), np.empty((k, k)), np.empty(k)
+    d, H, ahead = np.empty(k), np.empty((k, k)), np.empty(k)
     for _ in range(STEPS if k else 0):
-        _derivatives(Z, response, penalty, theta, state, (g, H))
-        for a in range(k):
-            d[a] = -g[a]
+        gradient(Z, response, penalty, theta, state, d)
+        hessian(Z, response, penalty, state, H)
         if not cholesky_in_place(H, k):
             break
         solve_lower(H, d, k)
-        decrement = 0.0
-        for a in range(k):
-            decrement += d[a] * d[a]
+        decrement = dot(d, d, k)
         if decrement <= close and f - decrement > bar:
             break
         solve_upper(H, d, k)
         step, moved = 1.0, False
         while step > 1e-12:
             for a in range(k):
-                ahead[a] = theta[a] + step * d[a]
+                ahead[a] = theta[a] - step * d[a]
             value = evaluate(Z, response, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < 1e-10 * f and value <= f * (1.0 + 1e-13)):
                 moved = True
@@ -242,8 +252,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
             step *= 0.5
         if not moved:
             break
-        for a in range(k):
-            theta[a] = ahead[a]
+        put(ahead, theta)
         f = value
         if decrement <= near * f:
             break
@@ -292,7 +301,8 @@ def factor(Z, response, penalty, theta, state, noise):
     value, off, widest = look_around(Z, response, penalty, theta, state, (np.empty(n), noise))
     if not (widest <= 0.5 and value < np.inf):
         return np.inf, 0.0, np.inf, g, inverse
-    _derivatives(Z, response, penalty, theta, state, (g, H))
+    gradient(Z, response, penalty, theta, state, g)
+    hessian(Z, response, penalty, state, H)
     diagonal, trace = np.empty(k), 0.0
     for a in range(k):
         diagonal[a] = H[a, a]
@@ -336,6 +346,18 @@ def lengths_of(inverse, Z, out):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def in_norm(inverse, noise):
+    """Bound the length of `inverse w` for all w with `|w_a| <= noise_a`."""
+    k, total = noise.shape[0], 0.0
+    for a in range(k):
+        s = 0.0
+        for b in range(a, k):
+            s += inverse[b, a] ** 2
+        total += noise[a] * np.sqrt(s)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def proved(Z, response, penalty, theta):
     """Bound F at theta and the least F on some columns: `(F from above, least F from below, radius)`.
 
@@ -358,18 +380,10 @@ def proved(Z, response, penalty, theta):
         return value + off, max(value - off, 0.0), 0.0
     if not doubt < np.inf:
         return value + off, 0.0, np.inf
-    square, delta = 0.0, 0.0
+    square = 0.0
     for b in range(k):
-        s = 0.0
-        for a in range(b + 1):
-            s += inverse[b, a] * g[a]
-        square += s * s
-    for a in range(k):
-        s = 0.0
-        for b in range(a, k):
-            s += inverse[b, a] ** 2
-        delta += noise[a] * np.sqrt(s)
-    delta = (np.sqrt(square) * (1.0 + doubt) + delta) * (1.0 + doubt)
+        square += dot(inverse[b], g, b + 1) ** 2
+    delta = (np.sqrt(square) * (1.0 + doubt) + in_norm(inverse, noise)) * (1.0 + doubt)
     lengths_of(inverse, Z, state.work)
     longest = 0.0
     for i in range(n):
@@ -411,8 +425,7 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
     newton(Z, response, penalty, again, ENOUGH, np.inf, 0.0)
     high, low, reach = proved(Z, response, penalty, again)
     if high < upper or reach < radius:
-        for a in range(theta.shape[0]):
-            theta[a] = again[a]
+        put(again, theta)
         return high, low, reach
     return upper, lower, radius
 
@@ -442,8 +455,7 @@ def refit(rows, masks, points, bar, ends):
         if rows.first:
             start[0] = rows.origin
         upper[row], lower[row], radius[row] = fit_and_prove(Z, rows.response, penalty, theta, start, bar)
-        for j in range(points.shape[1]):
-            points[row, j] = 0.0
+        points[row] = 0.0
         for a in range(places.shape[0]):
             points[row, places[a]] = theta[a]
 
@@ -474,8 +486,7 @@ def decisions(rows, masks, points, radii, outside, ends):
         Z, theta, out, count = Columns(rows.W, places), np.empty(k), np.zeros((k, m)), np.zeros(k)
         for a in range(k):
             theta[a] = points[row, places[a]]
-        for i in range(m):
-            size[i] = abs(theta[0]) if first else 0.0
+        size[:] = abs(theta[0]) if first else 0.0
         if first:
             out[0], count[0] = columns[0], 1.0
         for j in range(masks.shape[1]):
@@ -494,16 +505,10 @@ def decisions(rows, masks, points, radii, outside, ends):
         _, _, doubt, _, inverse = factor(Z, rows.response, penalty, theta, state, np.empty(k))
         lengths_of(inverse, Columns(out, np.arange(k)), length)
         for i in range(m):
-            low[row, i] = 0.0
-        for a in range(k):
-            for i in range(m):
-                low[row, i] += theta[a] * out[a, i]
-        for i in range(m):
-            half = (k + most + 8.0) * EPS * size[i]
+            middle, half = 0.0, (k + most + 8.0) * EPS * size[i]
+            for a in range(k):
+                middle += theta[a] * out[a, i]
             if k > 0:
                 half += radii[row] * np.sqrt(length[i]) * (1.0 + 2.0 * doubt) * (1.0 + 1e-12)
-            middle = low[row, i]
-            if not half < np.inf:
-                low[row, i], high[row, i] = -np.inf, np.inf
-            else:
-                low[row, i], high[row, i] = middle - half, middle + half
+            known = half < np.inf
+            low[row, i], high[row, i] = middle - half if known else -np.inf, middle + half if known else np.inf

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
-from sparsecv_mio.kernels.glm_newton import Columns, factor, lengths_of, look_around, newton, proved
+from sparsecv_mio.kernels.glm_newton import Columns, factor, gradient, in_norm, lengths_of, look_around, newton, proved
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state
 
@@ -100,7 +100,7 @@ def about_all_rows(Z, response, penalty, theta):
         for b in range(k):
             s = dot(inverse[b], g, b + 1)
             delta += s * s
-        noise = _in_norm(inverse, noises) * (1.0 + doubt)
+        noise = in_norm(inverse, noises) * (1.0 + doubt)
         delta = np.sqrt(delta) * (1.0 + doubt) ** 2 + noise
         rows, scaled = np.empty((k, BLOCK)), np.empty((k, BLOCK))
         for begin in range(0, n if k else 0, BLOCK):
@@ -132,18 +132,6 @@ def about_all_rows(Z, response, penalty, theta):
         Z, response, penalty, theta, state.margins, falls, curved, state.losses, inverse, B, value, off, doubt, delta,
         noise, longest, next_longest, at,
     )  # fmt: skip
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _in_norm(inverse, noise):
-    """Bound `|L^{-1} w|` for all w with `|w_a| <= noise_a`."""
-    k, total = noise.shape[0], 0.0
-    for a in range(k):
-        s = 0.0
-        for b in range(a, k):
-            s += inverse[b, a] ** 2
-        total += noise[a] * np.sqrt(s)
-    return total
 
 
 class Out(NamedTuple):
@@ -367,15 +355,12 @@ def _more_steps(whole, rows, margins, enough, scratch):
             for a in range(b + 1):
                 theta[a] += whole.inverse[b, a] * d[b]
         value, off, widest = look_around(Z, response, whole.penalty, theta, state, (off_margins, noises))
-        for i in range(n):
-            state.work[i] = response.v[i] * state.falls[i]
-        for a in range(k):
-            g[a] = 2.0 * whole.penalty[a] * theta[a] - dot(Z.W[Z.places[a]], state.work, n)
+        gradient(Z, response, whole.penalty, theta, state, g)
         for b in range(k):
             along[b] = dot(whole.inverse[b], g, b + 1)
         step = _solved(out, along)
         first = np.sqrt(max(dot(step, along, k), 0.0)) * room
-        noise = _in_norm(whole.inverse, noises) * grown * room
+        noise = in_norm(whole.inverse, noises) * grown * room
         slip = 16.0 * (whole.doubt + (k + 16) * EPS) * first * out.grown
         moved = (np.sqrt(dot(d, d, k)) + np.sqrt(dot(step, step, k))) * room * out.longest + whole.doubt
         if not (moved <= MOST_MOVE and widest <= 0.5):

@@ -124,7 +124,7 @@ class GlmObjective:
     @property
     def q(self) -> int:
         """Number of columns."""
-        return self.subsets.p
+        return self.subsets.fits.problem.p
 
     @property
     def terms(self) -> WholeTerms:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
-from sparsecv_mio.problem.row_losses import HALVINGS, LOG_LOSS, NEWTON_STEPS, RowLoss
+from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS, RowLoss
 from sparsecv_mio.units import ROUNDING, WRITTEN
 from sparsecv_mio.words import Loss
 
@@ -72,7 +72,7 @@ class GlmModel:
     decrement: float
     inverse: FloatArray
     penalty: FloatArray
-    loss: RowLoss = LOG_LOSS
+    loss: RowLoss
 
     def predictors(self, X: FloatArray) -> FloatArray:
         """(m,) linear predictors of rows (m, p)."""
@@ -127,64 +127,37 @@ class GlmModel:
         return np.column_stack([np.ones((len(columns), len(self.theta) - columns.shape[1])), columns])
 
 
-def fit(
-    X: FloatArray,
-    y: FloatArray,
-    support: Sequence[int],
-    gamma: float | FloatArray,
-    *,
-    scale: str = "length",
-    intercept: str = "fold",
-    rows: IntArray | None = None,
-    weights: FloatArray | None = None,
+def fit_of_data(
+    dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float | FloatArray, **how: Any
 ) -> GlmModel:
-    """Fit one support to two classes.
+    """Fit one support of the data by a loss.
 
     Parameters
     ----------
-    X : (n, p) array
-    y : (n,) array
-        As in the file: classes 0 and 1.
+    dataset : Dataset
+        Of two classes, 0 and 1, or of counts.
+    loss : Loss
     support : sequence of int
     gamma : float or (s,) array
         Ridge weight, > 0; 0 of columns that are adjusted for.
-    scale : {"length", "variance", "none"}
-    intercept : {"fold", "none"}
-    rows : int array, optional
-        Training rows; all by default. Scales use all rows in any case.
-    weights : (n,) array, optional
-        Of all rows; 1 by default.
+    **how
+        `scale` ("length", "variance", "none") and `intercept` ("fold", "none"); `rows` to train on, all by default, of
+        which scales use all in any case; `near` for a point near the minimum, whose objective is more than the least
+        one by no more than its decrement squared; `start` for a model of the same rows to begin with.
 
     Examples
     --------
-    >>> X, y = np.array([[-1.0], [0.0], [0.0], [1.0]]), np.array([0.0, 0.0, 1.0, 1.0])
-    >>> model = fit(X, y, [0], 1.0, scale="none")
+    >>> data = Dataset.from_arrays([[-1.0], [0.0], [0.0], [1.0]], [0.0, 0.0, 1.0, 1.0])
+    >>> model = fit_of_data(data, Loss.LOGISTIC, [0], 1.0, scale="none", intercept="fold")
     >>> round(float(model.beta[0]), 6), round(abs(model.intercept), 6), round(model.objective, 6)
     (0.674832, 0.0, 2.437209)
     """
-    targets = Targets(*LOG_LOSS.of_data(y, weights), weights, LOG_LOSS)
-    return _fitted(X, targets, (support, gamma), scale, intercept, rows)
-
-
-class Targets(NamedTuple):
-    """Targets and weights of all rows as a loss has them, and their weights in the file."""
-
-    y: FloatArray
-    v: FloatArray
-    weights: FloatArray | None
-    loss: RowLoss
-
-
-def _fitted(
-    X: FloatArray, targets: Targets, asked: tuple[Sequence[int], float | FloatArray], scale: str, intercept: str,
-    rows: IntArray | None, near: bool = False, start: GlmModel | None = None,
-) -> GlmModel:  # fmt: skip
-    (support, gamma), loss, weights = asked, targets.loss, targets.weights
-    columns = np.array(list(support), dtype=np.int64)
-    train = np.arange(len(X)) if rows is None else np.asarray(rows)
-    root = np.minimum(np.sqrt(gamma / 2.0) * scales(X[:, columns], scale, weights), LARGEST_ROOT)
-    training, first = X[np.ix_(train, columns)], int(intercept != "none")
-    y, w = targets.y[train], targets.v[train]
+    by_row, columns, rows = row_loss(loss), np.array(list(support), dtype=np.int64), how.get("rows")
+    train = np.arange(dataset.n) if rows is None else np.asarray(rows)
+    root = np.sqrt(gamma / 2.0) * scales(dataset.X[:, columns], how["scale"], dataset.row_weights)
+    root = np.minimum(root, LARGEST_ROOT)
+    training, first = dataset.X[np.ix_(train, columns)], int(how["intercept"] != "none")
+    y, w = of_dataset(by_row, dataset, train)
     center = w @ training / w.sum() if first else np.zeros(len(columns))
     if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
         center = center + w @ (training - center) / w.sum()
@@ -195,14 +168,14 @@ def _fitted(
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
-    close = _nearly(Z, y, w, ridge, loss, _begin(start, columns, unit)) if first else None
-    found = close if near and close is not None else _minimise(Z, y, w, ridge, loss, first, close)
+    close = _nearly(Z, y, w, ridge, by_row, _begin(how.get("start"), columns, unit)) if first else None
+    found = close if how.get("near") and close is not None else _minimise(Z, y, w, ridge, by_row, first, close)
     theta, objective, decrement, inverse = found
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
     return GlmModel(
         tuple(columns.tolist()), beta, level - float(center @ beta), objective, center, unit, theta, decrement,
-        inverse, ridge * ridge, loss,
+        inverse, ridge * ridge, by_row,
     )  # fmt: skip
 
 
@@ -305,28 +278,9 @@ def _minimise(
     return theta, value, decrement, inverse
 
 
-def targets_of(dataset: Dataset, loss: RowLoss) -> Targets:
+def targets_of(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, FloatArray]:
     """Return targets and weights of all rows of data as a loss has them."""
-    return Targets(*of_dataset(loss, dataset, slice(0, dataset.n)), dataset.row_weights, loss)
-
-
-def fit_of_data(
-    dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float | FloatArray, **how: Any
-) -> GlmModel:
-    """Fit one support of the data by a loss.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    loss : Loss
-    support : sequence of int
-    gamma : float or (s,) array
-    **how
-        `scale`, `intercept` and `rows`, as for `fit`; `near` for a point near the minimum, whose objective is more than
-        the least one by no more than its decrement squared; `start` for a model of the same rows to begin with.
-    """
-    targets, near, start = targets_of(dataset, row_loss(loss)), how.get("near", False), how.get("start")
-    return _fitted(dataset.X, targets, (support, gamma), how["scale"], how["intercept"], how.get("rows"), near, start)
+    return of_dataset(loss, dataset, slice(0, dataset.n))
 
 
 def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
@@ -344,7 +298,7 @@ def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArra
         squares = (dataset.y - predictors) ** 2
         return np.asarray(squares if dataset.row_weights is None else dataset.row_weights * squares)
     by_row = row_loss(loss)
-    y, v = of_dataset(by_row, dataset, slice(0, dataset.n))
+    y, v = targets_of(dataset, by_row)
     return np.asarray(v * by_row.losses(by_row.signs(y) * predictors, y))
 
 
@@ -371,7 +325,7 @@ def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Datase
     if loss is Loss.SQUARED:
         return plain
     by_row = row_loss(loss)
-    y, v = of_dataset(by_row, dataset, slice(0, dataset.n))
+    y, v = targets_of(dataset, by_row)
     weights = 0.5 * by_row.curvatures(by_row.signs(y) * predictors, y, v)
     return replace(plain, row_weights=np.maximum(weights, LEAST_CURVATURE * float(weights.max())))
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 
@@ -169,13 +170,7 @@ def nearly_fitted(
     expired : callable
         Looked at between steps; True ends it.
     """
-    penalty, loss = rows.penalty, rows.loss
-
-    def value_at(point: FloatArray) -> float:
-        of_blocks = [float(w @ loss.losses(signed @ point, y)) for _, signed, y, w in rows.blocks()]
-        return float(sum(of_blocks) + penalty @ point**2)
-
-    value = value_at(theta)
+    penalty, loss, value = rows.penalty, rows.loss, _value(rows, theta)
     for _ in range(NEWTON_STEPS if len(theta) else 0):
         gradient, H = 2.0 * penalty * theta, np.diag(2.0 * penalty)
         for _, signed, y, w in rows.blocks():
@@ -186,19 +181,19 @@ def nearly_fitted(
         decrement, length = -float(gradient @ step), 1.0
         if failed or not decrement > near * value or expired():
             break
-        while length > LEAST_LENGTH and not value_at(theta + length * step) <= value - 1e-4 * length * decrement:
+        while length > LEAST_LENGTH and not _value(rows, theta + length * step) <= value - 1e-4 * length * decrement:
             length /= 2.0
         if length <= LEAST_LENGTH:
             break
         theta = theta + length * step
-        value = value_at(theta)
+        value = _value(rows, theta)
     return theta
 
 
-def _value(rows: RefitRows, theta: FloatArray) -> float:
-    fine = theta.astype(LONG)
-    of_blocks = [w @ rows.loss.losses(signed @ fine, y) for _, signed, y, w in rows.blocks()]
-    return float(sum(of_blocks) + rows.penalty @ fine**2)
+def _value(rows: RefitRows, theta: NDArray[np.floating]) -> float:
+    """Return F, summed in the precision of the point."""
+    of_blocks = [w @ rows.loss.losses(signed @ theta, y) for _, signed, y, w in rows.blocks()]
+    return float(sum(of_blocks) + rows.penalty @ theta**2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +278,7 @@ def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatA
         step, length = -point.root.T @ point.along, 1.0
         for _ in range(HALVINGS):
             ahead = theta + length * step
-            there = _value(rows, ahead)
+            there = _value(rows, ahead.astype(LONG))
             settled = square < REFIT_SETTLED * point.value and there <= point.value * (1.0 + 1e-13)
             if settled or there <= point.value - 1e-4 * length * square:
                 break

@@ -70,9 +70,9 @@ class RowLoss(ABC):
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         """`v l''(m)`."""
 
-    @abstractmethod
     def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
-        """Return what the rounding of `v l'(m)` is a share of; at least `v l''(m)`."""
+        """Return what the rounding of `v l'(m)` is a share of, that itself by default; at least `v l''(m)`."""
+        return self.falls(m, y, v)
 
     @abstractmethod
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
@@ -157,9 +157,6 @@ class LogLoss(RowLoss):
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
         shares = self._shares(m)
         return v * shares * (1.0 - shares if m.dtype == np.float64 else self._shares(-m))
-
-    def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
-        return v * self._shares(m)
 
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
         return off + 8.0 * eps * self.losses(m, y)

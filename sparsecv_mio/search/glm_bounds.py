@@ -66,7 +66,6 @@ def glm_bounds(
             for t, tau in enumerate(taus):
                 upper = solution.by_size[tau].upper
                 ends = at.open_fold_interval(tau, upper, *rows, expired=hooks.expired)
-                ends = (ends[0] if ends[0] > 0.0 else 0.0), (ends[1] if ends[1] < np.inf else np.inf)
                 numbers[t, 1:6] = upper, *ends, Origin.CONIC, Origin.CONIC
             numbers[:, 6], numbers[:, 7] = 0.5 * (low + high), data.q
             table.put(g, fold, numbers)

@@ -26,7 +26,7 @@ from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets, never
+from sparsecv_mio.trees.subsets import BestSubset, never
 from sparsecv_mio.units import FROM_ROWS, GAMMA_RANGE
 
 KEPT = STORE_BYTES // 32  # numbers in the rows of few folds whose problems are kept; each is there four times or so
@@ -158,8 +158,7 @@ class GlmFolds:
 
     def at(self, fold: int, g: int) -> GlmSubsets:
         """Return the best-subset problem of a fold at the gamma of index `g`."""
-        with self._lock:
-            known = self._at_gamma.get((fold, g))
+        known = self._at_gamma.get((fold, g))
         if known is None:
             known = self._of_fold(fold).with_gamma(float(self.context.grid.gammas[g]))
             with self._lock:
@@ -167,8 +166,7 @@ class GlmFolds:
         return known
 
     def _of_fold(self, fold: int) -> GlmSubsets:
-        with self._lock:
-            known = self._problems.get(fold)
+        known = self._problems.get(fold)
         if known is None:
             rows = np.arange(self.data.n) if fold == ALL_ROWS else self.plan.train_rows(fold)
             with self._lock:
@@ -213,7 +211,6 @@ class GlmFolds:
         """
         rows = rows_in_units(self.data, self.plan.scored_rows(fold))
         fits, low, high = self.at(fold, g).scored(list(supports), *rows)
-        low, high = np.where(low > 0.0, low, 0.0), np.where(high < np.inf, high, np.inf)  # what overflowed says nothing
         found = ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(self.loss, fits, *rows), low, high))
         for i in np.flatnonzero(~(high - low <= FROM_ROWS * found.held_out)).tolist():
             self._from_rows(found, i, fold, g, supports[i])
@@ -250,37 +247,20 @@ class GlmFolds:
         supports : sequence of int arrays
         """
         fits, expired = self.at(ALL_ROWS, g).fits, self.context.deadline.expired
-        masks = np.array([fits.mask(support.tolist()) for support in supports])
+        masks = fits.masks(supports)
         fitted = fits.refit(masks, expired=expired)
         return self.left_out_rows(fits).values(list(masks), list(fitted.points), expired)
 
     def left_out_rows(self, fits: GlmFits) -> LeftOut:
         """Return the rows of every fold, to be left out of fits of all rows."""
-        known = self._folds
-        if known is None:
-            known = self._folds = left_out_of(self.data, self.plan, fits)
-        return known.with_fits(fits)
+        self._folds = self._folds or left_out_of(self.data, self.plan, fits)
+        return self._folds.with_fits(fits)
 
     def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
         """Bound the held-out loss of a cell of which only an incumbent is known."""
         rows, expired = rows_in_units(self.data, self.plan.scored_rows(fold)), self.context.deadline.expired
-        lower, upper = self.at(fold, g).open_fold_interval(cell.tau, cell.upper, *rows, expired=expired)
-        return (lower if lower > 0.0 else 0.0), (upper if upper < np.inf else np.inf)  # what overflowed says nothing
+        return self.at(fold, g).open_fold_interval(cell.tau, cell.upper, *rows, expired=expired)
 
     def one_support(self, tau: int) -> bool:
         """Whether a size leaves one support, that of all columns, on all rows and so in every fold."""
         return tau >= int(np.count_nonzero(self.at(ALL_ROWS, 0).fits.varies))
-
-    def first_supports(self, fold: int, g: int, starts: Sequence[IntArray], exchanges: bool = True) -> BestSubsets:
-        """Return a support of every tau of the grid, of which nothing is proved.
-
-        Parameters
-        ----------
-        fold, g : int
-        starts : sequence of int arrays
-            To begin with, of another gamma.
-        exchanges : bool
-            Whether starts of a size are to be improved.
-        """
-        taus, expired = self.context.grid.taus.tolist(), self.context.deadline.expired
-        return self.at(fold, g).solve(taus, starts=starts, effort=0, expired=expired, exchanges=exchanges)

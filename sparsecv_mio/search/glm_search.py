@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,13 +68,6 @@ CLOSE = 0.5  # of the gap: of very many folds those that a list leaves open, and
 NOT_LISTED, SOME_LISTED, LISTED, DECIDED = range(4)  # what a tree on all rows has done for the folds of a pair
 
 
-class OnAllRows(NamedTuple):
-    """A pair to work on with all rows, and a bound of the least objective there that will do."""
-
-    pair: Pair
-    enough: float
-
-
 class GlmSearch(GridMethod):
     """Best-first search over the pairs of the grid.
 
@@ -104,6 +97,11 @@ class GlmSearch(GridMethod):
         Whether a tree of this round had too few nodes to come to an end.
     """
 
+    stored_as: ClassVar = {
+        "solved": ("solved", 0, 1), "searched": ("searched", 0, 1), "effort": ("effort", 1, UNLIMITED),
+        "trees": ("trees", 0, np.iinfo(np.int64).max), "begun": ("begun", 0, 1),
+    }  # fmt: skip
+
     def __init__(self, run: Run) -> None:
         super().__init__(run, (self,))
         self.name = str(run.context.data.loss)
@@ -115,7 +113,8 @@ class GlmSearch(GridMethod):
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
         self.effort, self.begun, self.trees = FIRST_NODES, False, 0
         self.idle, self.stuck, self.cut = False, False, False
-        self.jobs = Jobs(run)
+        self.jobs, data = Jobs(run), self.context.data
+        self._slip = SUM_RTOL * data.dataset.weight_of(slice(0, data.n))  # of sums over a fold and its training rows
         run.cells.show_again_by(self._shown)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
         self._heavier: dict[int, MoreWeight] = {}  # held-out rows of a fold
@@ -157,7 +156,9 @@ class GlmSearch(GridMethod):
             if self._first and self.context.deadline.expired():
                 return nothing
             again = bool(self._first) and isinstance(self.values, PairRows)  # rows are very many
-            found = self.folds.first_supports(ALL_ROWS, g, starts, exchanges=not (self._slow or again))
+            here, expired = self.folds.at(ALL_ROWS, g), self.context.deadline.expired
+            taus, exchanges = self.context.grid.taus.tolist(), not (self._slow or again)
+            found = here.solve(taus, starts, 0, expired=expired, exchanges=exchanges)
             return partial(self._first.__setitem__, g, found)
 
         def kept() -> None:
@@ -179,7 +180,7 @@ class GlmSearch(GridMethod):
             return
         self.run.signals.doing(f"folds of the likely winner: tau {tau}")
         with self.run.accounts.of(BoundSource.ROWS_OUT):
-            tree = SharedTree(self.folds, g, tau, [best.support], self._slip())
+            tree = SharedTree(self.folds, g, tau, [best.support], self._slip)
             self._take_folds((g, t), tree, *tree.most_held(best.upper))
             self.run.counts.add(0, problems=1)
 
@@ -198,7 +199,7 @@ class GlmSearch(GridMethod):
             with self.run.accounts.of(BoundSource.ROWS_OUT):
                 self.run.all_rows.improve(g, here.solve([tau], starts=[support], effort=1))
                 self._first[g] = self.run.all_rows.best[g]
-                tree = SharedTree(self.folds, g, tau, [support], self._slip())
+                tree = SharedTree(self.folds, g, tau, [support], self._slip)
                 if tree.list_up_to(np.inf, 1):
                     pair = (g, len(self.context.grid.taus) - 1)
                     self._take_folds(pair, tree, *tree.nothing_held())
@@ -381,7 +382,8 @@ class GlmSearch(GridMethod):
         others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
         threads = -(-self.context.threads // others)  # the others have pairs of their own
         on_all_rows = self._next_on_all_rows(aim, now, enough)
-        excludes = on_all_rows is not None and enough[aim.pair] <= self._of_all_rows("upper")[aim.pair]
+        (g, t), tau = aim.pair, int(self.context.grid.taus[aim.pair[1]])
+        excludes = on_all_rows is not None and enough[g, t] <= self.run.all_rows.best[g].by_size[tau].upper
         if not excludes and self._may_list(aim):
             return None if self.jobs.some else Job(BoundSource.ROWS_OUT, aim.pair, [], partial(self._list, aim))
         if not excludes and not self.searched[aim.pair]:
@@ -389,7 +391,7 @@ class GlmSearch(GridMethod):
         if on_all_rows is None or (self.by_lists and not excludes):
             return self._grow(cells_to_raise(self.run.cells, aim, self._waiting(aim.pair))[:threads])
         nodes = min(self.effort * min(self.context.folds.k, MOST_IN_PLACE), UNLIMITED)
-        return self._all_rows(on_all_rows, nodes, threads)
+        return self._all_rows(*on_all_rows, nodes, threads)
 
     @property
     def _late(self) -> bool:
@@ -428,20 +430,15 @@ class GlmSearch(GridMethod):
     def _enough(self, now: PairBounds) -> FloatArray:
         """(G, T): bounds on all rows from which on pairs are at the goal; inf where none is known to be enough."""
         bars = np.full(self.solved.shape, self._goal(now))
-        return enough_to_exclude(self.run, self.values, bars, self._slip())
-
-    def _of_all_rows(self, name: str) -> FloatArray | BoolArray:
-        """(G, T): what the best subsets of all rows that are known have by a name."""
-        taus = self.context.grid.taus.tolist()
-        return np.array([[getattr(result.by_size[tau], name) for tau in taus] for result in self.run.all_rows.best])
+        return enough_to_exclude(self.run, self.values, bars, self._slip)
 
     def _deferred(self, enough: FloatArray) -> BoolArray:
         """(G, T): pairs that more work on all rows would exclude, which had its nodes in this round."""
-        unproved = self.solved & ~self._of_all_rows("complete").astype(np.bool_)
-        return (enough <= self._of_all_rows("upper")) & unproved & self.searched
+        unproved = self.solved & ~self.run.all_rows.solved_pairs()
+        return (enough <= self.run.all_rows.of_pairs(lambda cell: cell.upper)) & unproved & self.searched
 
-    def _next_on_all_rows(self, aim: Aim, now: PairBounds, enough: FloatArray) -> OnAllRows | None:
-        """Return what to do on all rows in place of the folds of a pair; None for its folds.
+    def _next_on_all_rows(self, aim: Aim, now: PairBounds, enough: FloatArray) -> tuple[Pair, float] | None:
+        """Return what to do on all rows in place of the folds of a pair, and what bound will do; None for its folds.
 
         A bound of more features is one of all with fewer: the most features, as long as they may exclude the pair. One
         that all rows cannot exclude alone has its bound raised by them too, once a round.
@@ -455,17 +452,17 @@ class GlmSearch(GridMethod):
         (g, t), solved = aim.pair, self.solved[aim.pair[0]]
         if not np.isfinite(aim.goal) or int(self._waiting(aim.pair).sum()) < 2:
             return None
-        uppers, enough, lower = self._of_all_rows("upper")[g], enough[g], now.lower[g]
+        uppers, enough, lower = self.run.all_rows.of_pairs(lambda cell: cell.upper)[g], enough[g], now.lower[g]
         if enough[t] <= uppers[t]:
             may = ~solved & (uppers >= enough[t])
             may[:t] = False
             if may.any():
                 last = int(np.flatnonzero(may)[-1])
                 reached = enough[t : last + 1]
-                return OnAllRows((g, last), float(np.max(reached[reached <= uppers[last]])))
+                return (g, last), float(np.max(reached[reached <= uppers[last]]))
         elif not solved[t]:
             last = int(np.flatnonzero((lower < aim.goal) & ~solved)[-1])
-            return OnAllRows((g, last), float(enough[last]))
+            return (g, last), float(enough[last])
         return None
 
     def _next_round(self) -> None:
@@ -477,33 +474,31 @@ class GlmSearch(GridMethod):
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
         self.listed[self.listed == SOME_LISTED] = NOT_LISTED
-        self.solved[...] = self._of_all_rows("complete")
+        self.solved[...] = self.run.all_rows.solved_pairs()
 
-    def _slip(self) -> float:
-        """Return what sums of losses over a fold and its training rows may be off by rounding."""
-        return SUM_RTOL * self.context.data.dataset.weight_of(slice(0, self.context.data.n))
-
-    def _all_rows(self, asked: OnAllRows, nodes: int, threads: int) -> Job:
+    def _all_rows(self, pair: Pair, enough: float, nodes: int, threads: int) -> Job:
         """Return work on the best subset of all rows at a pair; every cell is bounded by what that proves.
 
         Parameters
         ----------
-        asked : OnAllRows
+        pair : Pair
+        enough : float
+            A bound of the least objective that will do.
         nodes, threads : int
             Of the tree.
         """
-        (g, t), tau = asked.pair, int(self.context.grid.taus[asked.pair[1]])
+        (g, t), tau = pair, int(self.context.grid.taus[pair[1]])
         self.run.signals.doing(f"trees on all rows: tau {tau}")
         start = self.run.all_rows.best[g].by_size[tau].support
 
         def prove() -> Write:
             result = self.folds.at(ALL_ROWS, g).solve(
-                [tau], starts=[start], effort=nodes, enough={tau: asked.enough}, expired=self.jobs.expired,
+                [tau], starts=[start], effort=nodes, enough={tau: enough}, expired=self.jobs.expired,
                 threads=threads,
             )  # fmt: skip
             support = result.by_size[tau].support
             known = self.by_sums and np.array_equal(support, start)  # every fold has been shown it
-            return partial(self._take_all_rows, (g, t), result, None if known else self._in_folds(g, support))
+            return partial(self._take_all_rows, pair, result, None if known else self._in_folds(g, support))
 
         def proved() -> None:
             self.solved[g, t] = not self.context.deadline.expired()
@@ -556,7 +551,7 @@ class GlmSearch(GridMethod):
         shown = [self.run.cells.pool.supports[number] for number in np.unique(self.run.cells.support[g, t]).tolist()]
         known = [best.support, *(support for support in shown if len(support) == len(best.support))]
         self.run.signals.doing(f"one tree for all folds: tau {tau}")
-        tree = SharedTree(self.folds, g, tau, known, self._slip())
+        tree = SharedTree(self.folds, g, tau, known, self._slip)
         if deciding:
             tree.settle()
         least, most = tree.most_held(best.upper) if deciding else tree.nothing_held()
@@ -601,9 +596,9 @@ class GlmSearch(GridMethod):
 
     def _raise_lower_ends(self) -> None:
         """Raise lower ends to what is known of all rows, and of held-out rows with more weight."""
-        raise_lower_ends(self.run, self.values, self._slip())
+        raise_lower_ends(self.run, self.values, self._slip)
         for fold, bounds in self._heavier.items():
-            losses = bounds.held_out_errors(self.values[:, :, fold] + self._slip())
+            losses = bounds.held_out_errors(self.values[:, :, fold] + self._slip)
             self.run.cells.narrow(np.s_[:, :, fold], losses, np.inf)
 
     def _close(self, tree: SharedTree, least: FloatArray, most: FloatArray) -> bool:
@@ -730,24 +725,18 @@ class GlmSearch(GridMethod):
 
     def model_is_open(self) -> bool:
         """Whether the pair to report is scored, and its best subset of all rows is not proved."""
-        return self._open_model() is not None
+        if not (self.run.all_rows.best and self.run.cells.scored_pairs().any()):
+            return False
+        return not self.run.all_rows.solved_pairs()[self.run.reported_pair()]
 
     def prove_model(self, beside: bool = False) -> None:
         """Solve all rows at that pair, as far as time allows."""
         self.jobs.end()
-        pair = self._open_model()
-        if pair is not None:
-            self._prove_on_all_rows(pair)
+        if self.model_is_open():
+            self._prove_on_all_rows(self.run.reported_pair())
 
     def _prove_on_all_rows(self, pair: Pair) -> None:
-        self.jobs.do(self._all_rows(OnAllRows(pair, np.inf), UNLIMITED, self.context.threads))
-
-    def _open_model(self) -> Pair | None:
-        best = self.run.all_rows.best
-        if not best or not self.run.cells.scored_pairs().any():
-            return None
-        g, t = self.run.reported_pair()
-        return None if best[g].by_size[int(self.context.grid.taus[t])].complete else (g, t)
+        self.jobs.do(self._all_rows(pair, np.inf, UNLIMITED, self.context.threads))
 
     def mios(self) -> int:
         """Return the number of trees that were grown."""
@@ -766,25 +755,22 @@ class GlmSearch(GridMethod):
 
     def archive(self) -> Archive:
         """Return where it stands."""
-        lower = self._of_all_rows("lower") if self.run.all_rows.best else np.zeros(self.solved.shape)
-        return {
-            **packed("values", self.values), **packed("tried", self.tried), "solved": self.solved,
-            "searched": self.searched, "all_rows_lower": lower, "effort": np.array(self.effort),
-            "trees": np.array(self.trees), "begun": np.array(self.begun),
-        }  # fmt: skip
+        lower, known = np.zeros(self.solved.shape), self.run.all_rows.of_pairs(lambda cell: cell.lower)
+        lower[: len(known)] = known
+        tables = packed("values", self.values) | packed("tried", self.tried)
+        return super().archive() | tables | {"all_rows_lower": lower}
 
     def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` for numbers that cannot be such; any masks of the grid's shape may be."""
+        """Raise `CorruptStore` for numbers that cannot be such."""
+        super().check(stored)
         within({"values": unpacked("values", stored, self.values)}, "values", 0.0, np.inf)
         unpacked("tried", stored, self.tried)
         within(stored, "all_rows_lower", 0.0, np.finfo(float).max)
-        within(stored, "effort", 1, UNLIMITED)
-        within(stored, "trees", 0, np.iinfo(np.int64).max)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
+        super().restore(stored)
         for name, table in (("values", self.values), ("tried", self.tried)):
             fill_like(table, unpacked(name, stored, table))
-        self.solved[...], self.searched[...] = stored["solved"], stored["searched"]
-        self.effort, self.trees, self.begun = int(stored["effort"]), int(stored["trees"]), True
-        self.run.all_rows.raise_lower_bounds(np.asarray(stored["all_rows_lower"], dtype=np.float64))
+        self.begun = True
+        self.run.all_rows.raise_lower_bounds(stored["all_rows_lower"])

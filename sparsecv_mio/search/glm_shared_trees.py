@@ -136,7 +136,7 @@ class SharedTree:
         if not new:
             return
         fits = self.subsets.fits
-        masks = np.array([fits.mask(support) for support in new])
+        masks = fits.masks(new)
         fitted = fits.refit(masks, expired=self.expired)
         for mask, point in zip(masks, fitted.points, strict=True):
             if self.expired() and self.tried:

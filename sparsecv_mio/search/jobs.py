@@ -48,9 +48,7 @@ class Job(NamedTuple):
     then: Write
 
 
-class _Piece(NamedTuple):
-    write: Write
-    cpu_seconds: float
+_Piece = tuple[Write, float]  # what writes the result, and processor seconds
 
 
 class Jobs:
@@ -99,22 +97,15 @@ class Jobs:
 
     def wait(self) -> bool:
         """Wait until a piece has ended, and write what the jobs found that have; whether some have."""
-        if self.threads == 1:
-            job, _ = self._begun.pop()
-            with self.run.accounts.of(job.source):
-                for write in [piece() for piece in job.pieces]:
-                    write()
-                job.then()
-            return True
         wait([piece for _, pieces in self._begun for piece in pieces if not piece.done()], None, FIRST_COMPLETED)
         ended = [(job, pieces) for job, pieces in self._begun if all(piece.done() for piece in pieces)]
         self._begun = [(job, pieces) for job, pieces in self._begun if not any(job is other for other, _ in ended)]
         for job, pieces in ended:
             results = [piece.result() for piece in pieces]
-            self.run.accounts.took(job.source, sum(result.cpu_seconds for result in results))
+            self.run.accounts.took(job.source, sum(cpu_seconds for _, cpu_seconds in results))
             with self.run.accounts.of(job.source):
-                for result in results:
-                    result.write()
+                for write in [write for write, _ in results] if pieces else [piece() for piece in job.pieces]:
+                    write()
                 job.then()
         return bool(ended)
 
@@ -153,4 +144,4 @@ class Jobs:
 def _timed(piece: Callable[[], Write]) -> _Piece:
     begin = time.thread_time()
     write = piece()
-    return _Piece(write, time.thread_time() - begin)
+    return write, time.thread_time() - begin

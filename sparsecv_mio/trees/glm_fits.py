@@ -8,7 +8,7 @@ that is constant in these rows is zero, and so is its coefficient.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -139,8 +139,7 @@ class GlmFits:
     def start(self) -> FloatArray:
         """(first + p,) point of no column."""
         point = np.zeros(self.problem.first + self.problem.p)
-        if self.problem.first:
-            point[0] = self.rows.origin
+        point[: self.problem.first] = self.rows.origin
         return point
 
     def refit(
@@ -175,7 +174,7 @@ class GlmFits:
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
         """Return `(point, lower, upper)` of a support: its fit, copies as one, and bounds of F_S."""
-        fitted = self.refit(self.mask(support)[None, :], start)
+        fitted = self.refit(self.masks([support]), start)
         return fitted.points[0], float(fitted.lower[0]), float(fitted.upper[0])
 
     def fit_of_all(
@@ -206,24 +205,29 @@ class GlmFits:
 
     def mask(self, support: Iterable[int]) -> BoolArray:
         """(p,) mask of a support."""
-        mask = np.zeros(self.problem.p, dtype=np.bool_)
-        mask[list(support)] = True
-        return mask
+        return np.asarray(self.masks([support])[0])
+
+    def masks(self, supports: Collection[Iterable[int]]) -> BoolArray:
+        """(L, p) masks of supports."""
+        masks = np.zeros((len(supports), self.problem.p), dtype=np.bool_)
+        for mask, support in zip(masks, supports, strict=True):
+            mask[list(support)] = True
+        return masks
 
     def points_below(
         self,
         level: float,
         shares: Sequence[float],
-        supports: Iterable[frozenset[int]],
+        supports: Collection[frozenset[int]],
         expired: Callable[[], bool],
     ) -> Iterator[FloatArray]:
         """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit.
 
         That fit itself in place of one that is above the level.
         """
-        near, masks = self.start(), [self.mask(support) for support in supports]
-        if masks:
-            fitted = self.refit(np.array(masks), expired=expired)
+        near = self.start()
+        if supports:
+            fitted = self.refit(self.masks(supports), expired=expired)
             near = fitted.points[int(np.argmin(fitted.upper))]
         everything, below = self.fit_of_all(self.varies, self.start(), expired)
         if below > level or expired():

@@ -91,7 +91,7 @@ def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _F
     if not supports:
         return None
     level = best.upper * (1.0 - BETTER) if len(supports[0]) == len(best.support) else np.inf
-    fitted = fits.refit(np.array([fits.mask(support) for support in supports]), best.point, level)
+    fitted = fits.refit(fits.masks(supports), best.point, level)
     at = int(np.argmin(fitted.upper))
     upper = float(fitted.upper[at])
     return _Fitted(supports[at], fitted.points[at], upper) if upper < level else None
@@ -99,16 +99,21 @@ def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _F
 
 def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[int, int]]:
     """Return the exchanges (column out, column in) that the quadratic of a tableau likes most."""
-    s = int(t.size[0])
-    spread = np.diag(t.V)[:, None]
-    b, left = t.beta[:, None] / spread, t.d + t.T**2 / spread
-    regular = left > t.floor
-    gain = np.where(regular, (t.g + t.T * b) ** 2 / np.where(regular, left, 1.0), -np.inf)
-    gain -= b * t.beta[:, None]
-    gain[:, t.members[:s]] = -np.inf
+    gain = _exchange_gains(t.T, t.beta, np.diag(t.V), t.g, t.d, t.floor)
+    gain[:, t.members[: int(t.size[0])]] = -np.inf
     order = np.argsort(-gain, axis=None)[:TRIED]
     pairs = [divmod(int(at), len(columns)) for at in order if np.isfinite(gain.flat[at])]
     return [(int(columns[t.members[a]]), int(columns[k])) for a, k in pairs]
+
+
+def _exchange_gains(
+    T: FloatArray, beta: FloatArray, spread: FloatArray, g: FloatArray, left: FloatArray, floor: FloatArray
+) -> FloatArray:
+    """(s, m) what a quadratic gains by each column in the place of each one chosen; -inf where rounding hides it."""
+    b, room = (beta / spread)[:, None], left + T**2 / spread[:, None]
+    regular = room > floor
+    gains = np.where(regular, (g + T * b) ** 2 / np.where(regular, room, 1.0), -np.inf)
+    return np.asarray(gains - b * beta[:, None])
 
 
 def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
@@ -169,9 +174,6 @@ def _worth(
     T = V @ between[:, first:]
     left = left - np.einsum("sj,sj->j", T, between[:, first:])
     worth = np.where(left > floor, g * g / np.where(left > floor, left, 1.0), 0.0)
-    for a in range(len(inner), len(inside)):
-        beta, v = point[inside[a]], V[a, a]
-        room = left + T[a] ** 2 / v
-        gain = np.where(room > floor, (g + T[a] * (beta / v)) ** 2 / np.where(room > floor, room, 1.0), 0.0)
-        worth = np.maximum(worth, gain - beta * beta / v)
-    return np.asarray(worth)
+    k = len(inner)
+    gains = _exchange_gains(T[k:], point[inside[k:]], np.diag(V)[k:], g, left, floor)
+    return np.asarray(np.maximum(worth, gains.max(axis=0, initial=-np.inf)))

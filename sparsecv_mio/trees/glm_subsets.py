@@ -7,6 +7,7 @@ columns, of which copies are one (`trees/glm_fits`); sizes are proved by `trees/
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -72,15 +73,12 @@ class GlmSubsets:
     """
 
     def __init__(self, problem: GlmProblem, forced: IntArray | None = None) -> None:
-        self._share(GlmFits.of(problem, forced), {})
-
-    def _share(self, fits: GlmFits, good: dict[int, list[frozenset[int]]]) -> None:
-        self.fits, self._good = fits, good
+        self.fits, self._good = GlmFits.of(problem, forced), dict[int, list[frozenset[int]]]()
 
     def with_gamma(self, gamma: float) -> GlmSubsets:
         """Return the same rows under another gamma; what was best here is tried first there."""
-        other = GlmSubsets.__new__(GlmSubsets)
-        other._share(self.fits.with_gamma(gamma), self._good)
+        other = copy(self)
+        other.fits = self.fits.with_gamma(gamma)
         return other
 
     def without(self, rows: IntArray) -> GlmSubsets | None:
@@ -91,10 +89,10 @@ class GlmSubsets:
         rows : int array
             Among those with a weight.
         """
-        fits, other = self.fits.without(rows), GlmSubsets.__new__(GlmSubsets)
+        fits, other = self.fits.without(rows), copy(self)
         if fits is None:
             return None
-        other._share(fits, {})
+        other.fits, other._good = fits, {}
         return other
 
     def _starts(self, size: int) -> list[frozenset[int]]:
@@ -106,11 +104,6 @@ class GlmSubsets:
         before = self._good.get(len(support), [])
         if support not in before:
             self._good[len(support)] = [*before, support][-MOST_STARTS:]
-
-    @property
-    def p(self) -> int:
-        """Number of columns."""
-        return self.fits.problem.p
 
     # -- sizes ------------------------------------------------------------------------------------------------------
 
@@ -199,12 +192,6 @@ class GlmSubsets:
 
     # -- supports ---------------------------------------------------------------------------------------------------
 
-    def _masks(self, supports: Sequence[IntArray]) -> BoolArray:
-        masks = np.zeros((len(supports), self.p), dtype=np.bool_)
-        for row, support in enumerate(supports):
-            masks[row, support] = True
-        return masks
-
     def refit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports.
 
@@ -212,11 +199,11 @@ class GlmSubsets:
         ----------
         supports : sequence of int arrays
         """
-        masks = self._masks(supports)
+        masks = self.fits.masks(supports)
         return self._in_units(masks, self.fits.refit(masks))
 
     def _in_units(self, masks: BoolArray, fitted: FittedSupports) -> Fits:
-        coefficients, intercept = np.zeros((len(masks), self.p)), np.zeros(len(masks))
+        coefficients, intercept = np.zeros(masks.shape), np.zeros(len(masks))
         for row, mask in enumerate(masks):
             coefficients[row], intercept[row] = self.fits.in_units_of_x(mask, fitted.points[row])
         return Fits(coefficients, intercept, fitted.lower, fitted.upper)
@@ -240,7 +227,7 @@ class GlmSubsets:
             As `refit` returns them.
         lower, upper : (L,) arrays
         """
-        masks = self._masks(supports)
+        masks = self.fits.masks(supports)
         fitted = self.fits.refit(masks)
         return self._in_units(masks, fitted), *self._lost(*self.fits.decisions(masks, fitted, X), y, weights)
 
@@ -326,4 +313,6 @@ class GlmSubsets:
         least, most = self.fits.problem.loss.between(low, high, y)
         rounding = LOSS_ROUNDING + len(v) * np.finfo(float).eps
         with np.errstate(over="ignore"):
-            return np.asarray(least @ v * (1.0 - rounding)), np.asarray(most @ v * (1.0 + rounding))
+            lower, upper = least @ v * (1.0 - rounding), most @ v * (1.0 + rounding)
+        # what overflowed says nothing
+        return np.where(lower > 0.0, lower, 0.0), np.where(upper < np.inf, upper, np.inf)

@@ -119,8 +119,7 @@ class SizeSearch:
         varying = {start - constant | forced for start in starts}
         whole = [start for start in varying if len(start) == self.size]
         if whole:
-            masks = np.array([self.fits.mask(start) for start in whole])
-            fitted = self.fits.refit(masks, expired=self.expired)
+            fitted = self.fits.refit(self.fits.masks(whole), expired=self.expired)
             best = int(np.argmin(fitted.upper))
             self._offer(whole[best], fitted.points[best], float(fitted.upper[best]))
             if not exchanges or self._few(len(self.fits.copies.nonzero()[0]), 0):
@@ -194,9 +193,7 @@ class SizeSearch:
         all_in = len(columns) == len(node.inside)  # copies may leave a choice of how many of each
         if room <= self.size or len(node.inside) >= self.size or all_in:
             chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
-            mask = np.zeros((1, fits.problem.p), dtype=np.bool_)
-            mask[0, chosen] = True
-            return self._tried(bound, node, mask, np.inf)
+            return self._tried(bound, node, fits.masks([chosen]), np.inf)
         if self._few(len(columns), len(node.inside)) and not fits.has_copies:
             return self._tried(bound, node, self._all(node, columns), np.inf)
         return self._leapt(bound, node, columns)
@@ -267,18 +264,9 @@ class SizeSearch:
         return range(min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most), most + 1)
 
     def _tried(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
-        """Close a node by its supports of first columns; what is interrupted leaves it open."""
-        below, whole = self._refitted(firsts, level)
-        if not whole and self.expired():
-            return [(bound, node)]
-        with self._lock:
-            self._left = self._left if whole else min(self._left, bound)
-        return self._close(max(bound, below) if whole else bound)
+        """Close a node by its supports of first columns, copies in every number; what is interrupted leaves it open.
 
-    def _refitted(self, firsts: BoolArray, level: float) -> tuple[float, bool]:
-        """Refit supports of first columns, copies in every number.
-
-        Returns a bound of them and of what is above the level, and whether all were fitted.
+        What is not among them is above the level.
         """
         masks, shapes, whole = firsts, list[_Shape](), True
         for first in firsts if self.fits.has_copies else ():
@@ -286,13 +274,12 @@ class SizeSearch:
             whole = whole and len(of_first) <= MOST_CHOICES
             shapes += of_first[:MOST_CHOICES]
         if self.fits.has_copies:
-            masks = np.array([self.fits.mask(next(_supports(shape))) for shape in shapes])
-        if not len(masks):
-            return level, whole
+            masks = self.fits.masks([next(_supports(shape)) for shape in shapes])
         fitted = self.fits.refit(masks, self.point, self.level, self.expired)
         whole = whole and bool(np.all(fitted.upper < np.inf))
-        best = int(np.argmin(fitted.upper))
-        self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
+        if len(masks):
+            best = int(np.argmin(fitted.upper))
+            self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
         for row in np.flatnonzero((fitted.lower <= self._kept_up_to) & (fitted.upper < np.inf)).tolist():
             ends = float(fitted.lower[row]), float(fitted.upper[row])
             alike = _supports(shapes[row]) if shapes else [frozenset(np.flatnonzero(masks[row]).tolist())]
@@ -300,7 +287,11 @@ class SizeSearch:
             whole = whole and len(supports) <= MOST_CHOICES
             for support in supports[:MOST_CHOICES]:
                 self._keep(support | self.flat, ends)
-        return min(level, float(fitted.lower.min())), whole
+        if not whole and self.expired():
+            return [(bound, node)]
+        with self._lock:
+            self._left = self._left if whole else min(self._left, bound)
+        return self._close(max(bound, min(level, float(fitted.lower.min(initial=np.inf)))) if whole else bound)
 
     def _keep(self, support: frozenset[int], ends: tuple[float, float]) -> None:
         if self.listing is None:

@@ -35,7 +35,7 @@ def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(
     monkeypatch.setattr(glm_tree, "ALL_TRIED", 0)
     subsets = GlmSubsets(drawn(7000 + seed, 5))
     truth = enumerated(subsets.fits.whole.unsigned())
-    for size in range(1, subsets.p):
+    for size in range(1, subsets.fits.problem.p):
         least = truth[best_of_size(truth, size)]
         value, off = float(least.value), 1e-9 * float(least.value) + least.off
         for share in (0.5, 0.9, 0.999, 1.0, 1.001, 1.2):

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from logistic_truth import fitted
 from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
@@ -19,7 +20,6 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.glm_values import GlmValues
 from sparsecv_mio.near.near_optimal import UNKNOWN, near_optimal
-from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.words import Loss
@@ -37,11 +37,11 @@ def values_of(case: TwoClassCase, gamma: float, tau: int, by: str) -> dict[tuple
     how, values = how_of(case) | {"weights": data.row_weights}, {}
     for support in combinations(columns, min(tau, len(columns))):
         if by == "objective":
-            value = glm_objective.fit(data.X, data.y, support, gamma, **how).objective
+            value = fitted(data.X, data.y, support, gamma, **how).objective
         else:
             value = total = 0.0
             for fold in range(plan.k):
-                model = glm_objective.fit(data.X, data.y, support, gamma, rows=plan.train_rows(fold), **how)
+                model = fitted(data.X, data.y, support, gamma, rows=plan.train_rows(fold), **how)
                 rows = plan.scored_rows(fold)
                 weights = None if data.row_weights is None else data.row_weights[rows]
                 value += float(model.losses(data.X[rows], data.y[rows], weights).sum())

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from logistic_truth import fitted
 from runs import new_run
 from two_class_cases import TwoClassCase, two_class_case
 
@@ -18,7 +19,6 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search import glm_search
 from sparsecv_mio.search.api import nested_cross_validate
@@ -40,7 +40,7 @@ def truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[float, float]:
     for fold in range(plan.k):
         rows, out = plan.train_rows(fold), plan.scored_rows(fold)
         supports = [s for size in range(min(tau, len(columns)) + 1) for s in combinations(columns, size)]
-        models = [glm_objective.fit(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
+        models = [fitted(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
         least = min(model.objective for model in models)
         weights = None if data.row_weights is None else data.row_weights[out]
         losses = [
@@ -156,7 +156,7 @@ def check_nested(seed: int) -> bool:
         chosen = inner.solved()
         assert (one.gamma, one.tau, one.support) == (chosen.gamma, chosen.tau, chosen.support), seed
         columns = [data.names.index(name) for name in one.support]
-        model = glm_objective.fit(training.X, training.y, columns, one.gamma, weights=training.row_weights, **how)
+        model = fitted(training.X, training.y, columns, one.gamma, weights=training.row_weights, **how)
         loss = float(model.losses(test.X, test.y, test.row_weights).sum())
         off = ROUNDING * loss + 4.0 * float(model.doubt(test.X).sum())
         low, high, total = low + loss - off, high + loss + off, total + test.weight_of(slice(0, test.n))

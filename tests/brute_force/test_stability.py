@@ -7,6 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from logistic_truth import fitted
 from numpy.typing import NDArray
 from two_class_cases import TwoClassCase, two_class_case
 from zoo import RandomProblem, random_problem
@@ -138,7 +139,7 @@ def class_truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[Truth, floa
     supports = list(combinations(columns, min(tau, len(columns))))  # fewer columns are as good by rounding alone
 
     def every(rows: NDArray[np.int64] | None) -> list[glm_objective.GlmModel]:
-        return [glm_objective.fit(data.X, data.y, support, gamma, rows=rows, **how) for support in supports]
+        return [fitted(data.X, data.y, support, gamma, rows=rows, **how) for support in supports]
 
     def tied_losses(models: list[glm_objective.GlmModel], tolerance: float) -> list[FloatArray]:
         nonlocal doubt

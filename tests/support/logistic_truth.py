@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import NamedTuple
@@ -11,10 +11,22 @@ import numpy as np
 from scipy.optimize import linprog
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm_objective import GlmModel, fit_of_data
 from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.words import Loss
+
+
+def fitted(
+    X: FloatArray, y: FloatArray, support: Sequence[int], gamma: float, scale: str = "length", intercept: str = "fold",
+    rows: IntArray | None = None, weights: FloatArray | None = None,
+) -> GlmModel:  # fmt: skip
+    """Fit one support to classes 0 and 1, of all rows by default."""
+    data = replace(Dataset.from_arrays(X, y), row_weights=weights)
+    return fit_of_data(data, Loss.LOGISTIC, support, gamma, scale=scale, intercept=intercept, rows=rows)
 
 
 def long_rows(problem: GlmProblem, X: FloatArray | None = None) -> np.ndarray:

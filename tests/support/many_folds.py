@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
+from logistic_truth import fitted
 from two_class_cases import TwoClassCase
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import Scored, weighted_rows
-from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import varying_columns
 
 TIED = 1e-10  # of an objective
@@ -74,7 +74,7 @@ def ends_of_errors(case: TwoClassCase, gamma: float) -> dict[int, tuple[float, f
     supports = [s for size in range(len(columns) + 1) for s in combinations(columns, size)]
     for fold in range(plan.k):
         rows, out = plan.train_rows(fold), plan.scored_rows(fold)
-        models = [glm_objective.fit(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
+        models = [fitted(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
         weights = np.ones(len(out)) if data.row_weights is None else data.row_weights[out]
         losses = np.array([float(model.losses(data.X[out], data.y[out], weights).sum()) for model in models])
         off = np.array([float((weights * model.doubt(data.X[out])).sum()) * 4.0 for model in models])

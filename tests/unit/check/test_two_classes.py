@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import second_checker
 from forged_proofs import Lines, read_lines, write_lines
+from logistic_truth import fitted
 from true_claims import Truth
 
 from sparsecv_mio.check.main import check
@@ -19,7 +20,6 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.proofs.proof_writing import write_proof
 from sparsecv_mio.search.api import cross_validate
 
@@ -77,7 +77,7 @@ def test_fits_and_what_rows_lose_by_them_are_enclosed(seed: int) -> None:
     design, left = TwoClasses(data.X, data.y, scale, intercept), [3, 7, 8]
     support, kept = (0, 2, 3)[: seed % 4], np.setdiff1d(np.arange(data.n), left)
     found = enclosed_fit(design.of_rows(left), design.penalty(gamma), support)
-    model = glm_objective.fit(data.X, data.y, support, gamma, scale=scale, intercept=intercept, rows=kept)
+    model = fitted(data.X, data.y, support, gamma, scale=scale, intercept=intercept, rows=kept)
     lower, upper = found.lower / ONE, found.upper / ONE
     assert found.upper >= found.lower and upper - lower <= 1e-20 * upper
     assert lower == pytest.approx(model.objective, rel=1e-11)

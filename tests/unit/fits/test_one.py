@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from logistic_truth import fitted
 
 from sparsecv_mio.certificate.fit_records import FitRecord
 from sparsecv_mio.certificate.verify import verify
@@ -18,7 +19,6 @@ from sparsecv_mio.fits import one
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.fits.one import export_one, fit_one
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.objective import fit
 
 
@@ -143,13 +143,13 @@ def test_two_classes_by_every_solver(backend: str, scale: str, intercept: str) -
     y = as_two_classes(data).y
     supports = [S for size in range(3) for S in combinations(range(4), size)]
     how = {"scale": scale, "intercept": intercept}
-    values = {S: glm_objective.fit(data.X, y, S, 0.3, **how).objective for S in supports}  # type: ignore[arg-type]
+    values = {S: fitted(data.X, y, S, 0.3, **how).objective for S in supports}  # type: ignore[arg-type]
     best = min(values, key=lambda S: values[S])
     assert record.support == tuple(data.names[j] for j in best) and record.status == "proved"
     assert record.objective == pytest.approx(values[best], rel=1e-9)
     assert record.lower <= values[best] * (1 + 1e-12) and record.upper >= values[best] * (1 - 1e-12)
     assert record.classes is not None and (record.classes.negative, record.classes.positive) == ("no", "yes")
-    model = glm_objective.fit(data.X, y, best, 0.3, **how)  # type: ignore[arg-type]
+    model = fitted(data.X, y, best, 0.3, **how)  # type: ignore[arg-type]
     assert record.predict(data) == pytest.approx(1.0 / (1.0 + np.exp(-model.predictors(data.X))), rel=1e-6)
     assert FitRecord.from_json(record.to_json()) == record and verify(record, data).ok
 

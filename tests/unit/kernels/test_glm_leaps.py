@@ -79,11 +79,11 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
         base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region)
         costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
         assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM
-        fit = glm_leaps.NodeFit(Z, penalty, region.size, theta, costs, H, factor)
-        choice = glm_leaps.Choice(first, inside, inside, most, True)
-        bound, _, base = glm_leaps.settle(fit, response, region, choice, level, inside > 0)
+        fit = glm_leaps.NodeFit(Z, inside, penalty, region.size, theta, costs, H, factor)
+        wanted = glm_leaps.SizesWanted(inside, most, level, False, True)
+        bound, _, base = glm_leaps.settle(fit, response, region, wanted, level, inside > 0)
         assert bound <= least * ROOM or (bound > level and least > level)
-        raised, _ = glm_leaps.tighten(fit, response, region, choice, level, (bound, base))
+        raised, _ = glm_leaps.tighten(fit, response, region, wanted, level, (bound, base))
         assert bound <= raised and (raised <= least * ROOM or raised > level < least)
 
 
@@ -156,8 +156,9 @@ def test_points_far_away_whose_model_rounding_leaves_without_curvature() -> None
         region = glm_leaps.FitRanges(ends, np.array([0]), np.array([0.0]), np.array([50.0]), size)
         penalty = np.array([0.0, *problem.ridge])
         curved = (W * np.exp(np.minimum(point @ W, 600.0))) @ W.T + np.diag(2.0 * penalty)
-        fit = glm_leaps.NodeFit(Columns(W, np.arange(5)), penalty, size, point, np.zeros(4), curved, np.eye(5))
-        glm_leaps.tighten(fit, rows.response, region, glm_leaps.Choice(1, 1, 2, 2, True), 60.0, (-np.inf, 0.0))
+        fit = glm_leaps.NodeFit(Columns(W, np.arange(5)), 1, penalty, size, point, np.zeros(4), curved, np.eye(5))
+        wanted = glm_leaps.SizesWanted(2, 2, 60.0, False, True)
+        glm_leaps.tighten(fit, rows.response, region, wanted, 60.0, (-np.inf, 0.0))
 
 
 def test_a_node_without_a_hessian_is_split_all_the_same() -> None:

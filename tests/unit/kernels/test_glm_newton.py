@@ -15,11 +15,14 @@ from sparsecv_mio.kernels.glm_newton import (
     factor,
     fit_and_prove,
     gram,
+    hessian,
+    in_norm,
     lengths_of,
     look_around,
     merged,
     newton,
     proved,
+    pulls,
     refit,
     worst_ratio,
 )
@@ -175,6 +178,12 @@ def test_the_factor_of_the_hessian_is_that_of_numpy(seed: int) -> None:
     assert abs(value - exact) <= off <= 1e-9 * (value + 1.0) and 0.0 < doubt < 0.1
     gradient = 2.0 * rows.penalty * theta - rows.W @ (problem.v * share)
     assert np.all(np.abs(g - gradient) <= 4.0 * noise + 1e-14)
+    pull, curved = np.empty(k), np.empty((k, k))
+    assert pulls(every(rows.W), rows.response, state, pull) == pytest.approx(float(problem.v @ share), rel=1e-12)
+    assert pull == pytest.approx(rows.W @ (problem.v * share), rel=1e-9, abs=1e-12)
+    hessian(every(rows.W), rows.response, rows.penalty, state, curved)
+    assert curved == pytest.approx(H, rel=1e-9, abs=1e-12)
+    assert in_norm(inverse, noise) == pytest.approx(noise @ np.linalg.norm(inverse, axis=0), rel=1e-12)
     lengths = np.empty(n)
     lengths_of(inverse, every(rows.W), lengths)
     assert lengths == pytest.approx(np.einsum("ai,ai->i", rows.W, np.linalg.solve(H, rows.W)), rel=1e-6)

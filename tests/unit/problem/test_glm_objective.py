@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from logistic_truth import fitted
 from sklearn.linear_model import LogisticRegression
 
 from sparsecv_mio.data.counts import as_counts
@@ -33,7 +34,7 @@ def draw(seed: int) -> Dataset:
 def test_it_is_the_fit_of_scikit_learn(seed: int) -> None:
     data, gamma = draw(seed), 10.0 ** (seed - 4.0)
     X = (data.X - data.X.mean(axis=0)) / data.X.std(axis=0)
-    model = glm_objective.fit(X, data.y, range(data.p), gamma, scale="none", weights=data.row_weights)
+    model = fitted(X, data.y, range(data.p), gamma, scale="none", weights=data.row_weights)
     peer = LogisticRegression(C=1.0 / gamma, tol=1e-12, max_iter=10_000).fit(X, data.y, data.row_weights)
     assert model.beta == pytest.approx(peer.coef_[0], rel=1e-4, abs=1e-6)
     assert model.intercept == pytest.approx(peer.intercept_[0], rel=1e-4, abs=1e-5)
@@ -50,7 +51,7 @@ def test_the_certified_refit_holds_the_definition(seed: int, intercept: str, sca
     support = rng.permutation(std.q)[: int(rng.integers(0, std.q + 1))]
     fit = refit_rows(std, rows, np.sort(support), gamma)
     assert isinstance(fit, GlmRowFit)
-    exact = glm_objective.fit(
+    exact = fitted(
         data.X, data.y, std.columns[fit.support].tolist(), gamma, scale=scale, intercept=intercept, rows=rows,
         weights=data.row_weights,
     )  # fmt: skip
@@ -101,8 +102,8 @@ def test_a_column_that_is_constant_in_training_has_no_part() -> None:
     y = np.append((X[:15, 0] > 0.0).astype(float), rng.integers(0, 2, 5))
     rows, weights = np.arange(15), np.full(20, 0.3)
     for gamma in (1e-6, 1.0, 1e3):
-        both = glm_objective.fit(X, y, [0, 1], gamma, rows=rows, weights=weights)
-        one = glm_objective.fit(X, y, [0], gamma, rows=rows, weights=weights)
+        both = fitted(X, y, [0, 1], gamma, rows=rows, weights=weights)
+        one = fitted(X, y, [0], gamma, rows=rows, weights=weights)
         assert both.beta[1] == 0.0 and both.objective == pytest.approx(one.objective, rel=1e-12)
 
 

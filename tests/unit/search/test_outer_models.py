@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from logistic_truth import fitted
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.weights import weighted_rows
-from sparsecv_mio.problem import glm_objective, objective
+from sparsecv_mio.problem import objective
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.outer_models import scored_outside
 
@@ -26,7 +27,7 @@ def test_rows_outside_are_scored_by_the_definition(loss: str) -> None:
         model = objective.fit(X[train], y[train], [1, 3], 0.1, weights=weights[train])
         errors = (y[test] - model.intercept - X[test][:, [1, 3]] @ model.beta) ** 2
     else:
-        classes = glm_objective.fit(X[train], y[train], [1, 3], 0.1, weights=weights[train])
+        classes = fitted(X[train], y[train], [1, 3], 0.1, weights=weights[train])
         errors = classes.losses(X[test], y[test])
         chances = 1.0 / (1.0 + np.exp(-classes.predictors(X[test])))
         assert scored.predicted == pytest.approx(chances, rel=1e-9)
@@ -48,6 +49,6 @@ def test_what_rounding_leaves_open_is_scored_by_the_definition() -> None:
         0.006,
         SearchOptions.of(loss="logistic", intercept="none"),
     )
-    model = glm_objective.fit(X[:12], y[:12], range(5), 0.006, intercept="none")
+    model = fitted(X[:12], y[:12], range(5), 0.006, intercept="none")
     assert scored.upper > 2.0 * scored.lower
     assert scored.error == pytest.approx(float(model.losses(X[test], y[test]).mean()), rel=1e-9)
