@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns, for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Loss
@@ -53,6 +56,13 @@ def test_only_counts_get_exposures() -> None:
 def test_what_is_refused(given: dict[str, object], exposure: str | None, said: str) -> None:
     with pytest.raises(BadInput, match=said):
         as_counts(data(**given), exposure)  # type: ignore[arg-type]
+
+
+def test_words_are_no_counts(tmp_path: Path) -> None:
+    file = tmp_path / "patients.csv"
+    file.write_text("age,state\n" + "".join(f"{age},{'ill' if age % 3 else 'well'}\n" for age in range(40, 52)))
+    with pytest.raises(BadInput, match="^target 'state' is made of the words ill and well: poisson loss takes counts"):
+        as_counts(read_dataset(file, "state", encode="onehot"))
 
 
 def test_other_exposures_than_there_are() -> None:
