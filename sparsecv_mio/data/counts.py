@@ -105,7 +105,7 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
     words = () if dataset.reading is None else dataset.reading.levels.get(target, ())
     if words:
         named = " and ".join(words)
-        raise BadInput(f"target {target!r} is made of the words {named}: poisson loss takes counts, logistic two classes")
+        raise BadInput(f"target {target!r} holds the words {named}: poisson loss takes counts, logistic two classes")
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
         value, kind = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}", "whole numbers" if whole else "numbers"

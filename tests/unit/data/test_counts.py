@@ -61,7 +61,7 @@ def test_what_is_refused(given: dict[str, object], exposure: str | None, said: s
 def test_words_are_no_counts(tmp_path: Path) -> None:
     file = tmp_path / "patients.csv"
     file.write_text("age,state\n" + "".join(f"{age},{'ill' if age % 3 else 'well'}\n" for age in range(40, 52)))
-    with pytest.raises(BadInput, match="^target 'state' is made of the words ill and well: poisson loss takes counts"):
+    with pytest.raises(BadInput, match="^target 'state' holds the words ill and well: poisson loss takes counts"):
         as_counts(read_dataset(file, "state", encode="onehot"))
 
 
