@@ -366,7 +366,8 @@ def proximal_map(v, step, box, choice, lists, caps, b, z):
             a[t] = np.hypot(a[t], v[j])
     for i in range(count):
         caps[i] = _level(a, end, lists, caps, i, float(abs(lists.most[i])), step, caps[i])
-    r = caps[count] = _level(a, end, lists, caps, -1, float(choice.k), step, caps[count])
+    every = np.int64(-1)  # a literal would compile `_level` a second time
+    r = caps[count] = _level(a, end, lists, caps, every, float(choice.k), step, caps[count])
     for t in range(terms):
         i = choice.cluster[t]
         x = r if i < 0 else min(r, caps[i]) if i < choice.asked else max(r, caps[i])
