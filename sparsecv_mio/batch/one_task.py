@@ -234,11 +234,10 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
 
 
 def _for_its_loss(task: Task, data: Dataset) -> Dataset:
-    """Return the data of a task as its loss has them; a target of two words is of logistic loss alone."""
-    reading = data.reading
-    words = () if reading is None or reading.how.encode is not Encode.ERROR else reading.levels.get(data.target, ())
-    if words and task.loss is not Loss.LOGISTIC:
-        named = " and ".join(words)
+    """Return the data of a task as its loss has them; a target of two words is of logistic loss."""
+    encoded = data.reading is not None and data.reading.how.encode is not Encode.ERROR
+    if data.target_words and not encoded and task.loss is Loss.SQUARED:
+        named = " and ".join(data.target_words)
         raise BadInput(f'target {data.target!r} holds words ({named}): give loss = "logistic", or encode = "onehot"')
     return for_loss(data, task.loss, task.settings.get("positive"), exposure=task.settings.get("exposure"))
 

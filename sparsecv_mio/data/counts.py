@@ -102,9 +102,8 @@ def exposures_of(dataset: Dataset, name: str) -> FloatArray:
 
 def _check_counts(dataset: Dataset, whole: bool) -> None:
     y, target = dataset.y, dataset.target
-    words = () if dataset.reading is None else dataset.reading.levels.get(target, ())
-    if words:
-        named = " and ".join(words)
+    if dataset.target_words:
+        named = " and ".join(dataset.target_words)
         raise BadInput(f"target {target!r} holds the words {named}: poisson loss takes counts, logistic two classes")
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:

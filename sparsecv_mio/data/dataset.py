@@ -115,6 +115,11 @@ class Dataset:
         """
         return np.asarray(self.aux[KEPT] if KEPT in self.aux else np.arange(self.n))
 
+    @property
+    def target_words(self) -> tuple[str, ...]:
+        """Words that the file holds in place of the target's values 0, 1, ...; none where it holds numbers."""
+        return () if self.reading is None else tuple(self.reading.levels.get(self.target, ()))
+
     def weight_of(self, rows: slice | IntArray) -> float:
         """Return the weight of some rows together; their number where each counts once."""
         if self.row_weights is not None:

@@ -635,10 +635,9 @@ def about_target(data: Dataset) -> str:
             f"target {name!r} has two values: --loss logistic fits the probability of {positive} beside {negative} "
             "(--positive chooses); without it squared error fits a linear probability model"
         )
-    words = () if data.reading is None else data.reading.levels.get(name, ())
     values = np.unique(y)
     if len(values) == 2:
-        shown = [f"{word!r} ({k})" for k, word in enumerate(words)] or [f"{value:g}" for value in values]
+        shown = [f"{word!r} ({k})" for k, word in enumerate(data.target_words)] or [f"{value:g}" for value in values]
         return (
             f"target {name!r} has two values, {' and '.join(shown)}: fitted is a linear probability model, by "
             "squared error, whose predictions may leave them; --loss logistic fits probabilities"

@@ -18,8 +18,7 @@ MOST_SPREAD = 1e140  # of columns, and one over it the least: their squares are 
 
 def class_names(dataset: Dataset) -> tuple[str, ...]:
     """Return the names of the values of a target, ascending: words where the file holds words."""
-    words = () if dataset.reading is None else dataset.reading.levels.get(dataset.target, ())
-    values = np.unique(dataset.y).tolist()
+    words, values = dataset.target_words, np.unique(dataset.y).tolist()
     if words and all(value in range(len(words)) for value in values):
         return tuple(words[int(value)] for value in values)
     return tuple(f"{value:.12g}" for value in values)
@@ -111,8 +110,7 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     values, place = np.unique(dataset.y, return_inverse=True)
     names = dataset.classes if dataset.classes is not None and len(values) == 2 else class_names(dataset)
     if len(names) != len(values):  # words of which some are absent
-        words = () if dataset.reading is None else dataset.reading.levels.get(dataset.target, ())
-        names = tuple(words[int(value)] for value in values)
+        names = tuple(dataset.target_words[int(value)] for value in values)
     for name in names:
         if name not in classes:
             named = " and ".join(classes)
