@@ -36,8 +36,16 @@ from sparsecv_mio.certificate.checked_fields import COST_LIMIT, ENUMERATE_PAIR
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.model_space import NONE, Restrictions, Term
-from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack, power_of_two
-from sparsecv_mio.problem.objective import RidgeFit, fit, held_out_error, ridge_weights, scales, varying_columns
+from sparsecv_mio.problem.coordinates import Coordinates, exact_sum, objective_slack
+from sparsecv_mio.problem.objective import (
+    RidgeFit,
+    fit,
+    held_out_error,
+    ridge_weights,
+    scaled_norms,
+    scales,
+    varying_columns,
+)
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # rows of folds times columns squared, up to which those of every fold are looked at
@@ -891,11 +899,8 @@ def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: Rid
         Its fit.
     """
     columns = design.dataset.X[:, design.columns[np.asarray(support, dtype=np.int64)]] - model.x_center
-    columns *= design.root[:, None]
-    unit = np.linalg.norm(design.t) * design.y_unit
-    largest = power_of_two(np.abs(columns).max(axis=0))  # squares may overflow
-    columns /= largest
-    return np.asarray(model.beta * largest * np.sqrt(np.einsum("ij,ij->j", columns, columns)) / unit)
+    unit, norms = scaled_norms(columns, design.root)
+    return np.asarray(model.beta * unit * norms / (np.linalg.norm(design.t) * design.y_unit))
 
 
 def _close_and_signed(

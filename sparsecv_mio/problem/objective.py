@@ -96,9 +96,21 @@ def _centred_norms(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArra
     centred = np.where(_varies(X), X - _mean(X, weights), 0.0)
     # a mean is rounded, and beside a spread far smaller than itself that shows
     centred -= _mean(centred, weights)
-    unit = power_of_two(np.abs(centred).max(axis=0, initial=0.0))
-    scaled = centred / unit
-    return unit, np.asarray(np.linalg.norm(scaled if weights is None else np.sqrt(weights)[:, None] * scaled, axis=0))
+    return scaled_norms(centred, None if weights is None else np.sqrt(weights))
+
+
+def scaled_norms(columns: FloatArray, root: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    """(power of two, norm) per column whose product is the norm, rows times roots of weights: squares do not overflow.
+
+    Examples
+    --------
+    >>> unit, norms = scaled_norms(np.array([[3.0], [4.0]]) * 2.0**800)
+    >>> float(unit[0] * norms[0] / 2.0**800)
+    5.0
+    """
+    unit = power_of_two(np.abs(columns).max(axis=0, initial=0.0))
+    scaled = columns / unit
+    return unit, np.asarray(np.linalg.norm(scaled if root is None else root[:, None] * scaled, axis=0))
 
 
 @dataclass(frozen=True, eq=False)
