@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.relaxation import UnitDiagonal, held_out_loss, relax_form, unit_diagonal
+from sparsecv_mio.data.standard import about_means
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds, starts
 from sparsecv_mio.kernels import held_out_sums as kernel
@@ -113,6 +114,8 @@ class FoldBounds:
         Incumbents by size.
     rows : (N, m), (N,) arrays
         Held-out rows and their targets in the coordinates of `form`.
+    lever : float
+        Length of `Eliminated.lever` of them: what columns that are forced in leave to rounding.
     """
 
     def __init__(
@@ -124,7 +127,10 @@ class FoldBounds:
         root: FloatArray | None = None,
     ) -> None:
         reduced = eliminated(problem)
-        self.problem, self.choice = reduced.problem, reduced.choice
+        self.problem, self.choice, self.lever = reduced.problem, reduced.choice, 0.0
+        if len(self.choice.forced):
+            about = about_means(V_test, r_test, root, reduced.means, problem.r_mean)[0]
+            self.lever = float(np.linalg.norm(reduced.lever(about)))
         V_test, r_test = reduced.rows(V_test, r_test, root)
         problem = self.problem
         self.form: UnitDiagonal | None = unit_diagonal(problem, near)
@@ -271,6 +277,11 @@ class FoldBounds:
         )  # fmt: skip
         if broken:
             raise Contradiction(f"{broken} certified lower bounds exceed the value of a known support")
+        if self.lever:
+            reach = 1.0 / form.w
+            for row, size in zip(out, sizes.tolist(), strict=True):
+                off = form.rounding * float(size_of_candidates(form.yy, reach, size)) * self.lever
+                row[2:4] = kernel.blurred(row[2], row[3], off)
         return out
 
     def _whole(self, tau: int) -> FloatArray:
@@ -303,7 +314,8 @@ class FoldBounds:
         if not kernel.one_support(fold, status, size, rounding, lo, hi, factor):
             return None
         low, high = kernel.distances(self.u, lo, hi)
-        return [*kernel.blurred(low, high, self.N, rounding), Origin.EXACT, Origin.EXACT, 0.5 * (low + high), 0.0]
+        off = float(kernel.off_by_means(self.N, rounding)) + rounding.unit * rounding.prior * self.lever
+        return [*kernel.blurred(low, high, off), Origin.EXACT, Origin.EXACT, 0.5 * (low + high), 0.0]
 
 
 def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:

@@ -34,7 +34,7 @@ from sparsecv_mio.bounds.wide_rows import (
 from sparsecv_mio.errors import Contradiction
 from sparsecv_mio.kernels import fold_bounds
 from sparsecv_mio.kernels.dense import gershgorin
-from sparsecv_mio.kernels.held_out_sums import blurred, distances, one_support
+from sparsecv_mio.kernels.held_out_sums import blurred, distances, off_by_means, one_support
 from sparsecv_mio.kernels.level_sets import LEAST_EXCESS, TARGET, next_weight
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import (
@@ -677,7 +677,7 @@ class WideFold:
         rounding = rows.allowance_of(tau if inner else rows.q)
         if not inner:
             rounding = rounding._replace(prior=float(np.linalg.norm(rows.u)))
-        low, high = blurred(max(ends.lower, 0.0), ends.upper, len(rows.u), rounding)
+        low, high = blurred(max(ends.lower, 0.0), ends.upper, off_by_means(len(rows.u), rounding))
         interval = low * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
         origins, open_columns = (ends.low_origin, ends.high_origin), 0 if ends.low_origin is Origin.EXACT else left
         return np.array([max(objective[0], 0.0), objective[1], *interval, *origins, ends.estimate, open_columns])

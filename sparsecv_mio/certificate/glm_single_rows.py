@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm_objective import GlmModel, targets_of
 
@@ -35,6 +35,10 @@ class SingleRows(NamedTuple):
     upper: FloatArray
     losses: FloatArray
     predictors: FloatArray
+
+    def wide(self) -> BoolArray:
+        """(m,) whether an interval is wider than NARROW, or nothing is known."""
+        return ~(np.isfinite(self.upper) & (self.upper - self.lower <= NARROW * self.upper))
 
 
 class LeftOutAlone:
@@ -68,6 +72,7 @@ class LeftOutAlone:
         falls = self.loss.falls(margins, self.y[:, None], (self.w * self.signs)[:, None])
         return np.asarray(self.back @ (2.0 * self.penalty[:, None] * points - self.Z.T @ falls))
 
+    @np.errstate(over="ignore", invalid="ignore")  # of rows that steps say nothing of
     def held_out(self, rows: IntArray, tell: Callable[[int], None] = lambda done: None) -> SingleRows:
         """Leave each of some rows out.
 
@@ -78,7 +83,7 @@ class LeftOutAlone:
             Called with how many rows are done.
         """
         first, step, done = self._first(rows), max(CHUNK_ELEMENTS // max(len(self.y), 1), 1), len(rows)
-        wide = np.flatnonzero(~(first.upper - first.lower <= NARROW * first.upper))
+        wide = np.flatnonzero(first.wide() & np.isfinite(self._left(rows)))
         for begin in range(0, len(wide), step):
             here = wide[begin : begin + step]
             tell(done - len(wide) + begin)
@@ -119,7 +124,7 @@ class LeftOutAlone:
             step = self._solved(rows, u)
             delta = np.sqrt(np.maximum((step * u).sum(axis=1), 0.0))
             found = self._ends(rows, d, delta, self.longest * np.linalg.norm(d, axis=1))
-            if np.all(found.upper - found.lower <= NARROW * found.upper):
+            if not found.wide().any():
                 break
             d = d - step
         return found

@@ -19,6 +19,7 @@ from sparsecv_mio.kernels.held_out_sums import (
     blurred,
     distances,
     nothing,
+    off_by_means,
     one_support,
     settle,
 )
@@ -102,6 +103,8 @@ class Narrowed(NamedTuple):
     k : int
         Columns to choose; 0 or the number of free columns when one support is left.
     fold, normal, relaxed : Fold, Normal, RelaxedPoint
+    lever : (N,) array
+        Of the held-out rows, as `reduce_problem` returns.
     lower, level, slip : float
         Certified lower bound of f, the level that every optimum is below (inf: lost), rounding allowance.
     """
@@ -112,6 +115,7 @@ class Narrowed(NamedTuple):
     fold: Fold
     normal: Normal
     relaxed: RelaxedPoint
+    lever: np.ndarray
     lower: float
     level: float
     slip: float
@@ -222,6 +226,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
     level = best[size] * (1.0 + asked.tie) + slip
     lower = dual - slip
     now = fold
+    lever = np.zeros(fold.X.shape[0])
     sharpened = q
     for _ in range(passes):
         if not np.isfinite(level) or screen(times(g, g), free.shape[0], free, k, level + slip - dual, status) == 0:
@@ -238,7 +243,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
         fresh = f <= asked.sharp and f <= sharpened
         w, start = carry(free, left, now.w, b, normal.root, 0.98 if fresh else 1.0)
         free = left
-        now, ok = reduce_problem(fold, inside, free, w)
+        now, lever, ok = reduce_problem(fold, inside, free, w)
         if fresh:
             sharpened = f
             if sharpen(now.M, w, SHARPNESS, FEW_STEPS) < 0:
@@ -257,7 +262,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
         lower = max(lower, dual - slip)
         take_support(fold, status, free, times(b, normal.root), size, incumbents, factor)
         level = best[size] * (1.0 + asked.tie) + slip
-    return Narrowed(status, free, k, now, normal, RelaxedPoint(b, g, dual, primal), lower, level, slip)
+    return Narrowed(status, free, k, now, normal, RelaxedPoint(b, g, dual, primal), lever, lower, level, slip)
 
 
 @njit(cache=True, nogil=True)
@@ -286,21 +291,19 @@ def bound_together(left, goal, asked, rounding, low, high):
         return low, high, False
     candidates = LevelSet(left.k, goal, relaxed.primal)
     effort = Effort(asked.rounds + 2, SOLVE_STEPS)
-    value = least_squares(normal.form, candidates, normal.X, fold.u, relaxed.b, effort, rounding)
-    if value > low[0]:
-        low = value, TOGETHER
+    least = least_squares(normal.form, candidates, normal.X, fold.u, relaxed.b, effort, rounding)
     longest = 0.0
     for j in range(f):
         longest = max(longest, normal.root[j])
     plain = Rounding(rounding.unit, rounding.prior, rounding.norm * longest, np.ones(f))
     centre = times(relaxed.b, normal.root)
-    value = most_squares(fold, candidates, largest_leverage(K), centre, SHARES, SOLVE_STEPS, plain)
-    if value < high[0]:
-        high = value, TOGETHER
+    most = most_squares(fold, candidates, largest_leverage(K), centre, SHARES, SOLVE_STEPS, plain)
     # the ridge ball: one step, and the tighter one where the perspective is weak
-    value, most = squares_of_candidates(fold, ridge, K, goal, plain)
-    if value > low[0]:
-        low = value, TOGETHER
+    least_of_ball, most_of_ball = squares_of_candidates(fold, ridge, K, goal, plain)
+    off = rounding.unit * rounding.prior * np.sqrt(np.dot(left.lever, left.lever))
+    least, most = blurred(max(least, least_of_ball), min(most, most_of_ball), off)
+    if least > low[0]:
+        low = least, TOGETHER
     if most < high[0]:
         high = most, TOGETHER
     return low, high, True
@@ -373,7 +376,7 @@ def run(fold, sizes, asked, incumbents, out, rows):
             if one_support(fold, left.status, k, rounding, lo, hi, factor):
                 low, high = distances(u, lo, hi)
                 out[place, 6] = 0.5 * (low + high)
-                low, high = blurred(low, high, N, rounding)
+                low, high = blurred(low, high, off_by_means(N, rounding))
                 settle(out[place], low, high, EXACT, EXACT)
                 out[place, 7] = 0.0
                 for i in range(N):
@@ -393,6 +396,9 @@ def run(fold, sizes, asked, incumbents, out, rows):
             candidates = LevelSet(left.k, goal, left.relaxed.dual)
             bound_rows(left.normal.form, candidates, wanted, left.relaxed.b, effort, rounding, rows[place])
             for i in range(N):
+                off = rounding.unit * rounding.prior * left.lever[i]
+                rows[place, i, 0] -= off
+                rows[place, i, 1] += off
                 lo[i], hi[i] = rows[place, i, 0], rows[place, i, 1]
             low, high = distances(u, lo, hi)
             low_code, high_code = ROWS, ROWS
@@ -405,6 +411,6 @@ def run(fold, sizes, asked, incumbents, out, rows):
             if low > high * (1.0 + 1e-6):
                 broken += 1
             low = high
-        low, high = blurred(low, high, N, rounding)
+        low, high = blurred(low, high, off_by_means(N, rounding))
         settle(out[place], low, high, low_code, high_code)
     return broken

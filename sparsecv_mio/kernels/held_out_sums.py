@@ -304,22 +304,32 @@ def distances(u, lo, hi):
 
 
 @njit(cache=True, nogil=True)
-def blurred(low, high, N, rounding):
-    """Widen an interval of `||u - X b*||^2` by the rounding of the means that u and X are about.
+def off_by_means(N, rounding):
+    """How far `u - X b*` may be off, N entries, by the rounding of the means that u and X are about.
 
-    With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md 7) an entry of `u - X b*` is off by at most
-    `4 eps loss (||y|| + sum |b*_j|) / sqrt(n) <= unit prior / 10`.
+    With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md 7) an entry is off by at most `4 eps loss
+    (||y|| + sum |b*_j|) / sqrt(n) <= unit prior / 10`.
 
     Parameters
     ----------
-    low, high : float
     N : int
         Held-out rows.
     rounding : Rounding
     """
-    blur = 0.1 * rounding.unit * rounding.prior * np.sqrt(N)
-    near = max(np.sqrt(low) - blur, 0.0)
-    return near * near, (np.sqrt(high) + blur) ** 2
+    return 0.1 * rounding.unit * rounding.prior * np.sqrt(N)
+
+
+@njit(cache=True, nogil=True)
+def blurred(low, high, off):
+    """Widen an interval of `||u - X b*||^2` where that vector may be off by so much.
+
+    Parameters
+    ----------
+    low, high : float
+    off : float
+    """
+    near = max(np.sqrt(low) - off, 0.0)
+    return near * near, (np.sqrt(high) + off) ** 2
 
 
 @njit(cache=True, nogil=True)

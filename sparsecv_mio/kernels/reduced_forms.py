@@ -183,6 +183,9 @@ def reduce_problem(fold, inside, free, w):
     -------
     left : Fold
         The same objective and residuals as functions of `b_F`, `b_I = M_II^{-1}(c_I - M_IF b_F)` put in.
+    lever : (N,) array
+        `|M_II^{-1} x_I|_1` of every row: times the rounding of the moments and the size of a candidate, what a
+        residual may be off by (docs/theory/bounds.md 7).
     ok : bool
         False if `M_II` is not positive definite.
 
@@ -210,8 +213,9 @@ def reduce_problem(fold, inside, free, w):
     out_c = np.empty(f)
     out_X = np.empty((N, f))
     out_u = u.copy()
+    lever = np.zeros(N)
     if not ok:
-        return Fold(out_M, out_c, yy, w, out_X, out_u), False
+        return Fold(out_M, out_c, yy, w, out_X, out_u), lever, False
     for a in range(i):
         for e in range(a):
             s = L[a, e]
@@ -238,7 +242,15 @@ def reduce_problem(fold, inside, free, w):
                 out_X[e, j] -= s * A[a, f + 1 + e]
         for e in range(N):
             out_u[e] -= z * A[a, f + 1 + e]
-    return Fold(out_M, out_c, yy, w, out_X, out_u), True
+    for a in range(i - 1, -1, -1):
+        d = 1.0 / L[a, a]
+        for e in range(N):
+            A[a, f + 1 + e] *= d
+            lever[e] += abs(A[a, f + 1 + e])
+        for z in range(a):
+            for e in range(N):
+                A[z, f + 1 + e] -= L[a, z] * A[a, f + 1 + e]
+    return Fold(out_M, out_c, yy, w, out_X, out_u), lever, True
 
 
 @njit(cache=True, nogil=True)

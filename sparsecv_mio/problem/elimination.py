@@ -103,6 +103,8 @@ class Eliminated:
         A, what each other column takes off them.
     inverse : (f, f) array
         Of `M_FF`.
+    length : (f,) array
+        Roots of its diagonal.
     """
 
     problem: SparseProblem
@@ -111,6 +113,7 @@ class Eliminated:
     centre: FloatArray
     share: FloatArray
     inverse: FloatArray
+    length: FloatArray
 
     def about(self, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return rows about the training means as the problem sees them, and their targets.
@@ -152,6 +155,19 @@ class Eliminated:
         own = V[:, self.choice.forced]
         return np.asarray(np.einsum("ij,jk,ik->i", own, self.inverse, own))
 
+    def lever(self, V: FloatArray) -> FloatArray:
+        """Return `|M_FF^{-1} v_F|_1` of each row, in units where `M_FF` has ones on its diagonal.
+
+        Times the rounding of the moments and the size of a candidate, what a residual may be off by
+        (docs/theory/bounds.md 7).
+
+        Parameters
+        ----------
+        V : (m, q) array
+            Rows less the training means.
+        """
+        return np.asarray(np.abs(V[:, self.choice.forced] @ self.inverse) @ self.length)
+
 
 def eliminated(problem: SparseProblem) -> Eliminated:
     """Eliminate the columns that a problem has forced in; the problem itself where there are none. O(f q^2).
@@ -177,7 +193,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
         made = problem.kept.get(ELIMINATED) or problem.kept.setdefault(ELIMINATED, _eliminated(problem))
     copies = _copies_among(problem.copies, made.choice.others)
     at_gamma = replace(made.problem, lam=problem.lam, copy_of=copies)
-    return Eliminated(at_gamma, made.choice, made.means, made.centre, made.share, made.inverse)
+    return replace(made, problem=at_gamma)
 
 
 ELIMINATED = "eliminated"
@@ -208,14 +224,14 @@ def _eliminated(problem: SparseProblem) -> Eliminated:
         stretch=(1.0 + _largest_share(problem, choice, share, centre)) ** 2,
         kept={"spectrum": problem.spectrum()},
     )
-    return Eliminated(reduced, choice, problem.v_mean, centre, share, inverse)
+    return Eliminated(reduced, choice, problem.v_mean, centre, share, inverse, 1.0 / scale)
 
 
 @lru_cache(maxsize=64)
-def _nothing(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray, FloatArray]:
+def _nothing(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return what goes with a problem of q columns that has none forced in; never written to."""
     choice = ForcedColumns(np.zeros(0, dtype=np.int64), np.arange(q))
-    return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0))
+    return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0)), np.zeros(0)
 
 
 def _regularised(correlation: FloatArray) -> FloatArray:

@@ -19,7 +19,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.search.cells import table_of
-from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, MOMENTS_RTOL, OUTWARD
+from sparsecv_mio.units import ACCURATE_RTOL, KEEP_RTOL, MOMENTS_RTOL, OUTWARD, ROUNDING
 from sparsecv_mio.words import Intercept
 
 
@@ -159,6 +159,14 @@ class HeldOutFold:
         else:
             V, r = training.about(data, rows)
             self.V, self.r = np.ascontiguousarray(V), np.asarray(r, dtype=float)
+
+    @property
+    def off_by_mean(self) -> float:
+        """By how much the mean of the target may move the residuals of all rows together: 4 ulps of its size.
+
+        Nothing beside a target that varies in training; of a constant one it may be all that moments of rows have.
+        """
+        return float(4.0 * ROUNDING * np.sqrt(self.count) * self.level[-1])
 
     def moments(self) -> tuple[FloatArray, FloatArray, float]:
         """Return Q, c and yy of the rows about the training means."""

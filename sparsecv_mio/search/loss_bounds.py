@@ -443,6 +443,7 @@ class WeightBounds:
             known_values = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
             lower = np.zeros(known_values.values.shape)
             lower[rising] = work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)
+            lower = np.maximum(np.sqrt(lower) - here.held_out.off_by_mean, 0.0) ** 2
             run.cells.narrow(np.s_[:, :, fold], lower, np.inf)
 
         _in_folds(run, pairs[:, :, None] & run.open, narrow, until, order)

@@ -63,7 +63,7 @@ def test_narrowing_keeps_every_optimum(seed: int, sharp: int) -> None:
         best[k] = value
         supports[k, list(support)] = True
         relaxed = kernel.RelaxedPoint(b, problem.c - problem.G @ b, dual, primal)
-        status, free, left, part, _, _, lower, level, slip = kernel.narrow(
+        status, free, left, part, _, _, _, lower, level, slip = kernel.narrow(
             fold, normalise(fold), relaxed, k, asked, float(np.sqrt(problem.yy)), Incumbents(best, supports),
             new_factor(q, q),
         )  # fmt: skip
@@ -150,7 +150,8 @@ def test_all_rows_together(seed: int) -> None:
     fold, (b, dual, primal) = fold_of(problem, X, u), centre_of(problem, k)
     normal = normalise(fold)
     relaxed = kernel.RelaxedPoint(b, problem.c - problem.G @ b, dual, primal)
-    left = kernel.Narrowed(np.zeros(q, dtype=np.int8), np.arange(q), k, fold, normal, relaxed, dual, ubar, 0.0)
+    nothing_in, no_lever = np.zeros(q, dtype=np.int8), np.zeros(len(u))
+    left = kernel.Narrowed(nothing_in, np.arange(q), k, fold, normal, relaxed, no_lever, dual, ubar, 0.0)
     asked, rounding = kernel.BoundTask(kernel.DO_TOGETHER, 5, 0, 2e-9, 1e-15), Rounding(1e-15, norm, norm, normal.root)
     (low, of_low), (high, of_high), ok = kernel.bound_together(
         left, ubar, asked, rounding, (0.0, NOTHING), (np.inf, NOTHING)

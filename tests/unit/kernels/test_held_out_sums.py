@@ -162,15 +162,15 @@ def test_distances_and_blur(seed: int) -> None:
     assert high == pytest.approx(np.sum(np.maximum(np.abs(u - lo), np.abs(u - hi)) ** 2))
     assert kernel.distances(np.zeros(0), np.zeros(0), np.zeros(0)) == (0.0, 0.0)
     N, rounding, prior = 4, 1e-3, 5.0
-    wide = kernel.blurred(low, high, N, Rounding(rounding, prior, 0.0, u))
+    off = kernel.off_by_means(N, Rounding(rounding, prior, 0.0, u))
+    assert off == pytest.approx(0.1 * rounding * prior * 2.0)
+    wide = kernel.blurred(low, high, off)
     for _ in range(50):  # every residual off by up to a tenth of rounding times prior
         e = np.sqrt(high / N) + 0.1 * rounding * prior * rng.uniform(-1.0, 1.0, N)
         assert np.sum(e**2) <= wide[1]
         e = np.sqrt(low / N) + 0.1 * rounding * prior * rng.uniform(-1.0, 1.0, N)
         assert np.sum(e**2) >= wide[0]
-    assert wide == pytest.approx(
-        (max(low**0.5 - 0.1 * rounding * prior * 2.0, 0.0) ** 2, (high**0.5 + 0.1 * rounding * prior * 2.0) ** 2)
-    )
+    assert wide == pytest.approx((max(low**0.5 - off, 0.0) ** 2, (high**0.5 + off) ** 2))
 
 
 def test_cells_written() -> None:

@@ -10,10 +10,14 @@ from drawn_search import drawn
 from every_support import brute_force_cell
 from runs import new_run, to_end
 
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loss_bounds import LossBounds, LossByRows, WeightBounds, narrow_by_ridge_balls
+from sparsecv_mio.search.pairs import Grid
 
 
 def optima(run: Any) -> Any:
@@ -164,3 +168,18 @@ def test_intervals_hold(noise: float) -> None:
     weight.branch([(0, 1), (0, 2)], 0.5 * float(high[0, 1].min()), 100, method.context.deadline)
     assert np.all(cells.lower <= low * (1.0 + 1e-7) + 1e-12) and np.all(cells.lower >= relaxed)
     assert np.array_equal(cells.lower[1, 1], before[1, 1])
+
+
+def test_a_target_that_rows_left_out_share_with_training_is_no_error() -> None:
+    """Of the folds before the far row every model predicts the constant: what its mean leaves of rows is rounding."""
+    rng = np.random.default_rng(3)
+    y = np.where(np.arange(24) == 23, 7.3, 0.1)
+    dataset = Dataset.from_arrays(rng.normal(size=(24, 4)), y)
+    method = new_run(standardize(dataset), make_folds("forward:6", dataset), Grid.of([0.1, 1.0], [1, 2, 3], 4))
+    method.begin()
+    loss = LossBounds(method.run)
+    loss.apply()
+    weight, pairs = WeightBounds(method.run, loss), np.ones(method.context.shape[:2], dtype=bool)
+    method.run.cells.decided[...], method.run.cells.nominal[...] = False, 2.5e-33  # what fits show of it
+    weight.relax(pairs, method.context.deadline)
+    assert method.context.folds.k > 2 and not method.run.cells.lower[:, :, :-1].any()
