@@ -280,7 +280,9 @@ OPTIONS = {
                "cv: the CV error of the features, the same in every fold; objective: the training objective on all "
                "rows. [cv; with --loss logistic, objective]", By),
         # where a run is stored, and what is shown
-        Option("checkpoint", str, None, "FILE", "Store the run here now and then; --resume carries it on."),
+        Option("checkpoint", str, None, "FILE",
+               "Store the run here now and then; --resume carries it on. A run there that has not ended is not written "
+               "over."),
         Option("resume", str, None, "FILE", "Carry on a stored run, and go on storing it there."),
         Option("trace", str, None, "FILE", "Write the course of the bounds here, for `sparsecv plot`."),
         Option("progress_json", str, None, "FILE",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio import declared_options as options
@@ -183,10 +184,12 @@ def solve(
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
         from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
-        from sparsecv_mio.search.observers import check_place
+        from sparsecv_mio.search.observers import check_not_begun, check_place
 
         if store[1] is not None:
             check_place(store[1], store[0])
+        if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
+            check_not_begun(checkpoint)
         lost: list[SparseCVError] = []
         snapshots: list[Snapshot] = []  # by the searches that came to their end
         steps = None if progress_json is None else live.Steps(progress_json, "solve")

@@ -36,7 +36,7 @@ from sparsecv_mio.proofs.term_trees import prove_chosen
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.leave_fold_out import objective_threshold
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, ROUNDING, TIE_RTOL, TINY
 from sparsecv_mio.words import Intercept, Within
 
 
@@ -132,9 +132,12 @@ class ScoresAt:
 
     @cached_property
     def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
-        """The fit of all columns: f on all rows, residuals and leverages of folds of one row."""
+        """The fit of all columns: f on all rows; of folds of one row residuals, and leverages with their rounding."""
         value, residuals, leverages = self._left_out(np.arange(self.whole.q)[None, :])
-        return float(value[0]), residuals[0], leverages[0]
+        unit = np.sqrt(np.maximum(np.diag(self.whole.M), TINY))
+        least = float(np.linalg.eigvalsh(self.whole.M / unit[:, None] / unit)[0])
+        off = self.folds.data.n * self.whole.q * ROUNDING / max(least, ROUNDING)
+        return float(value[0]), residuals[0], leverages[0] + ACCURATE_RTOL + off
 
     def score(
         self, supports: Sequence[Support], folds: IntArray, within: FloatArray | None = None
@@ -371,7 +374,6 @@ class SearchProof:
     def _limits(self, at: ScoresAt, value: FloatArray, lost: float) -> FloatArray:
         """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
         base, e, h = at.all_columns
-        h = h + ACCURATE_RTOL
         excess = value * (1.0 + KEEP_RTOL) + 4.0 * lost - base
         return base + objective_threshold(excess, np.abs(e), h) + 4.0 * lost
 

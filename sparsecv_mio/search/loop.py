@@ -215,7 +215,7 @@ def drive(
     else:
         run_to_end(method)
     if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
-        keeper.write(method)
+        keeper.write(method, ended=not method.context.deadline.expired())
     method.score_reported_pair()
     if reporter is not None:
         reporter.report()

@@ -22,6 +22,7 @@ import json
 import math
 import os
 import re
+import shlex
 import threading
 import time
 import warnings
@@ -505,6 +506,24 @@ def check_place(path: str | os.PathLike[str], option: str) -> None:
             raise BadInput(f"{option}: {path} is no checkpoint and is not written over, name a new file")
 
 
+def check_not_begun(path: str | os.PathLike[str]) -> None:
+    """Raise `BadInput` where a run is stored that has not ended: a new one would be written over it.
+
+    What is damaged or of another version is written over: nothing carries it on.
+    """
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        return
+    try:
+        key, state = read_checkpoint(path)
+    except CorruptStore:
+        return
+    if state and not key.get("ended"):
+        raise BadInput(
+            f"checkpoint: {path} holds a run that has not ended: carry it on by --resume {shlex.quote(str(path))}, or "
+            "name a new file"
+        )
+
+
 class Checkpoint:
     """Writes the state of a run now and then.
 
@@ -534,7 +553,7 @@ class Checkpoint:
         if time.monotonic() >= self.due:
             self.write(run)
 
-    def write(self, run: Watched, begun: bool = True) -> None:
+    def write(self, run: Watched, begun: bool = True, ended: bool = False) -> None:
         """Write; the file is complete at every moment.
 
         Parameters
@@ -542,10 +561,13 @@ class Checkpoint:
         run : Watched
         begun : bool
             False for a run of which nothing is known yet: one that resumes there begins anew.
+        ended : bool
+            Whether the search came to its end: there is nothing to carry on.
         """
         begin = time.monotonic()
         state: Archive = dict(run.checkpoint()) if begun else {}
-        state["key"] = np.array(json.dumps({"schema": CHECKPOINT_SCHEMA} | key_of(run.context, run.name)))
+        about = {"schema": CHECKPOINT_SCHEMA} | key_of(run.context, run.name) | ({"ended": True} if ended else {})
+        state["key"] = np.array(json.dumps(about))
         buffer = io.BytesIO()
         arrays: dict[str, Any] = dict(state)  # numpy before 2.2 would store `allow_pickle` among them
         np.savez(buffer, **arrays)
@@ -574,7 +596,7 @@ def stored_cells(context: Context, stored: Stored) -> CellTable | None:
     """
     key, state = stored
     cells, table = below("cells", state), SearchState.new(context).cells
-    if not cells or key != key_of(context, key.get("method", "")):
+    if not cells or _difference(key, key_of(context, key.get("method", ""))):
         return None
     table.check(cells, context.data.q)
     table.fill(cells)
@@ -611,6 +633,25 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Stored:
     return key, state
 
 
+def _difference(key: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Say what a stored run differs in from another one; empty where it is the same."""
+    for name, value in own.items():
+        if name == "weights" and key.get("data") == own["data"]:
+            continue  # the same numbers, wherever they stand
+        if key.get(name) != value:
+            said = f"{name} differ" if name in ("data", "folds", "restrictions", "weights") else f"{name} differs"
+            if isinstance(value, str | None) and name != "data" and name != "folds":
+                said += f" ({key.get(name) or 'none'} there, {value or 'none'} here)"
+            return said
+    return ""
+
+
+def check_same(path: str | os.PathLike[str], key: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise `BadInput` where a checkpoint is of another search than one with the key `own`; it says what differs."""
+    if said := _difference(key, own):
+        raise BadInput(f"--resume: checkpoint {path} is of another run, its {said}")
+
+
 def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = None) -> bool:
     """Put a run where a checkpoint of the same search left off; False where that had not begun and knew nothing.
 
@@ -629,15 +670,7 @@ def resume(run: Watched, path: str | os.PathLike[str], stored: Stored | None = N
         See `read_checkpoint`.
     """
     key, state = stored or read_checkpoint(path)
-    own = key_of(run.context, run.name)
-    if key.get("data") == own["data"]:
-        own.pop("weights")  # the same numbers, wherever they stand
-    for name, value in own.items():
-        if key.get(name) != value:
-            said = f"{name} differ" if name in ("data", "folds", "restrictions", "weights") else f"{name} differs"
-            if isinstance(value, str | None) and name != "data" and name != "folds":
-                said += f" ({key.get(name) or 'none'} there, {value or 'none'} here)"
-            raise BadInput(f"--resume: checkpoint {path} is of another run, its {said}")
+    check_same(path, key, key_of(run.context, run.name))
     if not state:
         return False
     try:

@@ -30,7 +30,7 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.deadline import Deadline, prepared
 from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
-from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, read_checkpoint, stored_cells
+from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, check_same, key_of, read_checkpoint, stored_cells
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.recheck import rechecked
@@ -92,7 +92,9 @@ class RunningSearch:
         self.context = context
         _ = question.dataset.fingerprint  # of the record: after the limit there is no time for it
         if question.hooks.resume is not None:
-            self.stored = read_checkpoint(question.hooks.resume)
+            self.stored = key, _ = read_checkpoint(question.hooks.resume)
+            own = key_of(context, key.get("method", ""))
+            check_same(question.hooks.resume, key, own)  # before a limit may come
             try:
                 self._known_before = stored_cells(context, self.stored)
             except CorruptStore as error:

@@ -377,9 +377,12 @@ def test_random_proofs_and_forgeries_of_terms_are_judged_alike(tmp_path: Path) -
     assert not found and counts[0] == 4 and counts[2] > 10
 
 
-@pytest.mark.parametrize("seed", [28, 42, 92])
+@pytest.mark.parametrize("seed", [28, 42, 92, 158])
 def test_nearly_singular_moments_are_checked_exactly(tmp_path: Path, seed: int) -> None:
-    """Inverses of floats were too coarse for the exact mode, one step of a solution for the second checker."""
+    """Inverses of floats were too coarse for the exact mode, one step of a solution for the second checker.
+
+    Of 158, the writer's leverages of all columns were less than those of the data by rounding of their moments.
+    """
     data, proof = random_proof(seed, tmp_path)
     assert verdicts(proof, data, "exact") == (True, True)
 

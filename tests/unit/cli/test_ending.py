@@ -8,12 +8,16 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from repository import INSTANCES
 from small_disk import small_disk
 
 from sparsecv_mio.cli import run
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.observers import read_checkpoint
 
 PROSTATE = str(INSTANCES / "prostate.csv")
 SCRIPT = [sys.executable, "-c", "from sparsecv_mio.cli import main; main()"]
@@ -135,6 +139,22 @@ def test_a_checkpoint_replaces_nothing_foreign(option: str, place: str, tmp_path
     assert done.out == "" and done.err.count("\n") == 1 and option in done.err
     assert (tmp_path / "pipe").is_fifo() and Path("/dev/null").is_char_device()
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
+
+
+def test_a_run_that_has_not_ended_is_not_written_over(tmp_path: Path, capsys: Said) -> None:
+    store, data = tmp_path / "run.ck", read_dataset(PROSTATE, "lpsa")
+    stop = threading.Event()
+    words: dict[str, Any] = {"checkpoint": store, "stop": stop, "progress": lambda _: stop.set(), "threads": 1}
+    cut = cross_validate(data, "3", gammas=[0.1], taus=range(1, 3), **words)
+    assert cut.status == "interrupted" and read_checkpoint(store)[1]
+    before = store.read_bytes()
+    assert run([*SOLVE, "--checkpoint", str(store)]) == 2 and store.read_bytes() == before
+    said = capsys.readouterr().err
+    assert f"--checkpoint: {store} holds a run that has not ended: carry it on by --resume {store}" in said
+    other = str(tmp_path / "other.ck")
+    assert run([*SOLVE, "--resume", str(store), "--checkpoint", other]) == 0 and store.read_bytes() == before
+    assert run([*SOLVE, "--resume", str(store), "--checkpoint", str(store)]) == 0 and store.read_bytes() != before
+    assert run([*SOLVE, "--checkpoint", str(store)]) == 0  # it has ended
 
 
 def test_a_linked_checkpoint_stays_a_link(tmp_path: Path) -> None:

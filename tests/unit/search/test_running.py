@@ -10,7 +10,7 @@ import pytest
 from drawn_search import drawn, drawn_run
 
 from sparsecv_mio.certificate.verify import verify
-from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fallback import fallback_supports
 from sparsecv_mio.search.loop import drive
@@ -96,6 +96,15 @@ def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -
         assert record.status == "proved" and record.support
         assert [row.lower for row in record.table] == pytest.approx((known.lower * unit).ravel().tolist(), rel=1e-15)
         assert (record.lower, record.upper) == pytest.approx((known.floor * unit, known.ceiling * unit), rel=1e-15)
+
+
+def test_a_run_of_another_question_is_refused_before_a_limit_may_come(tmp_path: Path) -> None:
+    drive(drawn_run(), Signals(), Hooks(checkpoint=tmp_path / "run.ck"))
+    made = running()
+    made.question = replace(made.question, hooks=Hooks(resume=tmp_path / "run.ck"))
+    made.grid = replace(made.grid, taus=made.grid.taus[:1])
+    with pytest.raises(BadInput, match="run.ck is of another run, its tau differs"):
+        made.standardize()
 
 
 def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
