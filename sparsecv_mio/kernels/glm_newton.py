@@ -21,6 +21,8 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings
 
 STEPS = 200  # of Newton
+FAR = 0.5  # of the value: a squared decrement beyond which longer steps are tried
+SETTLED = 1e-10  # of the value: a squared decrement below it that does not fall by half is rounding
 NEARLY, ENOUGH = 1e-14, 1e-28  # of the value: squared decrement at which a last step is taken
 CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof is tried that a support is above the bar; then a full fit
 TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apart get more steps
@@ -230,7 +232,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
     k, n = Z.places.shape[0], Z.W.shape[1]
     state = new_state(n)
     f = evaluate(Z, response, penalty, theta, state)
-    d, H, ahead = np.empty(k), np.empty((k, k)), np.empty(k)
+    d, H, ahead, last = np.empty(k), np.empty((k, k)), np.empty(k), np.inf
     for _ in range(STEPS if k else 0):
         gradient(Z, response, penalty, theta, state, d)
         hessian(Z, response, penalty, state, H)
@@ -246,16 +248,27 @@ def newton(Z, response, penalty, theta, near, bar, close):
             for a in range(k):
                 ahead[a] = theta[a] - step * d[a]
             value = evaluate(Z, response, penalty, ahead, state)
-            if value <= f - 1e-4 * step * decrement or (decrement < 1e-10 * f and value <= f * (1.0 + 1e-13)):
+            if value <= f - 1e-4 * step * decrement or (decrement < SETTLED * f and value <= f * (1.0 + 1e-13)):
                 moved = True
                 break
             step *= 0.5
         if not moved:
             break
+        while step >= 1.0 and decrement > FAR * f:  # classes that are apart: a step moves margins by 1, of hundreds
+            for a in range(k):
+                ahead[a] = theta[a] - 2.0 * step * d[a]
+            farther = evaluate(Z, response, penalty, ahead, state)
+            if not farther < value:
+                for a in range(k):
+                    ahead[a] = theta[a] - step * d[a]
+                evaluate(Z, response, penalty, ahead, state)
+                break
+            step, value = 2.0 * step, farther
         put(ahead, theta)
         f = value
-        if decrement <= near * f:
+        if decrement <= near * f or 0.5 * last < decrement < SETTLED * f:
             break
+        last = decrement
     return f
 
 

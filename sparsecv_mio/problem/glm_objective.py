@@ -22,7 +22,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
-from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS, RowLoss
+from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss
 from sparsecv_mio.units import ROUNDING, WRITTEN
 from sparsecv_mio.words import Loss
 
@@ -272,6 +272,11 @@ def _minimise(
             shrunk /= 2.0
         else:
             break
+        while shrunk >= 1.0 and decrement**2 > FAR_OFF * value:
+            farther = _objective(Z, y, w, ridge, loss, theta + 2.0 * shrunk * step)
+            if not farther < there:
+                break
+            shrunk, there = 2.0 * shrunk, farther
         theta, value = theta + shrunk * step, there
         if decrement * decrement <= FIT_SETTLED * value:
             break

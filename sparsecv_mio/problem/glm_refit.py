@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dposv
 from sparsecv_mio.arrays import CACHED_ROWS, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.responses import response_of, row_loss
-from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
+from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
@@ -185,9 +185,19 @@ def nearly_fitted(
             length /= 2.0
         if length <= LEAST_LENGTH:
             break
+        if decrement > FAR_OFF * value:
+            length = _longer(rows, theta, step, length)
         theta = theta + length * step
         value = _value(rows, theta)
     return theta
+
+
+def _longer(rows: RefitRows, theta: NDArray[np.floating], step: FloatArray, length: float) -> float:
+    """Double the length of a step while F falls: where classes are apart one step moves margins by 1, of hundreds."""
+    value = _value(rows, theta + length * step)
+    while (farther := _value(rows, theta + 2.0 * length * step)) < value:
+        length, value = 2.0 * length, farther
+    return length
 
 
 def _value(rows: RefitRows, theta: NDArray[np.floating]) -> float:
@@ -285,6 +295,8 @@ def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatA
             length /= 2.0
         else:
             break
+        if length == 1.0 and square > FAR_OFF * point.value:
+            ahead = theta + _longer(rows, theta.astype(LONG), step, length) * step
         theta, point, last = ahead, _at(rows, ahead, blur), square
     return theta, point
 

@@ -16,6 +16,7 @@ from sparsecv_mio.errors import BadInput
 
 EPS = float(np.finfo(float).eps)
 NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # at most: of a fit, of a step, of a ball that is to hold a fit
+FAR_OFF = 0.5  # of the objective: a squared decrement from which on longer steps than Newton's are tried
 SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
 
 

@@ -76,7 +76,7 @@ def losses_of_single_rows(
         gamma, numbers = float(context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
         for number in np.unique(numbers[numbers >= 0]).tolist():
             at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
-            here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at], over)
+            here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at], over, over)
             for i in at[np.isnan(here[at])].tolist():
                 if over():
                     break

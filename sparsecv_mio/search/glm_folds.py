@@ -112,7 +112,7 @@ def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
 
 def held_out_at_fits(
     data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray,
-    expired: Callable[[], bool] = never,
+    expired: Callable[[], bool] = never, ended: Callable[[], bool] = never,
 ) -> FloatArray:  # fmt: skip
     """Return (F,) held-out losses of a support in some folds, from its fit on all rows; nan where that is too far.
 
@@ -124,13 +124,15 @@ def held_out_at_fits(
     gamma : float
     expired : callable
         True leaves second steps from all rows, where these are exact enough, and nan for most others.
+    ended : callable
+        True leaves nan for all others.
     """
     problem, columns = problem_of(data, np.arange(data.n), gamma), support
     if 2 * len(support) < problem.p:  # else a copy of them takes more than all columns do
         problem, columns = problem.only(support), np.arange(len(support))
     fits = GlmFits.of(problem, None)
     mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
-    return left_out_of(data, plan, fits).held_out(mask, point, folds, expired)
+    return left_out_of(data, plan, fits).held_out(mask, point, folds, expired, ended)
 
 
 def _losses(loss: RowLoss, fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:

@@ -131,6 +131,7 @@ DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withd
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LITTLE_WORK = 1 << 24  # numbers that steps of fits look at in a tenth of a second
+LATEST = 0.5  # seconds after `GRACE`, in which a few fits may end that steps from all rows do not reach
 
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
@@ -368,6 +369,10 @@ class _Reported:
         """Whether the limit has come, and what is done after it has had its time."""
         return self.deadline.over() and self._long()
 
+    def _too_late(self) -> bool:
+        """Whether what is done after the limit, however little, has taken `LATEST`."""
+        return self.deadline.over() and time.monotonic() > self.until + LATEST
+
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
         """Score folds by the fits of their supports on all rows, many at once, where that is possible.
 
@@ -382,7 +387,7 @@ class _Reported:
             if self._long(len(here) * (len(support) + 1)) and self.deadline.over() and done:
                 break
             gamma = float(self.grid.gammas[pair[0]])
-            losses[here] = held_out_at_fits(self.data, self.folds, support, gamma, here, self._untimely)
+            losses[here] = held_out_at_fits(self.data, self.folds, support, gamma, here, self._untimely, self._too_late)
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""

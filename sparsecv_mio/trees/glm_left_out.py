@@ -147,8 +147,9 @@ class LeftOut:
         return values, held
 
     def held_out(
-        self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = never
-    ) -> FloatArray:
+        self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = never,
+        ended: Callable[[], bool] = never,
+    ) -> FloatArray:  # fmt: skip
         """Return (F,) held-out losses of some folds at the fits themselves; nan where the steps do not get there.
 
         Parameters
@@ -159,6 +160,9 @@ class LeftOut:
         expired : callable
             True leaves the others at a second step that is not proved, and fits but a few that this is not enough for;
             the folds that are off the most come first.
+        ended : callable
+            True leaves these few too: where classes are apart and the ridge is next to nothing one takes hundreds of
+            steps.
         """
         held, fitted = np.full(len(folds), np.nan), 0
         for at, here in self.by_parts(mask, point):
@@ -170,7 +174,7 @@ class LeftOut:
             near = here.second_steps(here.values[:, 2] > known)
             far = some[(here.values[some, 2] > known) & ~near[some]]
             far = far[: max(FEW // here.size - fitted, 0)]
-            here.settle(far, settled)
+            here.settle(far, settled, ended)
             fitted += len(far)
             held[inside] = np.where((here.values[:, 2] <= known) | near, here.held_out().middle, np.nan)[some]
         return held
@@ -310,6 +314,7 @@ class SupportLeftOut:
             self._tensor.append(tensor)
         return self._tensor[0]
 
+    @np.errstate(over="ignore", invalid="ignore")  # where losses are next to nothing, and this is not enough
     def _second_step(self, single: IntArray, near: BoolArray) -> None:
         """Take the second steps of some folds of one row, and mark those of which that is enough."""
         folds, whole, tensor = self.folds, self._whole, self._third_moments()

@@ -13,6 +13,7 @@ from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.kernels import rows_out
+from sparsecv_mio.problem import glm_refit
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.glm_folds import held_out_at_fits, left_out_of, subsets_of
@@ -94,6 +95,23 @@ def test_where_steps_are_too_far_off_nothing_is_said(monkeypatch: pytest.MonkeyP
     dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=40) > 0.0).astype(float))
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
     assert np.isnan(held_out_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean() > 0.9
+
+
+def test_classes_that_are_apart_take_few_steps_and_none_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step of Newton's method moves margins by 1, of the 400 that so small a ridge leaves; folds had no clock."""
+    again, more = list[int](), rows_out.left_out_again
+    monkeypatch.setattr(rows_out, "left_out_again", lambda *given: (again.append(len(given[3])), more(*given)))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    dataset = Dataset.from_arrays(X, (X.sum(axis=1) > 0.0).astype(float))
+    data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
+    support, folds, looked, value = np.array([0, 1]), np.arange(plan.k), list[int](), glm_refit._value
+    held = held_out_at_fits(data, plan, support, 1e-200, folds, lambda: True, lambda: True)
+    assert np.isnan(held).any() and not again
+    monkeypatch.setattr(glm_refit, "_value", lambda *given: (looked.append(1), value(*given))[1])
+    made = refit_glm(data, slice(0, 400), support, 1e-200)
+    whole = subsets_of(data, folds).with_gamma(1e-200).fits.fit([0, 1])
+    assert made.objective < 1e-180 and len(looked) < 300 and whole[2] == pytest.approx(made.objective, rel=1e-6)
 
 
 def test_coefficients_are_those_of_the_optimum_where_rows_are_all_but_separated() -> None:
