@@ -436,12 +436,20 @@ class RawColumn:
         )
 
     def as_one(self, levels: Sequence[str]) -> str:
-        """Say which words count as one that differ by small and capital letters alone; empty where none do."""
+        """Say which words that differ by capital letters alone count as one, or as several; empty where none do."""
         spelt: dict[str, set[str]] = {level: set() for level in levels}
+        alike: dict[str, list[str]] = {}
         for word in set(self.others.values()):
             spelt.get(word if word in spelt else word.lower(), set()).add(word)
-        one = [f"{' and '.join(map(repr, sorted(words)))} are one word" for words in spelt.values() if len(words) > 1]
-        return ", ".join(one)
+        for level in levels:
+            alike.setdefault(level.lower(), []).append(level)
+        said = [f"{' and '.join(map(repr, sorted(words)))} are one word" for words in spelt.values() if len(words) > 1]
+        said += [
+            f"{' and '.join(map(repr, words))} are {len(words)} words (they differ in capital letters alone)"
+            for words in alike.values()
+            if len(words) > 1
+        ]
+        return first_named(said)
 
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
         """Return the place of every cell in the levels, -1 where it is empty; `BadInput` for a word that is none."""
@@ -685,7 +693,7 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
         return
     levels = one.levels()
     if goal and len(levels) != 2:
-        words = several(len(levels), "word")
+        words = several(len(levels), "word") + (f" ({alike})" if (alike := one.as_one(levels)) else "")
         more = f"; or give {as_word}" if as_word else ""
         raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words for two classes{more}")
     if len(levels) > MOST_LEVELS:

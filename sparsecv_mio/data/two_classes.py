@@ -13,6 +13,7 @@ from sparsecv_mio.digits import MOST_NAMED
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Intercept
 
+TRUTH = {"false": "0", "true": "1"}
 MOST_SPREAD = 1e140  # of columns, and one over it the least: their squares are numbers
 
 
@@ -126,6 +127,8 @@ def _class_of(word: str, names: tuple[str, str]) -> str:
     alike = [name for name in names if name.lower() == word.lower()]
     if len(alike) == 1:
         return alike[0]
+    if set(names) == {"0", "1"} and word.lower() in TRUTH:  # as a column of truth values is read
+        return TRUTH[word.lower()]
     try:
         return f"{float(word):.12g}"
     except ValueError:

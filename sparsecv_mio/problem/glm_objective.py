@@ -20,7 +20,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.objective import LARGEST_ROOT, scales
+from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RowLoss
 from sparsecv_mio.units import ROUNDING, WRITTEN
@@ -155,7 +155,6 @@ def fit_of_data(
     by_row, columns, rows = row_loss(loss), np.array(list(support), dtype=np.int64), how.get("rows")
     train = np.arange(dataset.n) if rows is None else np.asarray(rows)
     root = np.sqrt(gamma / 2.0) * scales(dataset.X[:, columns], how["scale"], dataset.row_weights)
-    root = np.minimum(root, LARGEST_ROOT)
     training, first = dataset.X[np.ix_(train, columns)], int(how["intercept"] != "none")
     y, w = of_dataset(by_row, dataset, train)
     center = w @ training / w.sum() if first else np.zeros(len(columns))

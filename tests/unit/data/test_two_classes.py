@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,24 @@ def test_words_that_count_as_one_are_said(tmp_path: Path) -> None:
     file.write_text("a,b,outcome\nx,1,no\nX,2,Yes\nx,3,No\nx,4,Yes\n")
     reading = as_two_classes(read_dataset(file, "outcome", encode="onehot", two_words=True)).reading
     notes = reading.notes if reading is not None else ()
-    assert "column 'outcome': 'No' and 'no' are one word" in notes and not any("column 'a'" in note for note in notes)
+    assert "column 'outcome': 'No' and 'no' are one word" in notes
+    assert "column 'a': 'X' and 'x' are 2 words (they differ in capital letters alone)" in notes
+
+
+def test_words_that_capital_letters_alone_tell_apart_are_said(tmp_path: Path) -> None:
+    path, said = tmp_path / "data.csv", "'Case' and 'case' are 2 words (they differ in capital letters alone)"
+    path.write_text("a,outcome\n1,Case\n2,case\n3,Case\n")
+    data = read_dataset(path, target="outcome", two_words=True)
+    assert data.reading is not None and f"column 'outcome': {said}" in data.reading.notes
+    path.write_text("a,outcome\n1,Case\n2,case\n3,control\n")
+    with pytest.raises(BadInput, match=re.escape(f"holds 3 words ({said}): give it numbers")):
+        read_dataset(path, target="outcome", two_words=True)
+
+
+@pytest.mark.parametrize(("word", "ones"), [("True", [0.0, 1.0]), ("false", [1.0, 0.0])])
+def test_truth_values_are_named_as_such(word: str, ones: list[float]) -> None:
+    """A column of them is read as 0 and 1."""
+    assert as_two_classes(Dataset.from_arrays([[0.0], [1.0]], [0.0, 1.0]), word).y.tolist() == ones
 
 
 @pytest.mark.parametrize(

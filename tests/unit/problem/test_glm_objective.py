@@ -125,3 +125,15 @@ def test_a_model_near_the_minimum_bounds_it(seed: int, loss: Loss) -> None:
         again = glm_objective.fit_of_data(data, loss, every, gamma, start=near, **how)
         assert again.objective == pytest.approx(exact.objective, rel=1e-14, abs=1e-300)
         assert again.predictors(data.X) == pytest.approx(exact.predictors(data.X), rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e5])
+def test_the_largest_ridge_is_taken_as_it_is(loss: Loss, size: float) -> None:
+    """`b = X'(y - m) / (gamma weight)`, m the mean: a part of it alone left coefficients 1e6 times too large."""
+    rng = np.random.default_rng(1)
+    X, y = size * rng.standard_normal((40, 2)), rng.integers(0, 2, 40).astype(float)
+    centred = X - X.mean(axis=0)
+    weight = (centred**2).sum(axis=0)
+    fit = glm_objective.fit_of_data(Dataset.from_arrays(X, y), loss, [0, 1], 1e300, scale="length", intercept="fold")
+    assert fit.beta == pytest.approx(centred.T @ (y - y.mean()) / weight / 1e300, rel=1e-9, abs=0.0)
