@@ -46,8 +46,11 @@ demo: setup
 
 # The processes already share the cores: more threads inside each would only make them wait for one another.
 # worksteal: each begins with files of its own, so that both do not compile the same kernels.
+# What Python makes of sources is kept, whatever the shell says: else each process and each test that starts one would
+# parse all of them, packages (pip left them as they are) and tests among them.
 test: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
+	  $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # The quick suite, of units and backends, with the ends of what pyproject.toml allows, in environments of their own: each
 # lower bound of a package is one that ran. Packages that those need in turn are the newest in both.

@@ -30,6 +30,7 @@ from sparsecv_mio.words import Loss
 # 690 at the least gamma. A search, which has a clock, begins with margins nearer to these.
 MOST_STEPS = 10 * NEWTON_STEPS
 FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
+RISES = 5  # of decrements near the minimum, where steps square them: so many are rounding, whatever their size
 NEAR_MINIMUM = 1e-9  # of the objective: a squared decrement below it is near the minimum,
 SHORT_MOVE = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
 ROUNDED = 1e-11  # of an objective in double precision, at most
@@ -248,6 +249,7 @@ def _minimise(
     if first and close is None:
         theta[0] = loss.origin(y, w)
     value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
+    rises = 0
     for _ in range(MOST_STEPS if k else 0):
         fine = theta.astype(np.longdouble)
         margins = signs * (Z @ fine)
@@ -263,7 +265,7 @@ def _minimise(
             back = np.linalg.pinv(R) / length[:, None]
         inverse = back @ back.T
         along = back.T @ slope.astype(np.float64)
-        step, decrement, shrunk = -back @ along, float(np.linalg.norm(along)), 1.0
+        before, step, decrement, shrunk = decrement, -back @ along, float(np.linalg.norm(along)), 1.0
         for _ in range(HALVINGS):
             there = _objective(Z, y, w, ridge, loss, theta + shrunk * step)
             if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
@@ -277,7 +279,8 @@ def _minimise(
                 break
             shrunk, there = 2.0 * shrunk, farther
         theta, value = theta + shrunk * step, there
-        if decrement * decrement <= FIT_SETTLED * value:
+        rises += before <= decrement and decrement * decrement <= NEAR_MINIMUM * value
+        if rises == RISES or decrement * decrement <= FIT_SETTLED * value:
             break
     return theta, value, decrement, inverse
 

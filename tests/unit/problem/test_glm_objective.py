@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -38,6 +39,26 @@ def test_it_is_the_fit_of_scikit_learn(seed: int) -> None:
     peer = LogisticRegression(C=1.0 / gamma, tol=1e-12, max_iter=10_000).fit(X, data.y, data.row_weights)
     assert model.beta == pytest.approx(peer.coef_[0], rel=1e-4, abs=1e-6)
     assert model.intercept == pytest.approx(peer.intercept_[0], rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e4, 1e5])
+def test_a_fit_ends_where_steps_are_rounding(far: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns far from 0 without an intercept leave decrements above what is rounding elsewhere."""
+    rng, looks, objective = np.random.default_rng(1), [0], glm_objective._objective
+    X = far + rng.normal(size=(30, 3))
+    y = (X[:, 0] - far + rng.logistic(size=30) > 0.0).astype(float)
+
+    def counted(*given: Any) -> float:
+        looks[0] += 1
+        return objective(*given)
+
+    monkeypatch.setattr(glm_objective, "_objective", counted)
+    ours = fitted(X, y, range(3), 0.001, intercept="none")
+    assert looks[0] < 50
+    monkeypatch.setattr(glm_objective, "RISES", glm_objective.MOST_STEPS)
+    longest = fitted(X, y, range(3), 0.001, intercept="none")
+    assert looks[0] > glm_objective.MOST_STEPS
+    assert ours.objective == pytest.approx(longest.objective, rel=1e-11)  # so many steps may each add rounding
 
 
 @pytest.mark.parametrize("scale", ["length", "variance", "none"])
