@@ -161,15 +161,18 @@ def test_a_search_that_goes_outward_is_carried_on(tmp_path: Path, monkeypatch: p
     assert [*wrong(case, whole)] == [] and verify(whole, case.data, case.folds).ok
 
 
-def test_a_descent_goes_on_with_the_move_that_was_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stopped at every report: a move that was not tried to its end is judged when it has been."""
+@pytest.mark.parametrize("stride", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_descent_goes_on_with_the_move_that_was_stopped(
+    stride: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stopped at every report, or every third: a move that was not tried to its end is judged when it has been."""
     monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
     case, store, stopped = random_problem(48, rows=30, columns=6), tmp_path / "run.ck", 0
     how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "descent", "threads": 1}
     asked: dict[str, Any] = {"gammas": case.gammas, "taus": case.taus, **how}
     reports: list[Any] = []
     whole = claims(cross_validate(case.data, case.folds, progress=reports.append, **asked).to_json())
-    for after in range(1, len(reports)):
+    for after in range(1, len(reports), stride):
         stop, left = threading.Event(), iter(range(after - 1))
 
         def progress(_: Any, stop: threading.Event = stop, left: Iterator[int] = left) -> None:

@@ -10,6 +10,7 @@ try those again alone.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 import traceback
@@ -169,11 +170,12 @@ def late(run: Run, wall: float) -> bool:
     return wall > LATE[1] * run.limit + LATE[0]
 
 
-def tried(seed: int) -> dict[str, Any]:
-    """Draw a run, start it, and say what was wrong."""
+def tried(seed: int, longest: float = math.inf) -> dict[str, Any]:
+    """Draw a run, start it with a limit of `longest` seconds at most, and say what was wrong."""
     line: dict[str, Any] = {"seed": seed, "what": "none", "wrong": []}
     try:
         run = drawn(seed)
+        run = replace(run, limit=min(run.limit, longest))
     except BadInput as error:
         return line | {"refused": str(error)}
     data, plan = run.case.data, run.case.folds

@@ -34,6 +34,12 @@ def unsolved() -> SparseProblem:
     return endless()
 
 
+@pytest.fixture(scope="module")
+def long() -> SparseProblem:
+    """Noise on 40 columns: every solver asks four times before it ends, the slowest of them after 2 seconds."""
+    return noise(40, 40)
+
+
 class Polled(threading.Event):
     """Does something when it is asked for the fourth time: by then the solver is at work, however fast it is."""
 
@@ -75,7 +81,7 @@ def test_gap_limit(name: str, form: str, hard: SparseProblem) -> None:
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
-def test_cancel_from_another_thread(name: str, form: str, unsolved: SparseProblem) -> None:
+def test_cancel_from_another_thread(name: str, form: str, long: SparseProblem) -> None:
     backend = usable(name)
 
     def cancelled_elsewhere() -> None:
@@ -84,10 +90,10 @@ def test_cancel_from_another_thread(name: str, form: str, unsolved: SparseProble
         thread.join()
 
     cancel = Polled(cancelled_elsewhere)
-    outcome = backend.solve(unsolved, 13, formulation=form, limits=Limits(cancel=cancel))
+    outcome = backend.solve(long, 8, formulation=form, limits=Limits(cancel=cancel))
     assert outcome.stop is Stop.INTERRUPTED
     assert 0.0 < outcome.lower < outcome.upper
-    again = backend.solve(unsolved, 13, formulation=form, limits=Limits(cancel=cancel))
+    again = backend.solve(long, 8, formulation=form, limits=Limits(cancel=cancel))
     assert again.stop is Stop.INTERRUPTED
 
 
@@ -153,7 +159,7 @@ def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None
         backend.solve(random_problem(np.random.default_rng(9), q=8), 3, formulation="benders")
 
 
-def test_cancel_polling_errors_surface(unsolved: SparseProblem) -> None:
+def test_cancel_polling_errors_surface(long: SparseProblem) -> None:
     """Whatever a poll of the cancel event raises comes out of solve, from every solver that polls in a callback."""
 
     def broken() -> None:
@@ -162,7 +168,7 @@ def test_cancel_polling_errors_surface(unsolved: SparseProblem) -> None:
     for name in ("native", "gurobi", "scip", "highs"):
         backend = usable(name)
         with pytest.raises(ZeroDivisionError, match="inside the poll"):
-            backend.solve(unsolved, 13, limits=Limits(cancel=Polled(broken)))
+            backend.solve(long, 8, limits=Limits(cancel=Polled(broken)))
 
 
 def test_gurobi_past_its_size_limit() -> None:

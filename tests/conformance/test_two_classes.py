@@ -115,23 +115,22 @@ def test_side_constraints(name: str, form: str) -> None:
         backend.solve(values(2)[0], 1, formulation=form, constraints=SideConstraints(box=((0, 0.0, 1.0),)))
 
 
-def wide() -> GlmProblem:
-    """Noise on 90 columns of 120 rows: no solver ends soon."""
+def noise(n: int, p: int) -> GlmProblem:
     rng = np.random.default_rng(0)
-    y = np.where(rng.random(120) < 0.5, 1.0, -1.0)
-    return GlmProblem(rng.standard_normal((120, 90)), y, np.ones(120), np.ones(90), 1.0)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    return GlmProblem(rng.standard_normal((n, p)), y, np.ones(n), np.ones(p), 1.0)
 
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_limits_leave_bounds_that_hold(name: str, form: str) -> None:
-    backend, problem = usable(name), wide()
+    backend, problem = usable(name), noise(120, 90)  # no solver ends soon
     inner = problem.centred()[0]
     known = feasible_classes(inner, 8, FREE)
     assert known is not None
     for limits, stops in (
         (Limits(seconds=0.3), {Stop.TIME}),
         (Limits(seconds=0.0), {Stop.TIME}),
-        (Limits(nodes=1, seconds=5.0), {Stop.NODES, Stop.TIME}),
+        (Limits(nodes=1, seconds=1.0), {Stop.NODES, Stop.TIME}),
     ):
         outcome = backend.solve(problem, 8, formulation=form, limits=limits, start=Start(known.support, "by hand"))
         assert outcome.stop in stops
@@ -153,7 +152,7 @@ class Polled(threading.Event):
 
 @pytest.mark.parametrize(("name", "form"), FORMS)
 def test_cancel(name: str, form: str) -> None:
-    outcome = usable(name).solve(wide(), 8, formulation=form, limits=Limits(cancel=Polled(), seconds=60.0))
+    outcome = usable(name).solve(noise(40, 30), 8, formulation=form, limits=Limits(cancel=Polled(), seconds=60.0))
     assert outcome.stop is Stop.INTERRUPTED
     assert 0.0 <= outcome.lower < outcome.upper < math.inf
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from repository import syntax
 
 from sparsecv_mio import cli, kernels
 from sparsecv_mio.data.dataset import Dataset
@@ -99,7 +100,7 @@ def called_from_python() -> set[str]:
     for path in package.rglob("*.py"):
         if path.parent.name == "kernels":
             continue
-        tree, modules, names = ast.parse(path.read_text()), dict[str, str](), dict[str, str]()
+        tree, modules, names = syntax(path.read_text(encoding="utf-8")), dict[str, str](), dict[str, str]()
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == kernels.__name__:
                 modules |= {one.asname or one.name: one.name for one in node.names}
