@@ -26,6 +26,37 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
+def beside_ones(X: FloatArray, columns: IntArray | None = None) -> FloatArray:
+    """Return a (1 + k, n) array of a row of ones and columns of X: no copy of all where X is a view of such an array.
+
+    Parameters
+    ----------
+    X : (n, p) array
+    columns : (k,) int array, optional
+        All by default.
+
+    Examples
+    --------
+    >>> columns = beside_ones(np.array([[2.0, 3.0], [4.0, 5.0]]))
+    >>> columns.tolist(), beside_ones(columns[1:].T) is columns
+    ([[1.0, 1.0], [2.0, 4.0], [3.0, 5.0]], True)
+    """
+    (n, p), whole = X.shape, X.base
+    if columns is not None:
+        whole = np.empty((1 + len(columns), n))
+        whole[0] = 1.0
+        for row, j in zip(whole[1:], columns, strict=True):
+            row[:] = X[:, j]
+        return whole
+    if isinstance(whole, np.ndarray) and whole.shape == (1 + p, n) and whole.flags.c_contiguous:
+        inside = whole[1:].T
+        if (X.ctypes.data, X.strides) == (inside.ctypes.data, inside.strides) and np.all(whole[0] == 1.0):
+            return whole
+    whole = np.empty((1 + p, n))
+    whole[0], whole[1:] = 1.0, X.T
+    return whole
+
+
 SPLITTER = 2.0**27 + 1.0  # takes a number apart into halves of 26 digits, whose products are exact
 
 

@@ -80,6 +80,7 @@ def for_loss(
     """
     if loss is Loss.SQUARED:
         return dataset
+    dataset.store_by_columns()
     if loss is Loss.POISSON:
         return as_counts(dataset, exposure)
     return with_class_weight(as_two_classes(dataset, positive), class_weight)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray, beside_ones, row_chunks
 from sparsecv_mio.data.cure import KEPT, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
@@ -30,7 +30,7 @@ class Dataset:
 
     Parameters
     ----------
-    X : (n, p) float64 array, C-contiguous
+    X : (n, p) float64 array, C-contiguous, or as `store_by_columns` leaves them
         Features, finite.
     y : (n,) float64 array
         Target, finite.
@@ -125,6 +125,16 @@ class Dataset:
         if self.row_weights is not None:
             return float(self.row_weights[rows].sum())
         return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
+
+    def store_by_columns(self) -> None:
+        """Let the same numbers of X lie column by column, as fits of two classes and counts read them: then once.
+
+        Few numbers stay as they are: a copy of them costs nothing.
+        """
+        if self.X.size > CACHED_NUMBERS and self.X.flags.c_contiguous:
+            X = beside_ones(self.X)[1:].T
+            X.setflags(write=False)
+            object.__setattr__(self, "X", X)
 
     def take(self, rows: IntArray) -> Dataset:
         """Return some rows, in their order."""

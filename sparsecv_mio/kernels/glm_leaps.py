@@ -2,7 +2,7 @@
 
 A node is columns A of which the first I are in every support. Any point theta of it bounds F at the fit of each of its
 supports S, by tangents of the losses (docs/theory/glm.md, section 13): with m the margins there, `s = -l'(m)`,
-`G_j = sum_i v_i s_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
+`G_j = sum_i v_i s_i sign_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
 
     F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j,
 
@@ -33,7 +33,7 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
-from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, new_state, roundings
+from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, new_state, roundings, sign_of
 
 STEPS = 40  # of Newton at a node, after which it is split whatever it is worth
 NEAR = 0.05  # squared decrement at which the fit of a node that stays open is good enough to split it by
@@ -173,7 +173,7 @@ def _balance(Z, response, theta, state, first):
         for a in range(first):
             slope, size, column = 0.0, 0.0, Z.W[Z.places[a]]
             for i in range(n):
-                s = response.v[i] * state.falls[i] * column[i]
+                s = response.v[i] * state.falls[i] * sign_of(response, i) * column[i]
                 slope += s
                 size += abs(s)
             for e in range(a + 1):
@@ -192,7 +192,7 @@ def _balance(Z, response, theta, state, first):
             move, column = d[a] / longest, Z.W[Z.places[a]]
             theta[a] += move
             for i in range(n):
-                state.margins[i] += move * column[i]
+                state.margins[i] += move * sign_of(response, i) * column[i]
         fill(response, state.margins, state)
 
 

@@ -1,6 +1,6 @@
 """Fits of a smooth convex loss with ridge by Newton's method, and how far its least value can lie below.
 
-For rows `z_i = (1, x_i)` times their signs and weights v_i, on the columns S,
+For rows `z_i = (1, x_i)` of weights v_i, on the columns S,
 
     F(a, b) = sum_i v_i l_i(m_i) + sum_{j in S} r_j b_j^2,    m_i = sign_i (a + x_i'b),
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, put, solve_lower, solve_upper
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings
+from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings, sign_of
 
 STEPS = 200  # of Newton
 FAR = 0.5  # of the value: a squared decrement beyond which longer steps are tried
@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     Attributes
     ----------
     W : (first + p, n) array
-        Each row times its sign, as a column; the signs first where there is an intercept.
+        Each row as a column; a one first where there is an intercept.
     response : Response
     penalty : (first + p,) array
         Ridge, 0 for the intercept.
@@ -65,7 +65,7 @@ class Columns(NamedTuple):
     Attributes
     ----------
     W : (c, n) array
-        Rows times their signs, as columns.
+        Rows, as columns.
     places : (k,) int array
     """
 
@@ -128,6 +128,8 @@ def evaluate(Z, response, penalty, theta, state):
             t, column = theta[a], Z.W[Z.places[a]]
             for i in range(begin, end):
                 margins[i] += t * column[i]
+        for i in range(begin, end):
+            margins[i] *= sign_of(response, i)
     fill(response, margins, state)
     f = 0.0
     for begin in range(0, n, BLOCK):
@@ -187,11 +189,12 @@ def gram(Z, weights, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pulls(Z, response, state, g):
-    """Fill g with `sum_i v_i s_i z_i` of every column, `s = -l'`; returns `sum_i v_i |s_i|`."""
+    """Fill g with `sum_i v_i s_i z_i` of every column, `s = -l'` of predictors; returns `sum_i v_i |s_i|`."""
     n, work, total = Z.W.shape[1], state.work, 0.0
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
         total += abs(work[i])
+        work[i] *= sign_of(response, i)
     for a in range(Z.places.shape[0]):
         g[a] = dot(Z.W[Z.places[a]], work, n)
     return total

@@ -23,7 +23,7 @@ class Response(NamedTuple):
     v : (n,) array
         Weights > 0.
     y : (n,) array
-        Targets, which logistic loss has in the signs of its rows.
+        Targets: with logistic loss 1 and -1, which margins are the predictors times.
     loss : int
         LOGISTIC or POISSON.
     """
@@ -51,6 +51,12 @@ class State(NamedTuple):
 def new_state(n):
     """Return room for n rows."""
     return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sign_of(response, i):
+    """Return what the predictor of a row is multiplied by to be its margin."""
+    return response.y[i] if response.loss == LOGISTIC else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

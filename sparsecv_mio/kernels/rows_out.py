@@ -20,7 +20,7 @@ import numpy as np
 from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, solve_lower, solve_upper
 from sparsecv_mio.kernels.glm_newton import Columns, factor, gradient, in_norm, lengths_of, look_around, newton, proved
 from sparsecv_mio.kernels.jit import njit
-from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state
+from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state, sign_of
 
 MOST_GROWN = 8.0  # of the inverse of the Hessian, once the rows are out: beyond, fits move too far for these steps
 MOST_MOVE = 1.5  # of a margin in them, and in the ball
@@ -175,7 +175,7 @@ def _out(whole, rows):
         if row == whole.at:
             longest = whole.next_longest
         for a in range(k):
-            z[a] = whole.Z.W[whole.Z.places[a], row]
+            z[a] = sign_of(whole.response, row) * whole.Z.W[whole.Z.places[a], row]
         for a in range(k):
             t[i, a] = dot(whole.inverse[a], z, a + 1)
         c[i] = whole.curved[row]
@@ -454,7 +454,7 @@ def _fitted(whole, rows, margins, scratch):
     outside, held, off = np.empty((k, b)), np.empty(b), np.inf
     for i in range(b):
         for a in range(k):
-            outside[a, i] = Z.W[Z.places[a], rows[i]]
+            outside[a, i] = sign_of(response, rows[i]) * Z.W[Z.places[a], rows[i]]
     for _ in range(STEPS if k else 0):
         _, _, _, g, inverse = factor(Z, response, whole.penalty, theta, state, noises)
         step = np.dot(inverse.T, np.dot(inverse, g))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, exact_product
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, beside_ones, exact_product
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
@@ -52,8 +52,6 @@ class GlmProblem:
     intercept : bool
         Whether there is an `a`, which is not penalised.
     loss : RowLoss
-    signed : bool
-        Whether X has rows times their `signs`, as kernels take them: of many rows they are there once.
 
     Examples
     --------
@@ -70,7 +68,6 @@ class GlmProblem:
     gamma: float
     intercept: bool = True
     loss: RowLoss = LOG_LOSS
-    signed: bool = False
 
     def __post_init__(self) -> None:
         self.loss.check(self.y[self.v > 0.0], self.intercept)
@@ -93,29 +90,16 @@ class GlmProblem:
         return int(self.intercept)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Yield (m, first + p) rows z_i, or these times their signs, and what makes their products with theta margins.
-
-        Which rows they are comes first.
-        """
+        """Yield places, (m, first + p) rows z_i and signs of some rows after the other."""
         n, signs, step = len(self.y), self.signs, self.rows_at_once
         for begin in range(0, max(n, 1), step):
             here = slice(begin, min(begin + step, n))
-            ones, X, sign = np.ones((len(signs[here]), self.first)), self.X[here], signs[here]
-            if self.signed:
-                yield here, np.hstack([ones * sign[:, None], X]), np.ones(len(sign))
-            else:
-                yield here, np.hstack([ones, X]), sign
+            yield here, np.hstack([np.ones((len(signs[here]), self.first)), self.X[here]]), signs[here]
 
     @property
     def rows(self) -> FloatArray:
         """(n, first + p) rows z_i."""
-        return np.concatenate([Z for _, Z, _ in self.unsigned().blocks()])
-
-    def unsigned(self) -> GlmProblem:
-        """Return the same problem with its rows as they are."""
-        return (
-            replace(self, X=np.ascontiguousarray(self.X * self.signs[:, None]), signed=False) if self.signed else self
-        )
+        return np.concatenate([Z for _, Z, _ in self.blocks()])
 
     @property
     def penalty(self) -> FloatArray:
@@ -136,7 +120,7 @@ class GlmProblem:
         """Return the problem on some of its columns."""
         if np.array_equal(columns, np.arange(self.p)):
             return self
-        return replace(self, X=np.ascontiguousarray(self.X[:, columns]), weight=self.weight[columns])
+        return replace(self, X=beside_ones(self.X, columns)[1:].T, weight=self.weight[columns])
 
     def with_gamma(self, gamma: float) -> GlmProblem:
         """Return the same rows under another gamma."""
@@ -153,26 +137,28 @@ class GlmProblem:
         """Return the same problem in columns about their means and over powers of two, without rows of weight 0.
 
         The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
+        Columns that need neither stay as they are (`Centring`).
         """
-        signed, _, centring = self.centred_columns()
-        return signed.unsigned(), centring
+        inner, _, centring = self.centred_columns()
+        return inner, centring
 
     def centred_columns(self) -> tuple[GlmProblem, FloatArray, Centring]:
-        """Return that problem with rows times their signs, which are there once: as columns beside it."""
-        if self.signed:
-            return self.unsigned().centred_columns()
+        """Return that problem, and its rows as columns beside it: the same numbers, a row of ones first."""
         kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
         whole: Any = slice(None) if len(kept) == len(self.v) else kept
         y, v = self.y[whole], self.v[whole]
-        centring, signs = Centring.of(self.X, v, self.intercept, kept), self.loss.signs(y)
-        W = np.empty((self.first + self.p, len(y)))
-        W[: self.first] = signs
-        y = W[0] if self.intercept and np.array_equal(y, signs) else y
-        for begin in range(0, len(y), step):
-            here = slice(begin, begin + step)
-            W[self.first :, here] = (centring.rows(self.X[kept[here]]) * signs[here, None]).T
+        centring = Centring.of(self.X, v, self.intercept, kept)
+        if len(y) == len(self.y) and centring.changes_nothing:
+            W = beside_ones(self.X)[1 - self.first :]
+        else:
+            W = np.empty((self.first + self.p, len(y)))
+            W[: self.first] = 1.0
+            for begin in range(0, len(y), step):
+                here = slice(begin, begin + step)
+                W[self.first :, here] = centring.rows(self.X[kept[here]]).T
+        v = W[0] if self.intercept and np.all(v == 1.0) else v
         weight = self.weight / centring.unit**2
-        return replace(self, X=W[self.first :].T, y=y, v=v, weight=weight, signed=True), W, centring
+        return replace(self, X=W[self.first :].T, y=y, v=v, weight=weight), W, centring
 
     @property
     def rows_at_once(self) -> int:
@@ -180,12 +166,16 @@ class GlmProblem:
         return max(CACHED_NUMBERS // max(self.first + self.p, 1), 1)
 
 
+NEARLY_CENTRED, NEARLY_SCALED = 0.25, 256.0  # means over root mean squares, and largest entries, of columns as they are
 CENTRE_BITS = 20  # of the spread: centres are that coarse, so that a column and its complement stay each other's copy
 
 
 @dataclass(frozen=True, eq=False)
 class Centring:
     """Columns as `z = (x - centre) / unit`, units powers of two.
+
+    Columns stay as they are where all of them are about centred and scaled already, and none is a copy of another one
+    once they are: all their numbers differ in the first row. So data that were standardised are not there twice.
 
     Examples
     --------
@@ -218,7 +208,18 @@ class Centring:
             centre = np.where(
                 widest > 0.0, np.round((begin + moved / v.sum()) / step_of_centre) * step_of_centre, begin
             )
-        return cls(centre, power_of_two(farthest(centre)))
+        chosen, plain = cls(centre, power_of_two(farthest(centre))), cls(np.zeros(len(centre)), np.ones(len(centre)))
+        if np.all((chosen.unit >= 1.0 / NEARLY_SCALED) & (chosen.unit <= NEARLY_SCALED)):
+            length = np.sqrt(np.sum([v[part] @ X[rows[part]] ** 2 for part in parts], axis=0) / v.sum())
+            if np.all(np.abs(centre) <= NEARLY_CENTRED * length):
+                apart = np.abs(chosen.rows(X[rows[:1]])[0])
+                return plain if len(np.unique(apart)) == len(apart) else chosen
+        return chosen
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether columns are as they were."""
+        return not np.any(self.centre) and bool(np.all(self.unit == 1.0))
 
     def rows(self, X: FloatArray) -> FloatArray:
         """Return rows in these coordinates."""

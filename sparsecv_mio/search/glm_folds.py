@@ -54,7 +54,7 @@ def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, Float
     X = data.dataset.X
     whole = np.array_equal(rows, np.arange(len(X))) and np.array_equal(data.columns, np.arange(X.shape[1]))
     if whole:  # no copy of all there is
-        return np.ascontiguousarray(X), *response_of(data, rows)
+        return X, *response_of(data, rows)
     return np.ascontiguousarray(X[np.ix_(rows, data.columns)]), *response_of(data, rows)
 
 

@@ -69,14 +69,15 @@ def _in_turn(snapshot: Snapshot, until: float) -> Iterator[Where]:
     rng, grid = np.random.default_rng(0), context.grid
     bounds = pair_bounds(snapshot.cells, grid.gammas, grid.taus)
     g, t = bounds.reported_pair(context.gap, grid.gammas, grid.taus)
-    for fold in rng.permutation(np.flatnonzero(decided[g, t])).tolist():
+    for fold in rng.permutation(np.flatnonzero(decided[g, t])):  # no list: of many folds that takes more than X
         if decided[g, t, fold]:
-            yield g, t, fold
+            yield g, t, int(fold)
     step = max(CHUNK_ELEMENTS // 16, 1)  # places take more than numbers
     for first in range(0, decided.size, step):  # cells that come twice are few
         drawn = rng.integers(decided.size, size=min(step, decided.size - first))
         places = np.unravel_index(drawn, decided.shape)
-        for g, t, fold in np.transpose(places)[np.asarray(decided[places])].tolist():
+        for place in np.transpose(places)[np.asarray(decided[places])]:
+            g, t, fold = place.tolist()
             if decided[g, t, fold]:  # those of withdrawn folds are not any more
                 yield g, t, fold
         if time.monotonic() > until:

@@ -67,7 +67,6 @@ class GlmFits:
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Centre a problem and find its copies."""
-        problem = problem.unsigned()
         inner, W, centring = problem.centred_columns()
         copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
@@ -96,9 +95,9 @@ class GlmFits:
 
     def _told_apart(self, kept: BoolArray) -> bool:
         """Whether in some rows no first column is constant or what another one is, up to sign and an intercept."""
-        first, signs, seen = self.problem.first, self.problem.signs[kept], set[bytes]()
+        first, seen = self.problem.first, set[bytes]()
         for j in np.flatnonzero(self.copies).tolist():
-            column = self.rows.W[first + j][kept] * signs
+            column = self.rows.W[first + j][kept]
             column -= column[0] if first else 0.0
             differs = np.flatnonzero(column)[:1]
             if not len(differs):
@@ -193,8 +192,8 @@ class GlmFits:
             fitted = self.refit(mask[None, :], start)
             return fitted.points[0], float(fitted.lower[0])
         places, penalty = glm_newton.merged(self.rows, mask)
-        problem, signs, point = self.problem, self.problem.signs, np.zeros(len(start))
-        rows = RefitRows((self.rows.W[places] * signs).T, problem.y, problem.v, penalty, problem.loss)
+        problem, point = self.problem, np.zeros(len(start))
+        rows = RefitRows(self.rows.W[places].T, problem.y, problem.v, penalty, problem.loss)
         point[places] = nearly_fitted(rows, start[places], WIDE_NEAR, expired)
         return point, 0.0
 
@@ -275,7 +274,7 @@ class GlmFits:
 
 
 def _rows_of(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newton.Rows:
-    """Return rows as the kernels take them, of signed columns W."""
+    """Return rows as the kernels take them, of columns W."""
     first = problem.first
     places = np.concatenate([np.arange(first), copy_of + first]).astype(np.int64)
     origin = float(problem.start()[0]) if first else 0.0
@@ -288,7 +287,7 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
     Centring rounds, so columns that it leaves equal are compared as they were `given`: what tells them apart counts
     where a ridge is next to none.
     """
-    p, weight, signs = problem.p, problem.weight, problem.signs
+    p, weight = problem.p, problem.weight
     copy_of, sign, kept = np.arange(p), np.ones(p), given.v > 0.0
     seen: dict[bytes, list[int]] = {}
 
@@ -301,12 +300,12 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
         return not (np.ptp(less) or np.ptp((one - (less + back)) + (back - other)))  # a difference, and its rounding
 
     for j in range(p):
-        column = problem.X[:, j] * signs + 0.0  # no minus zero
-        places = np.flatnonzero(column)
-        if not len(places):
+        column = problem.X[:, j]
+        begin = column[np.argmax(column != 0.0)]
+        if begin == 0.0:
             continue
-        sign[j] = np.sign(column[places[0]])
-        alike = seen.setdefault(blake2b((column * sign[j] + 0.0).tobytes()).digest(), [])
+        sign[j] = np.sign(begin)
+        alike = seen.setdefault(blake2b(column * sign[j] + 0.0).digest(), [])  # no minus zero
         copy_of[j] = next((i for i in alike if same(i, j)), j)
         if copy_of[j] == j:
             alike.append(j)

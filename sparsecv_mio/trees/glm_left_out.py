@@ -300,6 +300,11 @@ class SupportLeftOut:
         problem = self.folds.fits.problem
         return _third_derivatives(problem.loss, self._whole.margins[rows], problem.y[rows], problem.v[rows])
 
+    def _turned(self, rows: slice | IntArray) -> FloatArray:
+        """(k, m) some rows times their signs, in the coordinates of the Hessian's factor."""
+        whole, signs = self._whole, self.folds.fits.problem.signs[rows]
+        return np.asarray(whole.inverse @ (whole.Z.W[:, rows][whole.Z.places] * signs))
+
     def _third_moments(self) -> FloatArray:
         """Return the tensor of all rows; once for all parts."""
         if not self._tensor:
@@ -308,7 +313,7 @@ class SupportLeftOut:
             tensor = np.zeros((k, k, k))
             for begin in range(0, n, CACHED_ROWS):
                 here = slice(begin, begin + CACHED_ROWS)
-                t, third = whole.inverse @ whole.Z.W[whole.Z.places, here], self._third(here)
+                t, third = self._turned(here), self._third(here)
                 for a in range(k):
                     tensor[a] += (third * t[a] * t) @ t.T
             self._tensor.append(tensor)
@@ -320,7 +325,7 @@ class SupportLeftOut:
         folds, whole, tensor = self.folds, self._whole, self._third_moments()
         at = folds.ends[:-1][single]
         rows = folds.rows[at]
-        out, own = whole.inverse @ whole.Z.W[np.ix_(whole.Z.places, rows)], self._third(rows)
+        out, own = self._turned(rows), self._third(rows)
         along = sum((out[a] * ((tensor[a] @ out) * out).sum(axis=0) for a in range(len(out))), np.zeros(len(single)))
         square = (out**2).sum(axis=0)
         stays = 1.0 - whole.curved[rows] * square

@@ -34,7 +34,7 @@ def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(
 ) -> None:
     monkeypatch.setattr(glm_tree, "ALL_TRIED", 0)
     subsets = GlmSubsets(drawn(7000 + seed, 5))
-    truth = enumerated(subsets.fits.whole.unsigned())
+    truth = enumerated(subsets.fits.whole)
     for size in range(1, subsets.fits.problem.p):
         least = truth[best_of_size(truth, size)]
         value, off = float(least.value), 1e-9 * float(least.value) + least.off
@@ -49,7 +49,7 @@ def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(
 @pytest.mark.parametrize("seed", range(16))
 def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> None:
     fits = GlmSubsets(drawn(1000 + seed, FEW)).fits
-    problem = fits.whole.unsigned()
+    problem = fits.whole
     truth = enumerated(problem)
     everything = fits.fit(range(problem.p))[0]
     for S, room in ((S, room) for S in truth for room in (1e-9, 0.05, 0.3)):
@@ -67,7 +67,7 @@ def test_quadratics_are_below_the_objective_on_their_level_set(seed: int) -> Non
 
 @pytest.mark.parametrize("seed", range(16))
 def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: int) -> None:
-    problem = GlmSubsets(drawn(3000 + seed, FEW)).fits.whole.unsigned()
+    problem = GlmSubsets(drawn(3000 + seed, FEW)).fits.whole
     truth = enumerated(problem)
     for size in range(1, problem.p):
         fits = GlmSubsets(problem).fits
@@ -86,7 +86,7 @@ def test_ranges_of_sparse_fits_hold_them_and_their_quadratics_are_below(seed: in
 
 @pytest.mark.parametrize("seed", range(6))
 def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_below(seed: int) -> None:
-    problem = GlmSubsets(drawn(3500 + seed, 5)).fits.whole.unsigned()
+    problem = GlmSubsets(drawn(3500 + seed, 5)).fits.whole
     truth = enumerated(problem)
     fits = GlmSubsets(problem).fits
     for size in range(2, problem.p):

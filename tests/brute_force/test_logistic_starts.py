@@ -44,13 +44,13 @@ def test_what_a_column_is_worth_to_the_quadratic_about_a_fit(size: int, intercep
     forced = list(fits.forced)
     support = [*forced, *range(size)]
     point = fits.fit(support)[0]
-    margins = point @ rows.W
-    share = expit(-margins)
+    margins = problem.y * (point @ rows.W)
+    share, pull = expit(-margins), problem.y * problem.v * expit(-margins)
     weight = problem.v * share * (1.0 - share)
     inner, chosen = np.array([*range(first), *(j + first for j in forced)]), np.arange(size)
-    worth = glm_starts._worth(fits, weight, problem.v * share, inner.astype(int), chosen, point)
+    worth = glm_starts._worth(fits, weight, pull, inner.astype(int), chosen, point)
     H = (rows.W * weight) @ rows.W.T + np.diag(2.0 * rows.penalty)
-    quadratic = H, rows.W @ (problem.v * share + weight * margins)
+    quadratic = H, rows.W @ (pull + weight * (point @ rows.W))
     inside = [*range(first), *(j + first for j in support)]
     now = least(quadratic, inside)
     for j in set(range(7)) - set(support):

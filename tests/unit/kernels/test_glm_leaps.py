@@ -75,7 +75,7 @@ def test_bounds_of_any_point_are_below_every_fit_of_interest(seed: int) -> None:
         theta = everything + rng.standard_normal(first + p) * rng.choice([0.0, 1e-3, 1.0])
         glm_leaps.evaluate(Z, response, penalty, theta, state)
         for j in range(first + p):
-            g[j] = float((response.v * state.falls) @ W[j])
+            g[j] = float((fits.problem.signs * response.v * state.falls) @ W[j])
         base, share = glm_leaps.worth(response, state, g, float(response.v @ np.abs(state.falls)), region)
         costs[:] = (np.abs(g[first:]) + share * region.size[first:]) ** 2 / (4.0 * penalty[first:])
         assert glm_leaps.bound_of(base, costs, inside, most, buffer, heap) <= least * ROOM

@@ -53,7 +53,7 @@ def plain_newton(problem: GlmProblem, theta: FloatArray) -> tuple[FloatArray, fl
 
 
 def rows_of(problem: GlmProblem, copy_of: list[int] | None = None) -> Rows:
-    W = np.ascontiguousarray((problem.rows * problem.y[:, None]).T)
+    W = np.ascontiguousarray(problem.rows.T)
     first = problem.first
     places = np.arange(len(W)) if copy_of is None else np.array([*range(first), *(j + first for j in copy_of)])
     response = Response(problem.v, problem.y, problem.loss.code)
@@ -171,16 +171,17 @@ def test_the_factor_of_the_hessian_is_that_of_numpy(seed: int) -> None:
     problem = centred(seed)
     rows, k, n = rows_of(problem), problem.first + problem.p, len(problem.y)
     theta, noise, state = 0.3 * np.random.default_rng(seed).standard_normal(k), np.empty(k), new_state(n)
-    share = 1.0 / (1.0 + np.exp(theta @ rows.W))
+    margins = problem.y * (theta @ rows.W)
+    share = 1.0 / (1.0 + np.exp(margins))
     H = (rows.W * (problem.v * share * (1.0 - share))) @ rows.W.T + np.diag(2.0 * rows.penalty)
     value, off, doubt, g, inverse = factor(every(rows.W), rows.response, rows.penalty, theta, state, noise)
-    exact = problem.v @ np.logaddexp(0.0, -(theta @ rows.W).astype(np.longdouble)) + rows.penalty @ theta**2
+    exact = problem.v @ np.logaddexp(0.0, -margins.astype(np.longdouble)) + rows.penalty @ theta**2
     assert abs(value - exact) <= off <= 1e-9 * (value + 1.0) and 0.0 < doubt < 0.1
-    gradient = 2.0 * rows.penalty * theta - rows.W @ (problem.v * share)
+    gradient = 2.0 * rows.penalty * theta - rows.W @ (problem.y * problem.v * share)
     assert np.all(np.abs(g - gradient) <= 4.0 * noise + 1e-14)
     pull, curved = np.empty(k), np.empty((k, k))
     assert pulls(every(rows.W), rows.response, state, pull) == pytest.approx(float(problem.v @ share), rel=1e-12)
-    assert pull == pytest.approx(rows.W @ (problem.v * share), rel=1e-9, abs=1e-12)
+    assert pull == pytest.approx(rows.W @ (problem.y * problem.v * share), rel=1e-9, abs=1e-12)
     hessian(every(rows.W), rows.response, rows.penalty, state, curved)
     assert curved == pytest.approx(H, rel=1e-9, abs=1e-12)
     assert in_norm(inverse, noise) == pytest.approx(noise @ np.linalg.norm(inverse, axis=0), rel=1e-12)

@@ -23,7 +23,7 @@ def centred(problem: GlmProblem) -> GlmProblem:
 
 def near_fit(problem: GlmProblem, off: float = 0.0) -> AllRows:
     """About the fit on all rows, or a point some way from it."""
-    W, theta = np.ascontiguousarray((problem.rows * problem.signs[:, None]).T), problem.start()
+    W, theta = np.ascontiguousarray(problem.rows.T), problem.start()
     response = Response(problem.v, problem.y, problem.loss.code)
     Z = Columns(W, np.arange(len(W)))
     newton(Z, response, problem.penalty, theta, 1e-28, np.inf, 0.0)
@@ -128,7 +128,7 @@ def test_what_a_support_is_about_all_rows() -> None:
     problem = plain()
     whole = near_fit(problem)
     Z, L = whole.Z.W, np.linalg.inv(whole.inverse)
-    share = 1.0 / (1.0 + np.exp(whole.theta @ Z))
+    share = 1.0 / (1.0 + np.exp(problem.y * (whole.theta @ Z)))
     c = problem.v * share * (1.0 - share)
     assert whole.curved == pytest.approx(c) and whole.falls == pytest.approx(problem.v * share)
     assert pytest.approx((Z * c) @ Z.T + np.diag(2.0 * problem.penalty)) == L @ L.T
