@@ -26,34 +26,29 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
         yield slice(start, min(start + step, n))
 
 
-def beside_ones(X: FloatArray, columns: IntArray | None = None) -> FloatArray:
-    """Return a (1 + k, n) array of a row of ones and columns of X: no copy of all where X is a view of such an array.
-
-    Parameters
-    ----------
-    X : (n, p) array
-    columns : (k,) int array, optional
-        All by default.
+def beside_ones(X: FloatArray) -> FloatArray | None:
+    """Return the (1 + p, n) array, of a row of ones and the columns of X, that X is a view of; None where it is none.
 
     Examples
     --------
-    >>> columns = beside_ones(np.array([[2.0, 3.0], [4.0, 5.0]]))
+    >>> columns = put_beside_ones(np.array([[2.0, 3.0], [4.0, 5.0]]), np.array([1]))
     >>> columns.tolist(), beside_ones(columns[1:].T) is columns
-    ([[1.0, 1.0], [2.0, 4.0], [3.0, 5.0]], True)
+    ([[1.0, 1.0], [3.0, 5.0]], True)
     """
     (n, p), whole = X.shape, X.base
-    if columns is not None:
-        whole = np.empty((1 + len(columns), n))
-        whole[0] = 1.0
-        for row, j in zip(whole[1:], columns, strict=True):
-            row[:] = X[:, j]
-        return whole
     if isinstance(whole, np.ndarray) and whole.shape == (1 + p, n) and whole.flags.c_contiguous:
         inside = whole[1:].T
         if (X.ctypes.data, X.strides) == (inside.ctypes.data, inside.strides) and np.all(whole[0] == 1.0):
             return whole
-    whole = np.empty((1 + p, n))
-    whole[0], whole[1:] = 1.0, X.T
+    return None
+
+
+def put_beside_ones(X: FloatArray, columns: IntArray) -> FloatArray:
+    """Return a (1 + k, n) array of a row of ones and k columns of X."""
+    whole = np.empty((1 + len(columns), len(X)))
+    whole[0] = 1.0
+    for row, j in zip(whole[1:], columns, strict=True):
+        row[:] = X[:, j]
     return whole
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray, beside_ones, row_chunks
+from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray, put_beside_ones, row_chunks
 from sparsecv_mio.data.cure import KEPT, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
@@ -132,7 +132,7 @@ class Dataset:
         Few numbers stay as they are: a copy of them costs nothing.
         """
         if self.X.size > CACHED_NUMBERS and self.X.flags.c_contiguous:
-            X = beside_ones(self.X)[1:].T
+            X = put_beside_ones(self.X, np.arange(self.p))[1:].T
             X.setflags(write=False)
             object.__setattr__(self, "X", X)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, beside_ones, exact_product
+from sparsecv_mio.arrays import CACHED_NUMBERS, FloatArray, IntArray, beside_ones, exact_product, put_beside_ones
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.coordinates import power_of_two
 from sparsecv_mio.problem.problem import SparseProblem
@@ -120,7 +120,7 @@ class GlmProblem:
         """Return the problem on some of its columns."""
         if np.array_equal(columns, np.arange(self.p)):
             return self
-        return replace(self, X=beside_ones(self.X, columns)[1:].T, weight=self.weight[columns])
+        return replace(self, X=put_beside_ones(self.X, columns)[1:].T, weight=self.weight[columns])
 
     def with_gamma(self, gamma: float) -> GlmProblem:
         """Return the same rows under another gamma."""
@@ -148,8 +148,9 @@ class GlmProblem:
         whole: Any = slice(None) if len(kept) == len(self.v) else kept
         y, v = self.y[whole], self.v[whole]
         centring = Centring.of(self.X, v, self.intercept, kept)
-        if len(y) == len(self.y) and centring.changes_nothing:
-            W = beside_ones(self.X)[1 - self.first :]
+        there = beside_ones(self.X)
+        if there is not None and len(y) == len(self.y) and centring.changes_nothing:
+            W = there[1 - self.first :]
         else:
             W = np.empty((self.first + self.p, len(y)))
             W[: self.first] = 1.0

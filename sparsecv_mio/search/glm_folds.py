@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray, beside_ones
 from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import response_of, row_loss
 from sparsecv_mio.problem.row_losses import RowLoss
@@ -110,9 +110,17 @@ def left_out_of(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
     return LeftOut(fits, left, scored, weights)
 
 
+def fits_in_place(data: StandardData, gamma: float) -> GlmFits | None:
+    """Return the fits on all rows where that takes no copy of them; None elsewhere."""
+    problem = problem_of(data, np.arange(data.n), gamma)
+    if beside_ones(problem.X) is None or not Centring.of(problem.X, problem.v, problem.intercept).changes_nothing:
+        return None
+    return GlmFits.of(problem, None)
+
+
 def held_out_at_fits(
     data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray,
-    expired: Callable[[], bool] = never, ended: Callable[[], bool] = never,
+    expired: Callable[[], bool] = never, ended: Callable[[], bool] = never, every: GlmFits | None = None,
 ) -> FloatArray:  # fmt: skip
     """Return (F,) held-out losses of a support in some folds, from its fit on all rows; nan where that is too far.
 
@@ -126,11 +134,13 @@ def held_out_at_fits(
         True leaves second steps from all rows, where these are exact enough, and nan for most others.
     ended : callable
         True leaves nan for all others.
+    every : GlmFits, optional
+        `fits_in_place` at that gamma: else the columns of the support are copied.
     """
-    problem, columns = problem_of(data, np.arange(data.n), gamma), support
-    if 2 * len(support) < problem.p:  # else a copy of them takes more than all columns do
-        problem, columns = problem.only(support), np.arange(len(support))
-    fits = GlmFits.of(problem, None)
+    fits, columns = every, support
+    if fits is None:
+        problem, columns = problem_of(data, np.arange(data.n), gamma).only(support), np.arange(len(support))
+        fits = GlmFits.of(problem, None)
     mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
     return left_out_of(data, plan, fits).held_out(mask, point, folds, expired, ended)
 

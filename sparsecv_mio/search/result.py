@@ -378,16 +378,18 @@ class _Reported:
 
         What a search of two classes shows is by a few steps from such fits; where a limit leaves no time it stays.
         """
-        from sparsecv_mio.search.glm_folds import held_out_at_fits  # loads what squares need not
+        from sparsecv_mio.search.glm_folds import fits_in_place, held_out_at_fits  # loads what squares need not
 
         cells, numbers = self.cells, self.cells.support[pair][folds]
         values, counts = np.unique(numbers, return_counts=True)
+        gamma = float(self.grid.gammas[pair[0]])
+        every = fits_in_place(self.data, gamma)
         for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
             here, support = folds[numbers == number], cells.pool.supports[number]
             if self._long(len(here) * (len(support) + 1)) and self.deadline.over() and done:
                 break
-            gamma = float(self.grid.gammas[pair[0]])
-            losses[here] = held_out_at_fits(self.data, self.folds, support, gamma, here, self._untimely, self._too_late)
+            late = self._untimely, self._too_late
+            losses[here] = held_out_at_fits(self.data, self.folds, support, gamma, here, *late, every)
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""

@@ -41,6 +41,18 @@ def test_fingerprint_sees_numbers_names_and_target_but_not_memory_layout(monkeyp
     assert Dataset.from_arrays(X, Y).fingerprint == reference, "independent of the chunks"
 
 
+def test_many_numbers_stored_by_columns_are_the_same_numbers() -> None:
+    data = Dataset.from_arrays(np.random.default_rng(0).normal(size=(9_000, 4)), np.arange(9_000.0))
+    before, said = data.X.copy(), data.fingerprint
+    again = Dataset.from_arrays(before, data.y)
+    again.store_by_columns()
+    assert again.X.flags.f_contiguous and not again.X.flags.writeable and np.array_equal(again.X, before)
+    assert again.fingerprint == said and again.take(np.array([3, 1])).X.tolist() == before[[3, 1]].tolist()
+    few = Dataset.from_arrays(before[:20], data.y[:20])
+    few.store_by_columns()
+    assert few.X.flags.c_contiguous
+
+
 def test_frames_with_nullable_boolean_object_and_integer_names() -> None:
     frame = pd.DataFrame(
         {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from sparsecv_mio.arrays import FloatArray, put_beside_ones
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.glm import GlmProblem, minorant
+from sparsecv_mio.problem.glm import Centring, GlmProblem, minorant
 from sparsecv_mio.problem.row_losses import LOG_LOSS
 
 
@@ -84,3 +87,37 @@ def test_what_has_no_fit_is_refused(changes: dict[str, object], said: str) -> No
 
 def test_one_class_is_a_problem_without_an_intercept() -> None:
     assert problem(y=np.ones(30), intercept=False).first == 0
+
+
+def test_columns_that_are_about_centred_and_scaled_stay_as_they_are_without_a_copy() -> None:
+    rng = np.random.default_rng(3)
+    X = put_beside_ones(rng.standard_normal((50, 4)) * [0.1, 1.0, 9.0, 2.0] + [0.0, 0.1, 0.0, -0.2], np.arange(4))[1:].T
+    y, v = np.where(rng.uniform(size=50) < 0.5, 1.0, -1.0), np.ones(50)
+    for intercept in (True, False):
+        inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0, intercept).centred_columns()
+        assert centring.changes_nothing and np.shares_memory(W, X) and np.shares_memory(inner.X, X)
+        assert np.array_equal(W[int(intercept) :].T, X) and (not intercept or np.all(W[0] == 1.0))
+    v[7] = 0.0
+    inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0).centred_columns()
+    assert centring.changes_nothing and not np.shares_memory(W, X)
+    assert np.array_equal(inner.X, np.delete(X, 7, axis=0)) and len(inner.y) == 49
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda x: x + 0.5,  # not centred
+        lambda x: 300.0 * x,  # nor scaled
+        lambda x: x / 3000.0,
+        lambda x: 0.125 - x,  # a copy, once both are centred
+        lambda x: 4.0 * x,
+        lambda x: np.full_like(x, 0.1),
+        lambda x: np.where(np.arange(len(x)) == 9, 1.0, 0.0),  # as the first row cannot tell from a column of zeros
+    ],
+)
+def test_columns_that_are_not_or_may_be_copies_are_centred(other: Callable[[FloatArray], FloatArray]) -> None:
+    x = np.round(np.random.default_rng(3).standard_normal(60), 2)
+    x -= np.round(x.mean(), 2)
+    X = np.column_stack([x, other(x), np.where(np.arange(60) == 30, 1.0, 0.0)])
+    assert not Centring.of(X, np.ones(60), True).changes_nothing
+    assert Centring.of(X[:, :1], np.ones(60), True).changes_nothing
