@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -53,8 +54,39 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
     return declare
 
 
+class NotCompiled(Exception):
+    """A kernel would have to be compiled, or waited for, where there is no time for it."""
+
+
+_thread = threading.local()
+
+
+@contextmanager
+def without_compiling() -> Iterator[None]:
+    """Have kernels that are in no cache, or that have to wait for another one to be compiled, raise `NotCompiled`.
+
+    Of this thread, after a limit: a kernel may take the compiler longer than the whole run was to last.
+    """
+    _thread.hurries = True
+    try:
+        yield
+    finally:
+        _thread.hurries = False
+
+
+def _at_hand(made: Any, signature: Any) -> bool:
+    """Whether a kernel is in a cache, and nobody compiles another one just now."""
+    lock = getattr(global_compiler_lock, "_lock", None)
+    if lock is None or not lock.acquire(blocking=False):
+        return lock is None
+    lock.release()
+    return isinstance(made._cache, KernelCache) and made._cache.holds(signature)
+
+
 def _compile(made: Any, hidden: bool, signature: Any) -> Any:
     """Compile without collecting garbage: the compiler makes very many objects that it needs to its end."""
+    if KernelCache is not None and getattr(_thread, "hurries", False) and not _at_hand(made, signature):
+        raise NotCompiled(made.__name__)
     collecting = gc.isenabled()
     gc.disable()
     try:

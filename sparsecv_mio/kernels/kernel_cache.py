@@ -242,6 +242,14 @@ class KernelCache(_Cache):
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
         return None
 
+    def holds(self, sig: Any) -> bool:
+        """Whether there is a file of the kernel for these types."""
+        from numba.core.registry import cpu_target
+
+        args = tuple(sigutils.normalize_signature(sig)[0])
+        places = self._places(args, cpu_target.target_context.codegen().magic_tuple())
+        return any((folder / name).exists() for folder, name in places)
+
     def _read(self, args: tuple[Any, ...], target_context: Any) -> Any:
         """Return a kernel that is kept; None where there is none for these types."""
         for folder, name in self._places(args, target_context.codegen().magic_tuple()):

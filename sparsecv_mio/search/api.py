@@ -416,9 +416,11 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
     """Choose a model without an outer fold, and score it there."""
     training, record = answer_without(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
+    scored = None
     if given.options.loss is not Loss.SQUARED and record.average is None:
-        scored = scored_outside(training, test, record.support, record.gamma, given.options)
-    else:
+        with deadline.without_compiling():
+            scored = scored_outside(training, test, record.support, record.gamma, given.options)
+    if scored is None:
         scored = scored_by(record.predictor, test, given.options.loss)
     return NestedFold(
         fold=fold,

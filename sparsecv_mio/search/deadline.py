@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
@@ -188,6 +188,17 @@ class Deadline:
     def compiled(self) -> float:
         """Seconds that went into compiling so far."""
         return self._compiled + max(time.monotonic() - self._compiling_since, 0.0)
+
+    @contextmanager
+    def without_compiling(self) -> Iterator[None]:
+        """Leave what is in here undone, once the run is over, where a kernel would have to be compiled for it."""
+        if not self.over():
+            yield
+            return
+        from sparsecv_mio.kernels.jit import NotCompiled, without_compiling
+
+        with suppress(NotCompiled), without_compiling():
+            yield
 
     @property
     def left(self) -> float:
