@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -19,6 +20,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search import glm_search
 from sparsecv_mio.search.api import nested_cross_validate
@@ -32,15 +34,21 @@ TIED = 1e-10  # of an objective
 ROUNDING = 1e-7  # of a held-out loss
 
 
+@lru_cache(maxsize=1 << 14)  # those of one case: every size takes all smaller ones
+def model_of(case: TwoClassCase, gamma: float, fold: int, support: tuple[int, ...]) -> GlmModel:
+    data, how = case.data, {name: case.how[name] for name in ("scale", "intercept")}
+    rows = case.folds.train_rows(fold)
+    return fitted(data.X, data.y, support, gamma, rows=rows, weights=data.row_weights, **how)
+
+
 def truth(case: TwoClassCase, gamma: float, tau: int) -> tuple[float, float]:
     """Ends of the CV error over all supports that are optimal in a fold."""
     data, plan, columns = case.data, case.folds, varying_columns(case.data.X).tolist()
-    how = {"scale": case.how["scale"], "intercept": case.how["intercept"], "weights": data.row_weights}
     low = high = 0.0
     for fold in range(plan.k):
-        rows, out = plan.train_rows(fold), plan.scored_rows(fold)
+        out = plan.scored_rows(fold)
         supports = [s for size in range(min(tau, len(columns)) + 1) for s in combinations(columns, size)]
-        models = [fitted(data.X, data.y, s, gamma, rows=rows, **how) for s in supports]
+        models = [model_of(case, gamma, fold, support) for support in supports]
         least = min(model.objective for model in models)
         weights = None if data.row_weights is None else data.row_weights[out]
         losses = [
