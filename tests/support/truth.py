@@ -118,9 +118,15 @@ class Enumeration:
         self.test_root = np.sqrt(share[test])
         V, r = np.sqrt(share)[:, None] * V, np.sqrt(share) * r
         self.V, self.r, self.V_test, self.r_test = V[train], r[train], V[test], r[test]
+        self._of_size, self._up_to = dict[tuple[float, int], Optima](), dict[tuple[float, int], Optima]()
 
     def optima(self, gamma: float, tau: int) -> Optima:
-        """Enumerate the supports of size tau, or the one of all columns that may be in it if they are fewer."""
+        """Enumerate the supports of size tau, or the one of all columns that may be in it if they are fewer; once."""
+        if (gamma, tau) not in self._of_size:
+            self._of_size[gamma, tau] = self._enumerated(gamma, tau)
+        return self._of_size[gamma, tau]
+
+    def _enumerated(self, gamma: float, tau: int) -> Optima:
         q = len(self.columns)
         A = np.vstack([self.V, np.diag(np.sqrt(gamma / 2.0) * self.root)])
         size = np.linalg.norm(A, axis=0)
@@ -227,6 +233,11 @@ class RestrictedEnumeration(Enumeration):
 
     def optima(self, gamma: float, tau: int) -> Optima:
         """Every support of up to tau columns."""
+        if (gamma, tau) not in self._up_to:
+            self._up_to[gamma, tau] = self._allowed(gamma, tau)
+        return self._up_to[gamma, tau]
+
+    def _allowed(self, gamma: float, tau: int) -> Optima:
         q = len(self.columns)
         known = [self.names[j] for j in self.columns.tolist()]
         plus, minus = (np.isin(known, some) for some in (self.asked.nonnegative, self.asked.nonpositive))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -72,6 +73,7 @@ def functions_of(tree: ast.Module, module: str) -> list[Function]:
     return found
 
 
+@cache
 def package() -> list[Function]:
     root = Path(sparsecv_mio.__path__[0])
     found = []
@@ -80,9 +82,6 @@ def package() -> list[Function]:
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found += functions_of(syntax(path.read_text(encoding="utf-8")), module)
     return found
-
-
-FUNCTIONS = package()
 
 
 def explained(doc: str) -> set[str]:
@@ -108,8 +107,8 @@ def unexplained(function: Function, every: list[Function]) -> list[str]:
 
 
 def test_no_function_has_too_many_parameters() -> None:
-    assert len(FUNCTIONS) > 500
-    many = [f for f in FUNCTIONS if len(f.parameters) > MOST and not f.inside(MANY_PARAMETERS)]
+    assert len(package()) > 500
+    many = [f for f in package() if len(f.parameters) > MOST and not f.inside(MANY_PARAMETERS)]
     assert not many, "\n".join(f"{f} takes {len(f.parameters)} parameters" for f in many)
 
 
@@ -122,9 +121,9 @@ def exported() -> set[str]:
 
 def test_every_parameter_of_an_exported_name_is_explained() -> None:
     names = exported()
-    functions = [f for f in FUNCTIONS if str(f) in names or f"{f.module}.{f.owner}" in names]
+    functions = [f for f in package() if str(f) in names or f"{f.module}.{f.owner}" in names]
     assert len(functions) > 100
-    lines = [f"{f} does not explain {', '.join(lost)}" for f in functions if (lost := unexplained(f, FUNCTIONS))]
+    lines = [f"{f} does not explain {', '.join(lost)}" for f in functions if (lost := unexplained(f, package()))]
     assert not lines, "\n".join(lines)
 
 

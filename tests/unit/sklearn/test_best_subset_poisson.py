@@ -27,7 +27,7 @@ def drawn(n: int = 80, p: int = 5) -> tuple[Any, Any, Any]:
     return X, rng.poisson(exposure * np.exp(0.3 + X[:, 1] - 0.5 * X[:, 3])).astype(float), exposure
 
 
-@parametrize_with_checks([BestSubsetPoisson(), BestSubsetPoissonCV(cv=3, gammas=[0.1], gap=0.05)])
+@parametrize_with_checks([BestSubsetPoisson(), BestSubsetPoissonCV(taus=[0, 1], cv=3, gammas=[0.1], gap=0.05)])
 def test_what_scikit_learn_asks_of_a_regressor(estimator: Any, check: Any) -> None:
     check(estimator)
 
