@@ -223,8 +223,13 @@ def fit(
     if heft is not None:
         Z, t = Z * heft[train][:, None], t * heft[train]
     size = power_of_two(np.sqrt(np.einsum("ij,ij->j", Z, Z) + root**2))
+    out = np.ones(len(everyone), dtype=bool)
+    out[train] = False
+    away = place.rows(X, y, np.flatnonzero(out))
     if len(columns) > len(train) and root.max() <= ALIKE_PENALTIES * root.min():
-        return _fit_of_few_rows(columns, Z / root, t, root, place)
+        of_few = _fit_of_few_rows(columns, (Z / root, t), root, place, (away[0] / root, away[1]))
+        if of_few is not None:
+            return of_few
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
     busy = Z.any(axis=0)  # a column of zeros has no coefficient: rounding would show in rows where it is not 0
@@ -232,9 +237,6 @@ def fit(
     residual = response - augmented @ solution
     objective = float(residual @ residual)
     precise: DoubleDouble | FloatArray = solution / size
-    out = np.ones(len(everyone), dtype=bool)
-    out[train] = False
-    away = place.rows(X, y, np.flatnonzero(out))
     if not _digits_are_left(t, residual[: len(t)], solution, singular, (away[0] / size, away[1])):
         each = np.broadcast_to(gamma, len(columns)).tolist()
         lam = [Fraction(weight) / 2 * Fraction(s) ** 2 for weight, s in zip(each, lengths.tolist(), strict=True)]
@@ -256,13 +258,20 @@ def fit(
 
 
 def _fit_of_few_rows(
-    columns: list[int], wide: FloatArray, t: FloatArray, root: FloatArray, place: Coordinates
-) -> RidgeFit:
-    """Fit on fewer rows than columns: `root b` lies in the span of the rows of `wide`, columns over `root`."""
+    columns: list[int], training: tuple[FloatArray, FloatArray], root: FloatArray, place: Coordinates,
+    away: tuple[FloatArray, FloatArray],
+) -> RidgeFit | None:  # fmt: skip
+    """Fit on fewer rows than columns: `root b` lies in the span of the rows of columns over `root`.
+
+    None where digits are lost, of `training` or of other rows `away`, columns over `root` and targets each.
+    """
+    wide, t = training
     Q, R = np.linalg.qr(wide.T)
     augmented, response = np.vstack([R.T, np.eye(len(t))]), np.concatenate([t, np.zeros(len(t))])
-    along = np.linalg.lstsq(augmented, response, rcond=None)[0]
+    along, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
     beta, residual, unit = Q @ along / root, response - augmented @ along, place.y_unit
+    if not _digits_are_left(t, residual[: len(t)], along, singular, (away[0] @ Q, away[1])):
+        return None
     objective = float(residual @ residual)
     return RidgeFit(tuple(columns), beta / place.x_unit * unit, objective * unit * unit, place, beta)
 

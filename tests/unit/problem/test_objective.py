@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from every_support import brute_force_cell, brute_force_cv_error
+from exact import ExactProblem
 
 from sparsecv_mio.problem.objective import (
     cv_error,
@@ -162,3 +163,17 @@ def test_a_column_of_units_that_the_penalty_swamps_changes_no_other() -> None:
         all_three, two = (fit(X, y, support, 1.0, scale="none") for support in ([0, 1, 2], [0, 2]))
     assert np.allclose(all_three.beta[[0, 2]], two.beta, rtol=1e-9) and two.beta[0] != 0.0
     assert np.isclose(all_three.objective, two.objective, rtol=1e-12)
+
+
+def test_digits_of_fewer_rows_than_columns() -> None:
+    """Columns 1e6 from 0 that are nearly alike, without an intercept: floats left 7 digits of a held-out error."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((8, 5))
+    X[:, [1, 4]] = X[:, :1] + 1e-3 * rng.standard_normal((8, 2))
+    X += 1e6
+    y, gamma, rows = X @ np.array([1.0, 0.0, 1.0, 0.0, 0.0]) + 1e-3 * rng.standard_normal(8), 3e-7, np.arange(4)
+    model = fit(X, y, range(5), gamma, intercept="none", rows=rows)
+    exact = ExactProblem.of(X.tolist(), y.tolist(), None, [(range(4), range(4, 8))], ("length", "none"), range(5))
+    value, error = exact.of_support(gamma, range(5))
+    assert model.objective == pytest.approx(float(value), rel=1e-9)
+    assert held_out_error(model, X, y, np.arange(4, 8)) / 4.0 == pytest.approx(float(error), rel=1e-9)
