@@ -99,11 +99,11 @@ def two_classes() -> None:
     data = toy(30, 12)
     logistic = GlmProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
     subsets = GlmSubsets(logistic)
-    subsets.solve([5])  # 792 supports: more than are tried as they are
+    subsets.solve([5])  # 792 supports: so many that a start is improved
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
     mask = subsets.fits.mask([0, 1])
     folds = LeftOut(subsets.fits, RowLists(np.arange(3), np.array([0, 3])), None, np.ones(30))
-    folds.values([mask], [subsets.fits.refit(mask[None, :]).points[0]], bool)
+    folds.values(mask, subsets.fits.refit(mask[None, :]).points[0], bool)
 
 
 def restricted_trees() -> None:

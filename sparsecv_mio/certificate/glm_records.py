@@ -29,6 +29,7 @@ from sparsecv_mio.certificate.records import Classes, NestedClasses, PathRow, Re
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
+from sparsecv_mio.data.two_classes import class_of
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
@@ -254,8 +255,8 @@ def check_classes(
     if not check_target(checks, record, dataset, plan.all_scored):
         return False
     plan = plan if own is None else own.folds
-    named, classes = record.request.positive, record.classes
-    right = named is None or classes is None or _same_class(named, classes.positive, classes.negative)
+    word, classes = record.request.positive, record.classes
+    right = word is None or classes is None or class_of(word, (classes.negative, classes.positive)) == classes.positive
     checks.that(right, "request.positive", "is not the positive class")
     checks.part("the positive class" if record.classes is not None else "the loss")
     pairs: list[tuple[optimality.ReportedPair, list[Support]]] = []
@@ -307,16 +308,6 @@ def check_names(checks: Checks, classes: Classes | None, dataset: Dataset, rows:
     null = glm_objective.null_loss(dataset, Loss.LOGISTIC, rows)
     checks.close("classes.null_error", classes.null_error, null, 1e-12)
     return checks.part("the classes, and the log loss of their frequencies")
-
-
-def _same_class(word: str, name: str, other: str) -> bool:
-    """Whether a word names a class: by the same number, or in other letters where the other class is not called so."""
-    if word == name or word.lower() == name.lower() != other.lower():
-        return True
-    try:
-        return float(word) == float(name)
-    except ValueError:
-        return False
 
 
 def _errors(

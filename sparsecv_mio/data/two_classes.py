@@ -61,7 +61,7 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             raise BadInput(_not_two(dataset, classes))
         names, ones = (classes[0], classes[1]), dataset.y == dataset.y.max()
     if positive is not None:
-        wanted = _class_of(positive if isinstance(positive, str) else f"{float(positive):.12g}", names)
+        wanted = class_of(positive if isinstance(positive, str) else f"{float(positive):.12g}", names)
         if wanted not in names:
             meant = did_you_mean(wanted, names)
             named = " and ".join(names)
@@ -120,7 +120,7 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
     return replace(dataset, y=ones[place].astype(np.float64), classes=classes)
 
 
-def _class_of(word: str, names: tuple[str, str]) -> str:
+def class_of(word: str, names: tuple[str, str]) -> str:
     """Return the class a word names: in other letters too where that is one alone, and a number in other digits."""
     if word in names:
         return word

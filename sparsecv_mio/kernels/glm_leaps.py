@@ -256,11 +256,8 @@ def bound_of(base, costs, inside, most, buffer, heap):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _factor(fit):
     """Factor the Hessian of a node; False where it has no factor."""
-    k = fit.penalty.shape[0]
-    for a in range(k):
-        for e in range(a + 1):
-            fit.H[a, e] = fit.curved[a, e]
-    return cholesky_in_place(fit.H, k)
+    fit.H[:, :] = fit.curved
+    return cholesky_in_place(fit.H, fit.penalty.shape[0])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -301,14 +298,11 @@ def settle(fit, response, region, wanted, level, known):
             if b > bound:
                 bound, best_base = b, base
                 put(now, costs)
-            lost = 0.0
-            for a in range(first):
-                lost += abs(g[a]) * (2.0 * region.half[a] + abs(region.middle[a]))
+            lost = (np.abs(g[:first]) * (2.0 * region.half + np.abs(region.middle))).sum()
             if attempt == 1 or b > level or not b + lost > level:
                 break
             _balance(Z, response, theta, state, first)
-            f = evaluate(Z, response, penalty, theta, state)
-            value = f
+            value = f = evaluate(Z, response, penalty, theta, state)
             total = pulls(Z, response, state, g)
         if bound > level:
             break
@@ -362,14 +356,12 @@ def tighten(fit, response, region, wanted, level, bounds):
     c, room = k - first, wanted.most - inside
     if not 0 < room < c - inside:
         return bound, base
-    state, g, at, ahead = new_state(n), np.empty(k), theta.copy(), np.empty(k)
+    state, g, at, ahead, d = new_state(n), np.empty(k), theta.copy(), np.empty(k), np.empty(k)
     buffer, heap, now = np.empty(k), np.empty(k + 1), np.empty(c)
     F, U, beside = np.empty((first, first)), np.empty((c, first)), np.empty(first)
     b, slopes, point, best_slopes = np.empty(c), np.zeros(c), np.zeros(c), np.zeros(c)
-    G, linear, root = np.empty((c, c)), np.empty(c), np.empty(c)
+    G, linear, root = np.empty((c, c)), np.empty(c), 1.0 / np.sqrt(penalty[first:])
     node = Node(np.arange(inside), inside, np.arange(inside, c), c - inside, room)
-    for a in range(c):
-        root[a] = 1.0 / np.sqrt(penalty[first + a])
     evaluate(Z, response, penalty, at, state)
     pulls(Z, response, state, g)
     here, no_ridge = bound, np.zeros(k)
@@ -377,18 +369,13 @@ def tighten(fit, response, region, wanted, level, bounds):
         if attempt > 0:
             hessian(Z, response, penalty, state, H)
         losses, trace, yy = dot(response.v, state.losses, n), 0.0, 0.0
-        for a in range(first):
-            beside[a] = g[a]
-            for e in range(a + 1):
-                F[a, e] = H[a, e]
+        F[:, :], U[:, :], beside[:] = H[:first, :first], H[first:, :first], g[:first]
         if not cholesky_in_place(F, first):
             break
         solve_lower(F, beside, first)
         losses -= 0.5 * dot(beside, beside, first)
         for a in range(c):
             h = 0.5 * root[a]
-            for e in range(first):
-                U[a, e] = H[first + a, e]
             solve_lower(F, U[a], first)
             for e in range(a + 1):
                 x = H[first + a, first + e] - dot(U[a], U[e], first)
@@ -412,15 +399,15 @@ def tighten(fit, response, region, wanted, level, bounds):
         _, upper, _ = relax(form, node, Accuracy(bar, CLOSE, MODEL_STEPS), b, slopes, point, best_slopes)
         below = upper < bar
         for a in range(c):
+            d[first + a] = point[a] * root[a] - at[first + a]
             for e in range(first):
-                beside[e] -= U[a, e] * (point[a] * root[a] - at[first + a])
+                beside[e] -= U[a, e] * d[first + a]
         solve_upper(F, beside, first)
-        gained, length = False, 1.0
+        put(beside, d)
+        length = 1.0
         for _ in range(3):
-            for a in range(first):
-                ahead[a] = at[a] + length * beside[a]
-            for a in range(c):
-                ahead[first + a] = at[first + a] + length * (point[a] * root[a] - at[first + a])
+            for a in range(k):
+                ahead[a] = at[a] + length * d[a]
             evaluate(Z, response, no_ridge, ahead, state)
             _balance(Z, response, ahead, state, first)
             total = pulls(Z, response, state, g)
@@ -428,10 +415,9 @@ def tighten(fit, response, region, wanted, level, bounds):
             _costs(g, penalty, size, share, first, now)
             there = bound_of(part, now, inside, wanted.most, buffer, heap)
             if there > here:
-                gained = True
                 break
             length *= 0.4
-        if not gained:
+        if not there > here:
             break
         small = there - here < WORTH * (level - there)
         here = there
@@ -469,22 +455,16 @@ def run(rows, region, wanted, nodes, most_fits, found):
     first, count, fits, asked, closed = region.free.shape[0], 0, 0, 0, 0
     all_in = first + nodes.width[0]
     above, place = np.empty((min(nodes.width[0] + 1, most_fits), all_in, all_in)), np.zeros(rows.W.shape[0], np.int64)
-    for a in range(first):
-        place[region.free[a]] = a
-    for a in range(nodes.width[0]):
-        place[nodes.columns[0, a]] = first + a
+    place[region.free], place[nodes.columns[0, : nodes.width[0]]] = np.arange(first), np.arange(first, all_in)
     while top > 0 and fits < most_fits and count < found.shape[0]:
         top -= 1
         c, inside, depth = nodes.width[top], nodes.inside[top], nodes.depth[top]
         if nodes.bound[top] > level:
             continue
         k = first + c
-        own, theta = np.empty(k, dtype=np.int64), np.empty(k)
-        ridge, size, costs = np.empty(k), np.empty(k), np.zeros(c)
-        curved, H = np.empty((k, k)), np.empty((k, k))
-        for a in range(k):
-            own[a] = region.free[a] if a < first else nodes.columns[top, a - first]
-            theta[a], ridge[a], size[a] = nodes.point[top, own[a]], rows.penalty[own[a]], region.size[own[a]]
+        own = np.concatenate((region.free, nodes.columns[top, :c]))
+        theta, ridge, size = nodes.point[top][own], rows.penalty[own], region.size[own]
+        costs, curved, H = np.zeros(c), np.empty((k, k)), np.empty((k, k))
         for a in range(k if depth > 0 else 0):
             for e in range(k):
                 curved[a, e] = above[depth - 1, place[own[a]], place[own[e]]]
@@ -502,8 +482,7 @@ def run(rows, region, wanted, nodes, most_fits, found):
         bound = max(bound, nodes.bound[top])
         if least <= c <= most:
             found[count] = False
-            for a in range(k):
-                found[count, own[a]] = True
+            found[count][own] = True
             count += 1
             if wanted.falls and f < np.inf:
                 level = min(level, f * (1.0 + 1e-9))
@@ -547,13 +526,9 @@ def _split(nodes, top, fit, wanted, bounds, level):
     for t in range(last, -1, -1):
         at, number = first + inside + order[t] if t < free else -1, inside
         put(costs[:inside], kept)
-        for a in range(t):
-            nodes.columns[top, number] = own[first + inside + order[a]]
-            kept[number] = costs[inside + order[a]]
-            number += 1
-        chosen = number
-        if chosen < most:
-            for a in range(t + 1, free):
+        chosen = inside + t
+        for a in range(free if chosen < most else t):
+            if a != t:
                 nodes.columns[top, number] = own[first + inside + order[a]]
                 kept[number] = costs[inside + order[a]]
                 number += 1

@@ -246,16 +246,15 @@ def newton(Z, response, penalty, theta, near, bar, close):
         if decrement <= close and f - decrement > bar:
             break
         solve_upper(H, d, k)
-        step, moved = 1.0, False
+        step = 1.0
         while step > 1e-12:
             for a in range(k):
                 ahead[a] = theta[a] - step * d[a]
             value = evaluate(Z, response, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < SETTLED * f and value <= f * (1.0 + 1e-13)):
-                moved = True
                 break
             step *= 0.5
-        if not moved:
+        if not step > 1e-12:
             break
         while step >= 1.0 and decrement > FAR * f:  # classes that are apart: a step moves margins by 1, of hundreds
             for a in range(k):

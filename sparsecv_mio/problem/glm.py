@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dpotrf, dpotri
 
@@ -306,16 +305,13 @@ class Minorant:
 class _RoundedPoint:
     """F about one point, every number with its rounding."""
 
+    theta: FloatArray
     margins: FloatArray
     value: float
     value_off: float
     gradient: FloatArray
     gradient_off: FloatArray
-    margin_off: NDArray[np.float32]  # rounded up
-
-    def margins_off(self, here: slice) -> FloatArray:
-        """Return by how much margins of some rows may be off."""
-        return self.margin_off[here].astype(np.float64)
+    margin_off: FloatArray
 
 
 def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
@@ -332,12 +328,7 @@ def _at(problem: GlmProblem, theta: FloatArray) -> _RoundedPoint:
         of_rows = margins[here], y[here], v[here]
         pull += Z.T @ (loss.falls(*of_rows) * sign)
         rounded += np.abs(Z).T @ (loss.sizes(*of_rows) * (2.0 * off[here] + (n + 16) * EPS))
-    return _RoundedPoint(margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), _up(off))
-
-
-def _up(numbers: FloatArray) -> NDArray[np.float32]:
-    """Return numbers of single precision, none of them below what it stands for."""
-    return np.nextafter(numbers.astype(np.float32), np.float32(np.inf))
+    return _RoundedPoint(theta, margins, value, noise, 2.0 * ridge - pull, rounded + 32.0 * EPS * np.abs(ridge), off)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,10 +338,8 @@ class _QuadraticAbout:
     H: FloatArray
     low: float
     ranges: Ranges  # that hold its level set
-    step: FloatArray
     reach: FloatArray  # of each coordinate of d, in the level set
-    inverse: FloatArray
-    spread: float
+    ellipsoid: Ellipsoid  # that holds it too
     doubt: float
 
 
@@ -370,7 +359,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     n, k = len(at.margins), len(at.gradient)
     H = np.zeros((k, k))
     for here, Z, _ in problem.blocks():
-        m, off = at.margins[here], at.margins_off(here)
+        m, off = at.margins[here], at.margin_off[here]
         curvature = problem.loss.least_curvature(m, ranges.low[here] - off, ranges.high[here] + off, problem.y[here])
         weights = problem.v[here] * curvature * (1.0 - 2.0 * off)
         H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
@@ -404,8 +393,9 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
         half = length * WIDENED + 1e-12 * (np.abs(Z) @ reach) + LEAST_RANGE
         middle = at.margins[here] + sign * (Z @ step)
         ends.low[here], ends.high[here] = middle - half, middle + half
-    low = at.value - at.value_off - lost
-    return _QuadraticAbout((1.0 - doubt) * H, low, ends, step, reach, inverse, spread, doubt)
+    low, centre = at.value - at.value_off - lost, at.theta + step
+    ellipsoid = Ellipsoid(centre, inverse, spread, reach + np.abs(centre))
+    return _QuadraticAbout((1.0 - doubt) * H, low, ends, reach, ellipsoid, doubt)
 
 
 def minorant(
@@ -434,12 +424,8 @@ def minorant(
     at = _at(problem, theta)
     if not at.value + at.value_off <= level:
         return None
-    m = at.margins
-    first = _quadratic(problem, at, level, Ranges(m - SMALL_RANGE, m + SMALL_RANGE))
-    if first is None:
-        return None
-    ranges, best = _about(m, first.ranges), None
-    del first  # numbers of rows, of which there may be very many
+    m, best = at.margins, None
+    ranges = Ranges(m - SMALL_RANGE, m + SMALL_RANGE)
     for _ in range(RADII_TRIED):
         if expired():
             break
@@ -458,8 +444,8 @@ def minorant(
             np.minimum(need.low, ranges.low, out=ranges.low)
             np.maximum(need.high, ranges.high, out=ranges.high)
             _stretch(m, ranges, RADII_GROWTH, 0.0)
-            del quadratic, need  # numbers of rows
-    return None if best is None else _with_moments(problem, at, theta, level, best)
+            del quadratic, need  # numbers of rows, of which there may be very many
+    return None if best is None else _with_moments(problem, at, level, best)
 
 
 def _about(m: FloatArray, ranges: Ranges) -> Ranges:
@@ -494,7 +480,7 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
     """
     at = _at(problem, theta)
     quadratic = _quadratic(problem, at, level, ranges)
-    return None if quadratic is None else _with_moments(problem, at, theta, level, quadratic)
+    return None if quadratic is None else _with_moments(problem, at, level, quadratic)
 
 
 def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -> tuple[FloatArray, FloatArray, float]:
@@ -515,11 +501,9 @@ def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -
     return M - 0.5 * np.outer(H[0, 1:], beside), c + 0.5 * own * beside, yy
 
 
-def _with_moments(
-    problem: GlmProblem, at: _RoundedPoint, theta: FloatArray, level: float, quadratic: _QuadraticAbout
-) -> Minorant:
+def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadratic: _QuadraticAbout) -> Minorant:
     """Expand q about 0, eliminate the intercept, and lower the constant by what rounding is worth in the level set."""
-    H, g, k, first = quadratic.H, at.gradient, len(theta), problem.first
+    H, g, theta, k, first = quadratic.H, at.gradient, at.theta, len(at.theta), problem.first
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)
     constant = quadratic.low - float(g @ theta) + 0.5 * float(theta @ H @ theta)
     off = float((np.abs(theta) + quadratic.reach) @ size) + abs(quadratic.low) + float(size @ np.abs(theta))
@@ -535,9 +519,7 @@ def _with_moments(
     moments = SparseProblem(
         0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
     )  # fmt: skip
-    centre = theta + quadratic.step
-    ellipsoid = Ellipsoid(centre, quadratic.inverse, quadratic.spread, quadratic.reach + np.abs(centre))
-    return Minorant(moments, shift, level, H, linear, quadratic.ranges, ellipsoid, quadratic.reach)
+    return Minorant(moments, shift, level, H, linear, quadratic.ranges, quadratic.ellipsoid, quadratic.reach)
 
 
 def level_ranges(

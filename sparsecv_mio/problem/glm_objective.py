@@ -168,8 +168,14 @@ def fit_of_data(
     unit[unit == 0.0] = 1.0
     Z = np.column_stack([np.ones((len(train), first)), about / unit])
     ridge = np.concatenate([np.zeros(first), root / unit])
-    close = _nearly(Z, y, w, ridge, by_row, _begin(how.get("start"), columns, unit)) if first else None
-    found = close if how.get("near") and close is not None else _minimise(Z, y, w, ridge, by_row, first, close)
+    theta, start = np.zeros(Z.shape[1]), how.get("start")
+    if first:
+        theta[0] = by_row.origin(y, w)
+    begin = theta if start is None else _begin(start, columns, unit)
+    close = _minimise(Z, y, w, ridge, by_row, begin, quick=True) if first else None
+    found = close if how.get("near") else None
+    found = found or _minimise(Z, y, w, ridge, by_row, theta if close is None else close[0], quick=False)
+    assert found is not None  # of what is not quick
     theta, objective, decrement, inverse = found
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
@@ -179,110 +185,85 @@ def fit_of_data(
     )  # fmt: skip
 
 
-def _objective(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray
-) -> float:
-    fine = theta.astype(np.longdouble)
-    shrunk = ridge * fine
-    return float(w @ loss.losses(loss.signs(y) * (Z @ fine), y) + shrunk @ shrunk)
-
-
 Minimum = tuple[FloatArray, float, float, FloatArray]  # a point, its objective, decrement and inverse Hessian
 
 
-def _begin(start: GlmModel | None, columns: IntArray, unit: FloatArray) -> FloatArray | None:
+def _begin(start: GlmModel, columns: IntArray, unit: FloatArray) -> FloatArray:
     """Return what a model of the same rows, with an intercept, has of some columns."""
-    if start is None:
-        return None
     slopes = dict(zip(start.support, start.beta.tolist(), strict=True))
     return np.array([start.theta[0], *(slopes.get(j, 0.0) * size for j, size in zip(columns, unit, strict=True))])
 
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
-def _nearly(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, begin: FloatArray | None
-) -> Minimum | None:
-    """As `_minimise` with an intercept, in double precision up to `NEAR_MINIMUM`; None where that is unsure."""
-    signs, theta, twice = loss.signs(y), np.zeros(Z.shape[1]) if begin is None else begin, 2.0 * ridge * ridge
-    if begin is None:
-        theta[0] = loss.origin(y, w)
-    margins = signs * (Z @ theta)
-    value = float(w @ loss.losses(margins, y) + 0.5 * (twice @ theta**2))
-    for _ in range(NEWTON_STEPS):
-        slope = twice * theta - loss.falls(margins, y, w * signs) @ Z
-        hessian = (loss.curvatures(margins, y, w)[:, None] * Z).T @ Z + np.diag(twice)
-        length = np.sqrt(np.diag(hessian))
-        if not (np.isfinite(hessian).all() and length.all()):
-            return None
-        sizes, ways = np.linalg.eigh(hessian / length / length[:, None])
-        if sizes[0] < WELL_KNOWN * sizes[-1]:
-            return None
-        along = (slope / length) @ ways
-        decrement = float(np.sqrt(np.sum(along * along / sizes)))
-        step, before = -(ways @ (along / sizes)) / length, value
-        moved = decrement * np.linalg.norm(Z / length @ (ways / np.sqrt(sizes)), axis=1).max()
-        if decrement * decrement <= NEAR_MINIMUM * value and moved <= SHORT_MOVE:
-            off = loss.roundings(margins, y, 4.0 * ROUNDING * (np.abs(Z) @ np.abs(theta)), ROUNDING)
-            inverse = (ways / sizes) @ ways.T / length / length[:, None]
-            return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
-        for _ in range(HALVINGS):
-            margins = signs * (Z @ (theta + step))
-            value = float(w @ loss.losses(margins, y) + 0.5 * (twice @ (theta + step) ** 2))
-            if value < before:
-                break
-            step = step / 2.0
-        else:
-            return None
-        theta = theta + step
-    return None
-
-
 def _minimise(
-    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, first: int, close: Minimum | None
-) -> Minimum:
-    """Newton's method with halved steps, from a point close by if there is one; returns where it ends.
+    Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray, quick: bool
+) -> Minimum | None:
+    """Newton's method with halved steps from a point; or `quick`, up to `NEAR_MINIMUM`, and None where that is unsure.
 
     The slope is summed in long precision: columns far from 0 beside their spread take its digits without an intercept.
+    What is quick has an intercept, and double precision.
     """
-    k, signs = Z.shape[1], loss.signs(y)
-    theta = np.zeros(k) if close is None else close[0]
-    if first and close is None:
-        theta[0] = loss.origin(y, w)
-    value, decrement, inverse = _objective(Z, y, w, ridge, loss, theta), 0.0, np.zeros((k, k))
-    rises = 0
-    for _ in range(MOST_STEPS if k else 0):
-        fine = theta.astype(np.longdouble)
-        margins = signs * (Z @ fine)
+    signs, precision = loss.signs(y), np.dtype(np.float64 if quick else np.longdouble)
+
+    def objective(at: FloatArray) -> tuple[Any, Any, float]:
+        fine = at.astype(precision)
+        margins, shrunk = signs * (Z @ fine), ridge * fine
+        return fine, margins, float(w @ loss.losses(margins, y) + shrunk @ shrunk)
+
+    (fine, margins, value), decrement, rises, inverse = objective(theta), 0.0, 0, np.zeros((len(theta), len(theta)))
+    for _ in range(MOST_STEPS if len(theta) else 0):
         slope = 2.0 * ridge * ridge * fine - loss.falls(margins, y, w * signs) @ Z
-        bent = np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64)
-        A = np.vstack([bent[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
-        length = np.linalg.norm(A, axis=0)
-        length[length == 0.0] = 1.0
-        R = np.linalg.qr(A / length, mode="r")
-        try:
-            back = np.linalg.inv(R) / length[:, None]
-        except np.linalg.LinAlgError:
-            back = np.linalg.pinv(R) / length[:, None]
-        inverse = back @ back.T
-        along = back.T @ slope.astype(np.float64)
+        back = (_quick_root if quick else _root)(Z, np.sqrt(loss.curvatures(margins, y, w)).astype(np.float64), ridge)
+        if back is None:
+            return None
+        inverse, along = back @ back.T, back.T @ slope.astype(np.float64)
         before, step, decrement, shrunk = decrement, -back @ along, float(np.linalg.norm(along)), 1.0
+        near = quick and decrement * decrement <= NEAR_MINIMUM * value
+        if near and decrement * np.linalg.norm(Z @ back, axis=1).max() <= SHORT_MOVE:
+            off = loss.roundings(margins, y, 4.0 * ROUNDING * (np.abs(Z) @ np.abs(theta)), ROUNDING)
+            return (theta, value, decrement, inverse) if w @ off <= ROUNDED * value else None
         for _ in range(HALVINGS):
-            there = _objective(Z, y, w, ridge, loss, theta + shrunk * step)
+            ahead = theta + shrunk * step
+            fine, margins, there = objective(ahead)
             if there < value or (there <= value * (1.0 + 1e-14) and shrunk == 1.0 and decrement**2 < 1e-8 * value):
                 break
             shrunk /= 2.0
         else:
             break
         while shrunk >= 1.0 and decrement**2 > FAR_OFF * value:
-            farther = _objective(Z, y, w, ridge, loss, theta + 2.0 * shrunk * step)
-            if not farther < there:
+            farther = theta + 2.0 * shrunk * step
+            found = objective(farther)
+            if not found[2] < there:
                 break
-            shrunk, there = 2.0 * shrunk, farther
-        theta, value = theta + shrunk * step, there
+            shrunk, ahead, (fine, margins, there) = 2.0 * shrunk, farther, found
+        theta, value = ahead, there
         rises += before <= decrement and decrement * decrement <= NEAR_MINIMUM * value
         if rises == RISES or decrement * decrement <= FIT_SETTLED * value:
             break
-    return theta, value, decrement, inverse
+    return None if quick else (theta, value, decrement, inverse)
+
+
+def _root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArray:
+    """(k, k) B with `B B'` the inverse Hessian, by orthogonal factors of rows times roots of their curvatures."""
+    A = np.vstack([bent[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
+    length = np.linalg.norm(A, axis=0)
+    length[length == 0.0] = 1.0
+    R = np.linalg.qr(A / length, mode="r")
+    try:
+        return np.asarray(np.linalg.inv(R) / length[:, None])
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.pinv(R) / length[:, None])
+
+
+def _quick_root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArray | None:
+    """Return the same by the Hessian itself; None where it has too few digits."""
+    A = bent[:, None] * Z
+    hessian = A.T @ A + np.diag(2.0 * ridge * ridge)
+    length = np.sqrt(np.diag(hessian))
+    if not (np.isfinite(hessian).all() and length.all()):
+        return None
+    sizes, ways = np.linalg.eigh(hessian / length / length[:, None])
+    return None if sizes[0] < WELL_KNOWN * sizes[-1] else ways / np.sqrt(sizes) / length[:, None]
 
 
 def targets_of(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, FloatArray]:

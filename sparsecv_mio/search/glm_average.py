@@ -15,7 +15,7 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.glm_folds import GlmFolds, held_out_at_fits, rows_in_units
+from sparsecv_mio.search.glm_folds import GlmFolds, held_out_at_fits
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -41,7 +41,7 @@ def losses_of_pairs(
         for g in np.unique(pairs[0]).tolist():
             at = np.flatnonzero(pairs[0] == g)
             supports = [cells.pool.supports[number] for number in cells.support[g, pairs[1][at], fold].tolist()]
-            losses[at] = _losses(folds, fold, g, supports)
+            losses[at] = folds.losses(fold, g, supports)[1]
         said, sums = cells.nominal[(*pairs, fold)], losses.sum(axis=1)
         for p in np.flatnonzero(~(np.abs(sums - said) <= CROSSING_RTOL * said)).tolist():
             support, gamma = cells.pool.supports[cells.support[pairs[0][p], pairs[1][p], fold]], gammas[pairs[0][p]]
@@ -87,14 +87,6 @@ def losses_of_single_rows(
     return losses
 
 
-def _losses(folds: GlmFolds, fold: int, g: int, supports: Sequence[IntArray]) -> FloatArray:
-    """(L, rows) weighted losses of the rows of a fold at fits without it."""
-    X, y, v = rows_in_units(folds.data, folds.plan.scored_rows(fold))
-    fits = folds.at(fold, g).refit(supports)
-    margins = folds.loss.signs(y) * (fits.coefficients @ X.T + fits.intercept[:, None])
-    return np.asarray(v * folds.loss.losses(margins, y))
-
-
 def losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> FloatArray | None:
     """(G, n) held-out losses of rows at fits of all columns; None where these are many, or time ran out.
 
@@ -113,7 +105,7 @@ def losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> Floa
         for g in range(len(losses)):
             if expired():
                 return None
-            losses[g, rows] += _losses(folds, fold, g, every)[0] / heft[rows]
+            losses[g, rows] += folds.losses(fold, g, every)[1][0] / heft[rows]
     return np.asarray(losses / np.maximum(np.bincount(plan.all_scored, minlength=data.n), 1))
 
 

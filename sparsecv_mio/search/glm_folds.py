@@ -7,7 +7,6 @@ of the standard numbering, in the units of the file: the trees centre and scale 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,14 +18,13 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import response_of, row_loss
-from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.glm_left_out import LeftOut
-from sparsecv_mio.trees.glm_subsets import Fits, GlmSubsets
-from sparsecv_mio.trees.subsets import BestSubset, never
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.subsets import never
 from sparsecv_mio.units import FROM_ROWS, GAMMA_RANGE
 
 KEPT = STORE_BYTES // 32  # numbers in the rows of few folds whose problems are kept; each is there four times or so
@@ -145,13 +143,6 @@ def held_out_at_fits(
     return left_out_of(data, plan, fits).held_out(mask, point, folds, expired, ended)
 
 
-def _losses(loss: RowLoss, fits: Fits, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    """(L,) losses of rows, summed, as computed."""
-    margins = loss.signs(y)[:, None] * (X @ fits.coefficients.T + fits.intercept)
-    losses = loss.losses(margins, y[:, None])
-    return np.asarray(losses.sum(axis=0) if np.all(weights == 1.0) else weights @ losses)
-
-
 class GlmFolds:
     """Problems and fits by fold and gamma. Safe to use from several threads, each at a fold of its own.
 
@@ -163,36 +154,26 @@ class GlmFolds:
     def __init__(self, context: Context) -> None:
         self.context, self.data, self.plan = context, context.data, context.folds
         self.loss = row_loss(self.data.loss)
-        self._problems: dict[int, GlmSubsets] = {}
-        self._at_gamma: dict[tuple[int, int], GlmSubsets] = {}
+        self._problems: dict[int, tuple[GlmSubsets, dict[int, GlmSubsets]]] = {}  # of folds: one, and by gamma
         self._folds: LeftOut | None = None
-        self._lock = threading.Lock()
 
     def at(self, fold: int, g: int) -> GlmSubsets:
         """Return the best-subset problem of a fold at the gamma of index `g`."""
-        known = self._at_gamma.get((fold, g))
-        if known is None:
-            known = self._of_fold(fold).with_gamma(float(self.context.grid.gammas[g]))
-            with self._lock:
-                self._at_gamma[fold, g] = known
-        return known
-
-    def _of_fold(self, fold: int) -> GlmSubsets:
         known = self._problems.get(fold)
         if known is None:
             rows = np.arange(self.data.n) if fold == ALL_ROWS else self.plan.train_rows(fold)
-            with self._lock:
-                self._forget()
-            known = self._without(fold) or subsets_of(self.data, rows)
-            with self._lock:
-                self._problems[fold] = known
-        return known
+            self._forget()
+            known = self._problems[fold] = self._without(fold) or subsets_of(self.data, rows), {}
+        of_fold, at_gammas = known
+        if g not in at_gammas:
+            at_gammas[g] = of_fold.with_gamma(float(self.context.grid.gammas[g]))
+        return at_gammas[g]
 
     def _without(self, fold: int) -> GlmSubsets | None:
         """Return the problem of one of many folds in the columns of all rows; None where it needs its own."""
         if fold == ALL_ROWS or self.plan.k <= FEW_FOLDS:
             return None
-        subsets = self._of_fold(ALL_ROWS)
+        subsets = self.at(ALL_ROWS, 0)
         folds = self.left_out_rows(subsets.fits)
         return subsets.without(folds.rows[folds.ends[fold] : folds.ends[fold + 1]])
 
@@ -200,18 +181,9 @@ class GlmFolds:
         """Keep the problems of all rows and of the last folds, as many as `KEPT` numbers are, before one is made."""
         few, size = self.plan.k <= FEW_FOLDS, self.data.n * (self.data.q + 1)
         most = max(KEPT // size if few else 0, self.context.threads)  # of many, none is kept until its next turn
-        folds = [fold for fold in self._problems if fold != ALL_ROWS]
+        folds = [fold for fold in list(self._problems) if fold != ALL_ROWS]
         for fold in folds[: max(len(folds) - most + 1, 0)]:
-            del self._problems[fold]
-            for at in [at for at in self._at_gamma if at[0] == fold]:
-                del self._at_gamma[at]
-
-    def forget(self) -> None:
-        """Keep no problem: what is asked next is made anew."""
-        with self._lock:
-            self._problems.clear()
-            self._at_gamma.clear()
-            self._folds = None
+            self._problems.pop(fold, None)
 
     def score(self, fold: int, g: int, supports: Sequence[IntArray]) -> ScoredFits:
         """Fit supports on the training rows of a fold, and score its held-out rows.
@@ -223,7 +195,8 @@ class GlmFolds:
         """
         rows = rows_in_units(self.data, self.plan.scored_rows(fold))
         fits, low, high = self.at(fold, g).scored(list(supports), *rows)
-        found = ScoredFits(fits.lower, fits.upper, low, high, np.clip(_losses(self.loss, fits, *rows), low, high))
+        held_out = np.clip(fits.losses(self.loss, *rows).sum(axis=1), low, high)
+        found = ScoredFits(fits.lower, fits.upper, low, high, held_out)
         for i in np.flatnonzero(~(high - low <= FROM_ROWS * found.held_out)).tolist():
             self._from_rows(found, i, fold, g, supports[i])
         return found
@@ -239,8 +212,8 @@ class GlmFolds:
         found.held_upper[i] = min(found.held_upper[i], held + slip)
         found.held_out[i] = np.clip(held, found.held_lower[i], found.held_upper[i])
 
-    def estimated(self, fold: int, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
-        """Return (L,) upper bounds of the training objectives of supports, and their held-out losses as computed.
+    def losses(self, fold: int, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
+        """Return (L,) upper bounds of the training objectives of supports, and (L, m) losses of held-out rows.
 
         Parameters
         ----------
@@ -248,30 +221,29 @@ class GlmFolds:
         supports : sequence of int arrays
         """
         fits = self.at(fold, g).refit(list(supports))
-        return fits.upper, _losses(self.loss, fits, *rows_in_units(self.data, self.plan.scored_rows(fold)))
+        return fits.upper, fits.losses(self.loss, *rows_in_units(self.data, self.plan.scored_rows(fold)))
 
-    def left_out(self, g: int, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
-        """Return the same by fold, (L, K), of fits near those on all rows; inf and nan beyond the limit.
+    def left_out(self, g: int, support: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) such bounds and losses, summed, of fits near that on all rows; inf and nan beyond the limit.
 
         Parameters
         ----------
         g : int
-        supports : sequence of int arrays
+        support : int array
         """
         fits, expired = self.at(ALL_ROWS, g).fits, self.context.deadline.expired
-        masks = fits.masks(supports)
-        fitted = fits.refit(masks, expired=expired)
-        return self.left_out_rows(fits).values(list(masks), list(fitted.points), expired)
+        masks = fits.masks([support])
+        return self.left_out_rows(fits).values(masks[0], fits.refit(masks, expired=expired).points[0], expired)
 
     def left_out_rows(self, fits: GlmFits) -> LeftOut:
         """Return the rows of every fold, to be left out of fits of all rows."""
         self._folds = self._folds or left_out_of(self.data, self.plan, fits)
         return self._folds.with_fits(fits)
 
-    def interval(self, fold: int, g: int, cell: BestSubset) -> tuple[float, float]:
-        """Bound the held-out loss of a cell of which only an incumbent is known."""
+    def interval(self, fold: int, g: int, tau: int, upper: float) -> tuple[float, float]:
+        """Bound the held-out loss of a cell of which only an incumbent is known, with an objective up to `upper`."""
         rows, expired = rows_in_units(self.data, self.plan.scored_rows(fold)), self.context.deadline.expired
-        return self.at(fold, g).open_fold_interval(cell.tau, cell.upper, *rows, expired=expired)
+        return self.at(fold, g).open_fold_interval(tau, upper, *rows, expired=expired)
 
     def one_support(self, tau: int) -> bool:
         """Whether a size leaves one support, that of all columns, on all rows and so in every fold."""

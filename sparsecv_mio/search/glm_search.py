@@ -30,29 +30,18 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.more_weight import MoreWeight
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import (
-    ALL_ROWS,
-    Archive,
-    Where,
-    fill_like,
-    packed,
-    pair_rows_of,
-    shared_rows,
-    some_without,
-    table_filled,
-    unpacked,
-    within,
-)
+from sparsecv_mio.search.cells import ALL_ROWS, Where, pair_rows_of, shared_rows, some_without, table_filled
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, SLICE_SHARE
 from sparsecv_mio.search.glm_bounds import held_out_with_more_weight
 from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
-from sparsecv_mio.search.loss_bounds import enough_to_exclude, raise_lower_ends
+from sparsecv_mio.search.loss_bounds import LowerOnAllRows, enough_to_exclude, raise_lower_ends
 from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
+from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.subsets import FIRST_NODES, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import SUM_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
@@ -90,20 +79,20 @@ class GlmSearch(GridMethod):
         enough for, all that raises the pair, all that decides its folds.
     effort : int
         Nodes of a tree in this round.
-    idle, stuck : bool
-        Whether this round has begun nothing yet, and whether the last one began nothing, or changed nothing though its
-        trees came to an end: rounding hides what is left.
+    stuck : bool
+        Whether the last round changed nothing though its trees came to an end: rounding hides what is left.
     cut : bool
         Whether a tree of this round had too few nodes to come to an end.
     """
 
     stored_as: ClassVar = {
         "solved": ("solved", 0, 1), "searched": ("searched", 0, 1), "effort": ("effort", 1, UNLIMITED),
-        "trees": ("trees", 0, np.iinfo(np.int64).max), "begun": ("begun", 0, 1),
+        "trees": ("trees", 0, np.iinfo(np.int64).max), "begun": ("begun", 0, 1), "values": ("values", 0, np.inf),
+        "tried": ("tried", 0, 1),
     }  # fmt: skip
 
     def __init__(self, run: Run) -> None:
-        super().__init__(run, (self,))
+        super().__init__(run, (self, LowerOnAllRows(run, "all_rows_lower")))
         self.name = str(run.context.data.loss)
         self.folds = GlmFolds(run.context)
         self.values = table_filled(run.context.shape, np.inf, better=min)
@@ -112,7 +101,7 @@ class GlmSearch(GridMethod):
         self.searched = np.full(run.context.shape[:2], self.by_lists)
         self.listed = np.full(run.context.shape[:2], NOT_LISTED, dtype=np.int8)
         self.effort, self.begun, self.trees = FIRST_NODES, False, 0
-        self.idle, self.stuck, self.cut = False, False, False
+        self.stuck, self.cut = False, False
         self.jobs, data = Jobs(run), self.context.data
         self._slip = SUM_RTOL * data.dataset.weight_of(slice(0, data.n))  # of sums over a fold and its training rows
         run.cells.show_again_by(self._shown)
@@ -182,41 +171,39 @@ class GlmSearch(GridMethod):
         with self.run.accounts.of(BoundSource.ROWS_OUT):
             tree = SharedTree(self.folds, g, tau, [best.support], self._slip)
             self._take_folds((g, t), tree, *tree.most_held(best.upper))
-            self.run.counts.add(0, problems=1)
 
     def _bound_all_columns(self) -> None:
         """Bound the folds of the largest size at every gamma, where it leaves one support.
 
         Every CV error then has an upper end; and that support's objective on all rows bounds those of fewer columns.
         """
-        tau = int(self.context.grid.taus[-1])
+        tau, t = int(self.context.grid.taus[-1]), len(self.context.grid.taus) - 1
         for g, subsets in list(self._first.items()):
-            here, support = self.folds.at(ALL_ROWS, g), subsets.by_size[tau].support
             if self.context.deadline.expired() or not self.folds.one_support(tau):
                 break
-            if np.isfinite(self.run.cells.upper[g, -1]).all():
+            if np.isfinite(self.run.cells.upper[g, t]).all():
                 continue
             with self.run.accounts.of(BoundSource.ROWS_OUT):
-                self.run.all_rows.improve(g, here.solve([tau], starts=[support], effort=1))
-                self._first[g] = self.run.all_rows.best[g]
-                tree = SharedTree(self.folds, g, tau, [support], self._slip)
+                tree = SharedTree(self.folds, g, tau, [subsets.by_size[tau].support], self._slip)
                 if tree.list_up_to(np.inf, 1):
-                    pair = (g, len(self.context.grid.taus) - 1)
-                    self._take_folds(pair, tree, *tree.nothing_held())
-                    self._hold_sums(pair, intervals=True)
-                self.run.counts.add(1, problems=1)
+                    self._take_folds((g, t), tree, *tree.nothing_held())
+                    self._hold_sums((g, t), intervals=True)
+            self._first[g] = self.run.all_rows.best[g]
 
     def _relax_all_rows(self) -> None:
         """Bound best subsets of all rows at every gamma by the roots of some sizes, each of which bounds smaller ones.
 
-        So most pairs have a lower end before any tree; of the largest size, where it has one support, the best pair has
-        both.
+        So most pairs have a lower end before any tree, unless columns are many; of the largest size, where it has one
+        support, the best pair has both.
         """
         taus = self.context.grid.taus[::-ROOTS_APART][::-1].tolist()
+        if np.count_nonzero(self.folds.at(ALL_ROWS, 0).fits.copies) > WIDE:
+            taus = []
 
         def relaxed(g: int) -> Write:
-            here, known = self.folds.at(ALL_ROWS, g), self.run.all_rows.best[g]
-            return partial(self.run.all_rows.improve, g, here.relaxed(taus, known, self.jobs.expired))
+            here, known = self.folds.at(ALL_ROWS, g), [self.run.all_rows.best[g].by_size[tau].support for tau in taus]
+            roots = here.solve(taus, known, 1, expired=self.jobs.expired, exchanges=False, work=1)
+            return partial(self.run.all_rows.improve, g, roots)
 
         gammas = range(len(self.context.grid.gammas))
         self.run.signals.doing("relaxations on all rows")
@@ -230,34 +217,28 @@ class GlmSearch(GridMethod):
 
     def _offer_in_folds(self, gammas: Sequence[int]) -> None:
         """Offer the supports of all rows at some gammas to every fold, fitted from all rows, until the limit."""
-        every, taus = np.arange(len(self.context.grid.taus)), self.context.grid.taus
         self.run.signals.doing("first supports of folds: gammas", len(gammas), len(self.context.grid.gammas))
 
-        def offered(g: int, ts: IntArray) -> Write:
-            ts = ts[[not np.isfinite(self.run.cells.upper[g, t]).all() for t in ts]]  # else shown as it was bounded
-            if self.context.deadline.expired() or not len(ts):
-                return nothing
-            supports = [self.run.all_rows.best[g].by_size[tau].support for tau in taus[ts].tolist()]
-            return partial(self._offer_supports, g, ts, supports, *self.folds.left_out(g, supports))
+        def offered(g: int, t: int, tau: int) -> Write:
+            if self.context.deadline.expired() or np.isfinite(self.run.cells.upper[g, t]).all():
+                return nothing  # what is bounded is shown
+            support = self.run.all_rows.best[g].by_size[tau].support
+            values, held = self.folds.left_out(g, support)
+            if self.own_supports and t > 0:  # nothing is shown by them
+                held = np.full(len(held), np.nan)
+            return partial(self._offer_in_all, (g, t), support, values, held)
 
-        sizes = [every[t : t + 1] for t in every.tolist()] if self.by_sums else [every]
-        pieces = [partial(offered, g, ts) for g in gammas for ts in sizes]
+        pieces = [partial(offered, g, t, tau) for g in gammas for t, tau in enumerate(self.context.grid.taus.tolist())]
         step = self.context.threads if self.by_sums else max(len(pieces), 1)  # rows of all would take memory
         for begin in range(0, len(pieces), step):
-            job = Job(BoundSource.FIRST_SUPPORTS, np.s_[list(gammas)], pieces[begin : begin + step], nothing)
-            self.jobs.do(job)
+            some = pieces[begin : begin + step]
+            self.jobs.do(Job(BoundSource.FIRST_SUPPORTS, np.s_[list(gammas)], some, nothing))
         self.run.counts.add(0, problems=len(gammas))
 
-    def _offer_supports(
-        self, g: int, ts: IntArray, supports: Sequence[IntArray], values: FloatArray, held: FloatArray
-    ) -> None:  # fmt: skip
-        """Offer supports of some sizes, by their places in the grid, to every fold."""
-        for t, support, value, losses in zip(ts.tolist(), supports, values, held, strict=True):
-            if self.own_supports and t > ts[0]:  # nothing is shown by them
-                self.values[g, t] = np.minimum(self.values[g, t], value)
-            else:
-                self._offer_all((g, t), self.run.cells.pool.number(support), losses, value)
-            self._hold_sums((g, t), intervals=False)
+    def _offer_in_all(self, pair: Pair, support: IntArray, values: FloatArray, held: FloatArray) -> None:
+        """Offer a support of all rows to every fold."""
+        self._offer_all(pair, self.run.cells.pool.number(support), held, values)
+        self._hold_sums(pair, intervals=False)
 
     @property
     def by_sums(self) -> bool:
@@ -280,7 +261,7 @@ class GlmSearch(GridMethod):
         """(K,) objectives and held-out losses of the supports that folds show, by their numbers."""
         values, losses = np.full(len(numbers), np.inf), np.full(len(numbers), np.nan)
         for number in np.unique(numbers).tolist():
-            here, (value, loss) = numbers == number, self._in_folds(g, self.run.cells.pool.supports[number])
+            here, (value, loss) = numbers == number, self.folds.left_out(g, self.run.cells.pool.supports[number])
             values[here], losses[here] = value[here], loss[here]
         return values, losses
 
@@ -314,30 +295,29 @@ class GlmSearch(GridMethod):
         self.run.signals.doing(f"supports of folds: tau {tau}")
         cells = [(*pair, int(fold)) for fold in np.flatnonzero(self.open[pair])]
 
+        def look(where: Where, starts: list[IntArray]) -> Write:
+            if self.jobs.expired():
+                return nothing
+            found = self.folds.at(where[2], where[0]).solve([tau], starts, 0, expired=self.jobs.expired)
+            return self._offering(where, found.by_size[tau].support)
+
         def looked() -> None:
             if not self.context.deadline.expired():
                 self.run.counts.add(0, problems=len(cells))
                 self._raise_lower_ends()
                 self.searched[pair] = True
 
-        pieces = [partial(self._look, where, self._starts(where)) for where in cells]
+        pieces = [partial(look, where, self._starts(where)) for where in cells]
         return Job(BoundSource.FIRST_SUPPORTS, pair, pieces, looked)
-
-    def _look(self, where: Where, starts: list[IntArray]) -> Write:
-        if self.jobs.expired():
-            return nothing
-        tau = int(self.context.grid.taus[where[1]])
-        found = self.folds.at(where[2], where[0]).solve([tau], starts=starts, effort=0, expired=self.jobs.expired)
-        return self._offering(where, found.by_size[tau].support)
 
     def _offering(self, where: Where, support: IntArray) -> Write:
         """Return what shows a cell a support, fitted here."""
         g, _, fold = where
-        (value,), (held,) = self.folds.estimated(fold, g, [support])
+        (value,), losses = self.folds.losses(fold, g, [support])
 
         def offer() -> None:
             self.values[where] = min(self.values[where], float(value))
-            self.run.cells.offer(where, self.run.cells.pool.number(support), float(held), float(value))
+            self.run.cells.offer(where, self.run.cells.pool.number(support), float(losses.sum()), float(value))
 
         return offer
 
@@ -358,10 +338,8 @@ class GlmSearch(GridMethod):
             if self._late:
                 self._weigh_held_out()
             while self.jobs.room and (job := self._next()) is not None:
-                self.idle = False
                 self.jobs.begin(job)
             if not self.jobs.some:
-                self.stuck = self.idle
                 self._next_round()
             elif self.jobs.wait():
                 self.run.signals.progressed()
@@ -373,18 +351,23 @@ class GlmSearch(GridMethod):
     def _next(self) -> Job | None:
         """Return what is next: all rows at a pair, or its folds; None where nothing is that so many nodes may do."""
         now = self.run.bounds()
-        enough = self._enough(now)
+        bars, uppers = np.full(self.solved.shape, self._goal(now)), self.run.all_rows.of_pairs(lambda cell: cell.upper)
+        enough = enough_to_exclude(self.run, self.values, bars, self._slip)
         waiting = some_without(self.run.cells.final, self.tried)
-        waiting &= ~(self._deferred(enough) | (self.listed == SOME_LISTED) | self.jobs.pairs)
+        # more work on all rows would exclude these, which had its nodes in this round
+        deferred = (enough <= uppers) & self.solved & ~self.run.all_rows.solved_pairs() & self.searched
+        waiting &= ~(deferred | (self.listed == SOME_LISTED) | self.jobs.pairs)
         aim = self._aim(now, waiting)
         if aim is None or (self.jobs.some and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
             return None  # the others wait for what the winner leaves to be proved
         others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
         threads = -(-self.context.threads // others)  # the others have pairs of their own
-        on_all_rows = self._next_on_all_rows(aim, now, enough)
-        (g, t), tau = aim.pair, int(self.context.grid.taus[aim.pair[1]])
-        excludes = on_all_rows is not None and enough[g, t] <= self.run.all_rows.best[g].by_size[tau].upper
-        if not excludes and self._may_list(aim):
+        g = aim.pair[0]
+        on_all_rows = self._next_on_all_rows(aim, now.lower[g], enough[g], uppers[g])
+        excludes = on_all_rows is not None and enough[aim.pair] <= uppers[aim.pair]
+        listed = self.listed[aim.pair]
+        may_list = self.by_lists and (listed == NOT_LISTED or (listed == LISTED and np.isinf(aim.goal)))
+        if may_list and not excludes:
             return None if self.jobs.some else Job(BoundSource.ROWS_OUT, aim.pair, [], partial(self._list, aim))
         if not excludes and not self.searched[aim.pair]:
             return self._look_around(aim.pair)
@@ -427,17 +410,9 @@ class GlmSearch(GridMethod):
             goal = min(goal, max(2.0 * now.floor, now.floor + RAISED * now.ceiling))
         return float(goal)
 
-    def _enough(self, now: PairBounds) -> FloatArray:
-        """(G, T): bounds on all rows from which on pairs are at the goal; inf where none is known to be enough."""
-        bars = np.full(self.solved.shape, self._goal(now))
-        return enough_to_exclude(self.run, self.values, bars, self._slip)
-
-    def _deferred(self, enough: FloatArray) -> BoolArray:
-        """(G, T): pairs that more work on all rows would exclude, which had its nodes in this round."""
-        unproved = self.solved & ~self.run.all_rows.solved_pairs()
-        return (enough <= self.run.all_rows.of_pairs(lambda cell: cell.upper)) & unproved & self.searched
-
-    def _next_on_all_rows(self, aim: Aim, now: PairBounds, enough: FloatArray) -> tuple[Pair, float] | None:
+    def _next_on_all_rows(
+        self, aim: Aim, lower: FloatArray, enough: FloatArray, uppers: FloatArray
+    ) -> tuple[Pair, float] | None:  # fmt: skip
         """Return what to do on all rows in place of the folds of a pair, and what bound will do; None for its folds.
 
         A bound of more features is one of all with fewer: the most features, as long as they may exclude the pair. One
@@ -446,13 +421,12 @@ class GlmSearch(GridMethod):
         Parameters
         ----------
         aim : Aim
-        now : PairBounds
-        enough : (G, T) array
+        lower, enough, uppers : (T,) arrays
+            Lower ends, bounds that are enough on all rows, and upper ones that are known there, at its gamma.
         """
         (g, t), solved = aim.pair, self.solved[aim.pair[0]]
         if not np.isfinite(aim.goal) or int(self._waiting(aim.pair).sum()) < 2:
             return None
-        uppers, enough, lower = self.run.all_rows.of_pairs(lambda cell: cell.upper)[g], enough[g], now.lower[g]
         if enough[t] <= uppers[t]:
             may = ~solved & (uppers >= enough[t])
             may[:t] = False
@@ -469,7 +443,7 @@ class GlmSearch(GridMethod):
         now = self.run.bounds()
         ends = now.ceiling, float(now.lower.sum()), float(now.nominal[np.isfinite(now.nominal)].sum())
         self.stuck |= ends == self._ends and (self.effort == UNLIMITED or not self.cut)
-        self._ends, self.idle, self.cut = ends, True, False
+        self._ends, self.cut = ends, False
         self._weigh_held_out()
         self.effort = min(self.effort * EFFORT_GROWTH, UNLIMITED)
         self.tried[...] = self.run.cells.final
@@ -498,32 +472,22 @@ class GlmSearch(GridMethod):
             )  # fmt: skip
             support = result.by_size[tau].support
             known = self.by_sums and np.array_equal(support, start)  # every fold has been shown it
-            return partial(self._take_all_rows, pair, result, None if known else self._in_folds(g, support))
+            shown = None if known else self.folds.left_out(g, support)
+
+            def take() -> None:
+                self.cut |= not result.finished
+                self.run.counts.add(result.nodes, problems=1)
+                self.run.all_rows.improve(g, result)
+                if shown is not None:
+                    self._offer_in_all(pair, support, *shown)
+
+            return take
 
         def proved() -> None:
             self.solved[g, t] = not self.context.deadline.expired()
             self._raise_lower_ends()
 
         return Job(BoundSource.ALL_ROWS, np.s_[g, : t + 1], [prove], proved)
-
-    def _in_folds(self, g: int, support: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(K,) upper bounds of the training objectives of a support of all rows, and its held-out losses."""
-        (values,), (held,) = self.folds.left_out(g, [support])
-        return values, held
-
-    def _take_all_rows(
-        self, pair: Pair, result: BestSubsets, in_folds: tuple[FloatArray, FloatArray] | None
-    ) -> None:  # fmt: skip
-        g, t = pair
-        self.cut |= not result.finished
-        self.run.counts.add(result.nodes, problems=1)
-        self.run.all_rows.improve(g, result)
-        if in_folds is None:
-            return
-        values, held = in_folds
-        support = result.by_size[int(self.context.grid.taus[t])].support
-        self._offer_all(pair, self.run.cells.pool.number(support), held, values)
-        self._hold_sums(pair, intervals=False)
 
     def _offer_all(self, pair: Pair, numbers: NDArray[np.int32] | int, held: FloatArray, values: FloatArray) -> None:
         """Show supports, by their numbers, in all folds of a pair."""
@@ -538,10 +502,6 @@ class GlmSearch(GridMethod):
         """Whether folds are many enough for a tree on all rows to take less time than trees of their own."""
         plan = self.context.folds
         return plan.k >= FEWEST_FOLDS and bool(plan.scores_all_left_out.all())
-
-    def _may_list(self, aim: Aim) -> bool:
-        done = self.listed[aim.pair]
-        return self.by_lists and (done == NOT_LISTED or (done == LISTED and not np.isfinite(aim.goal)))
 
     def _list(self, aim: Aim) -> None:
         """Bound the folds of a pair by supports near the best one of all rows; decide those of the likely winner."""
@@ -561,10 +521,6 @@ class GlmSearch(GridMethod):
             complete = bool(np.isfinite(up_to)) and tree.list_up_to(up_to, nodes)
             self.cut |= not complete
             self.run.counts.add(tree.nodes, problems=1)
-            found = tree.best_subset()
-            if found is not None:
-                self.run.all_rows.improve(g, BestSubsets({tau: found}, tree.nodes, found.complete))
-        self.run.counts.add(0, problems=len(tree.tried))
         if deciding and complete and not (self.by_sums and self._close(tree, least, most)):
             tree.most_alone(least, most)
         self._take_folds(aim.pair, tree, least, most, decide=True)
@@ -612,6 +568,9 @@ class GlmSearch(GridMethod):
     ) -> None:
         """Show the folds of a pair what was tried, and narrow their intervals; those that are listed may be decided."""
         cells = self.run.cells
+        self.run.counts.add(0, problems=len(tree.tried))
+        if tree.best is not None:
+            self.run.all_rows.improve(pair[0], BestSubsets({tree.tau: tree.best}, 0, tree.best.complete))
         numbers = np.array([cells.pool.number(tried.support) for tried in tree.tried], dtype=np.int32)
         best, held, value = tree.shown()
         self._offer_all(pair, numbers[best], held, value)
@@ -627,15 +586,12 @@ class GlmSearch(GridMethod):
     ) -> None:
         """Decide those of some folds of a pair of which all that may be optimal is tried."""
         cells, first_fold = self.run.cells, part[2].start
-        sure = found.listed & (found.upper - found.lower <= WORST_ROUNDING * found.held_out)
-        for fold, tie in found.tie.items():
-            off = found.upper[fold] - found.lower[fold] - WORST_ROUNDING * found.held_out[fold]
-            sure[fold] = found.listed[fold] and off <= tie
+        sure = found.listed & (found.upper - found.lower - WORST_ROUNDING * found.held_out <= found.tie)
         for fold in (fold for fold in found.tied if sure[fold] and not cells.decided[(*pair, first_fold + fold)]):
             first = int(found.best[fold])
             others = [place for place in found.tied[fold] if place != first]
             cells.decide(
-                (*pair, first_fold + fold), support=numbers[[first, *others]].tolist(), tie=found.tie[fold],
+                (*pair, first_fold + fold), support=numbers[[first, *others]].tolist(), tie=float(found.tie[fold]),
                 nominal=float(found.held_out[fold]), lower=float(found.lower[fold]), upper=float(found.upper[fold]),
                 value=float(found.value[fold]), branched=True,
             )  # fmt: skip
@@ -665,7 +621,7 @@ class GlmSearch(GridMethod):
         if cell.complete:
             writes: list[Write] = [partial(self._decide, where, cell, self.folds.score(fold, g, list(cell.candidates)))]
         else:
-            narrow = partial(self.run.cells.narrow, where, *self.folds.interval(fold, g, cell))
+            narrow = partial(self.run.cells.narrow, where, *self.folds.interval(fold, g, tau, cell.upper))
             writes = [self._offering(where, cell.support), narrow]
 
         def solved() -> None:
@@ -705,7 +661,7 @@ class GlmSearch(GridMethod):
         """Write what is still being worked on, and decide what is asked for beyond the proof."""
         self.jobs.end()
         super().finish()
-        self.folds.forget()
+        self.folds = GlmFolds(self.context)  # without what it kept
 
     def work_on(self, pairs: BoolArray) -> None:
         """Grow trees of open cells of the first of some pairs."""
@@ -752,25 +708,3 @@ class GlmSearch(GridMethod):
     def recompute(self) -> None:
         """Find supports on all rows again."""
         self._fit_all_rows(list(reversed(range(len(self.context.grid.gammas)))))
-
-    def archive(self) -> Archive:
-        """Return where it stands."""
-        lower, known = np.zeros(self.solved.shape), self.run.all_rows.of_pairs(lambda cell: cell.lower)
-        lower[: len(known)] = known
-        tables = packed("values", self.values) | packed("tried", self.tried)
-        return super().archive() | tables | {"all_rows_lower": lower}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` for numbers that cannot be such."""
-        super().check(stored)
-        within({"values": unpacked("values", stored, self.values)}, "values", 0.0, np.inf)
-        unpacked("tried", stored, self.tried)
-        within(stored, "all_rows_lower", 0.0, np.finfo(float).max)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        super().restore(stored)
-        for name, table in (("values", self.values), ("tried", self.tried)):
-            fill_like(table, unpacked(name, stored, table))
-        self.begun = True
-        self.run.all_rows.raise_lower_bounds(stored["all_rows_lower"])

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.glm_folds import GlmFolds
+from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.trees.glm_left_out import SupportLeftOut
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import MARGINS_OFF, OUTWARD, TIE_RTOL, WORST_ROUNDING
@@ -37,15 +37,11 @@ ALONE = 8  # folds, those with the largest losses, for which a list is not lengt
 MOST_WORK = 1 << 34  # numbers that steps in the folds of one support may look at, some ten seconds' worth
 
 
-class InFolds(NamedTuple):
-    """A support in some folds: bounds of its objectives and held-out losses, and what the latter nearly are."""
+@dataclass(frozen=True, eq=False)
+class InFolds(ScoredFits):
+    """Fits of a support in some folds; of their held-out losses what these nearly are."""
 
     folds: IntArray
-    value_lower: FloatArray
-    value_upper: FloatArray
-    held_lower: FloatArray
-    held_upper: FloatArray
-    held_out: FloatArray
 
 
 class Tried(NamedTuple):
@@ -69,10 +65,10 @@ class FoldsOfPair:
         The place among those tried of the one with the least objective known.
     value, held_out : arrays
         Its objective from above, and its held-out loss.
+    tie : array
+        By how much the held-out losses of those that may be optimal differ.
     tied : dict of int to list of int
-        The places of all that may be optimal, of folds with several.
-    tie : dict of int to float
-        By how much their held-out losses differ.
+        Their places, of folds with several.
     """
 
     lower: FloatArray
@@ -81,8 +77,8 @@ class FoldsOfPair:
     best: NDArray[np.int32]
     value: FloatArray
     held_out: FloatArray
-    tie: dict[int, float] = field(default_factory=dict)
-    tied: dict[int, list[int]] = field(default_factory=dict)
+    tie: FloatArray
+    tied: dict[int, list[int]]
 
 
 class _NearBest:
@@ -123,8 +119,8 @@ class SharedTree:
         self.expired = folds.context.deadline.expired
         self.least = np.full(self.left_out.k, np.inf)  # objectives of folds, from above
         self.tried: list[Tried] = []
-        self.near_best = dict[tuple[int, ...], tuple[float, float]]()  # listed, with bounds of F
         self.others_above, self.nodes = 0.0, 0
+        self.best: BestSubset | None = None  # what the list says of all rows
         self._settled = False
         self.add(known)
 
@@ -159,8 +155,8 @@ class SharedTree:
             here.settle(self._affordable(here, wide), known, self.expired)
             np.minimum(least, here.values[:, 1], out=least)
             may = may[here.values[may, 0] <= least[may] * (1.0 + TIE_RTOL)]
-        held = (of_folds[may] for of_folds in here.held_out())
-        return InFolds(may.astype(np.int32), here.values[may, 0], here.values[may, 1], *held)
+        low, high, near = (of_folds[may] for of_folds in here.held_out())
+        return InFolds(here.values[may, 0], here.values[may, 1], low, high, near, may.astype(np.int32))
 
     def _affordable(self, here: SupportLeftOut, folds: IntArray) -> IntArray:
         """Return of some folds those that are off the most, as many as there is time for."""
@@ -219,7 +215,7 @@ class SharedTree:
             del found, need  # numbers of rows and folds, of which there may be very many
         return least, most
 
-    def most_alone(self, least: FloatArray, most: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def most_alone(self, least: FloatArray, most: FloatArray) -> None:
         """Narrow the ends of `most_held`, of folds that the list leaves open, by the points of their own rows.
 
         O(n p^2) a round, some ten rounds a fold.
@@ -231,10 +227,8 @@ class SharedTree:
         for fold in np.flatnonzero(~(self._others() >= most) & np.isfinite(self.least)).tolist():
             if self.expired():
                 break
-            cell = BestSubset.unproved(self.tau, self.tried[0].support, float(self.least[fold]))
-            low, high = self.folds.interval(fold, self.g, cell)
+            low, high = self.folds.interval(fold, self.g, self.tau, float(self.least[fold]))
             least[fold], most[fold] = max(least[fold], low), min(most[fold], high)
-        return least, most
 
     def _others(self, at: slice = slice(None)) -> FloatArray:
         """Return what the held-out loss of a support that is not listed is at least, in some folds."""
@@ -256,24 +250,12 @@ class SharedTree:
         """
         listed = _NearBest(T)
         search = self.subsets.listing(self.tau, listed, self.expired)
-        search.run(self.tau, effort, np.inf, self.folds.context.threads)
-        self.nodes, self.near_best = search.nodes, listed.ends
+        self.best = search.run(self.tau, effort, np.inf, self.folds.context.threads)
+        self.nodes = search.nodes
         self.add([np.array(support, dtype=np.int64) for support in listed.ends])
         if set(listed.ends) <= {tuple(tried.support.tolist()) for tried in self.tried}:  # else time was over
             self.others_above = min(search.unseen, listed.level)
         return search.unseen >= listed.level
-
-    def best_subset(self) -> BestSubset | None:
-        """Return what the list says of all rows."""
-        if not self.near_best:
-            return None
-        ends = self.near_best
-        upper = min(high for _, high in ends.values())
-        lower = min(self.others_above, *(low for low, _ in ends.values()))
-        may = sorted((support for support, (low, _) in ends.items() if low <= upper), key=lambda one: ends[one][1])
-        supports = tuple(np.array(support, dtype=np.int64) for support in may)
-        values, complete = tuple(ends[support][1] for support in may), self.others_above > upper
-        return BestSubset(self.tau, supports[0], lower, upper, supports, values, upper - lower, complete, True)
 
     def shown(self) -> tuple[NDArray[np.int32], FloatArray, FloatArray]:
         """Return in every fold the place among those tried of the best support, its held-out loss and objective."""
@@ -311,7 +293,7 @@ class SharedTree:
         k, tied = len(least), dict[int, list[int]]()
         low, high, value, near = np.full(k, np.inf), np.zeros(k), np.full(k, np.inf), np.full(k, np.nan)
         places, best = np.full((2, k), -1, dtype=np.int32)
-        found = FoldsOfPair(low, high, np.zeros(k, dtype=np.bool_), best, value, near, tied=tied)
+        found = FoldsOfPair(low, high, np.zeros(k, dtype=np.bool_), best, value, near, np.zeros(k), tied)
         for place, tried in enumerate(of.parts[number] for of in self.tried):
             may = tried.value_lower <= least[tried.folds] * (1.0 + TIE_RTOL)
             here, held, upper = tried.folds[may], tried.held_out[may], tried.value_upper[may]
@@ -325,7 +307,7 @@ class SharedTree:
         for fold, of in tied.items():
             some = (self.tried[place].parts[number] for place in of)
             held = np.array([tried.held_out[np.searchsorted(tried.folds, fold)] for tried in some])
-            found.tie[fold] = float(np.fmax.reduce(held) - np.fmin.reduce(held))
+            found.tie[fold] = np.fmax.reduce(held) - np.fmin.reduce(held)
         np.clip(near, low, np.maximum(high, low), out=near)
         return found
 

@@ -85,6 +85,35 @@ def enough_to_exclude(run: Run, values: FloatArray, bars: FloatArray, slip: floa
     return enough
 
 
+class LowerOnAllRows(StoredPart):
+    """Lower bounds on all rows in a checkpoint.
+
+    Parameters
+    ----------
+    run : Run
+        All rows have a support of every size when it is restored.
+    name : str
+        Of the array.
+    """
+
+    def __init__(self, run: Run, name: str) -> None:
+        self.run, self.name = run, name
+
+    def archive(self) -> Archive:
+        """Return what is known; 0 before supports are."""
+        lower, known = np.zeros(self.run.context.shape[:2]), self.run.all_rows.of_pairs(lambda cell: cell.lower)
+        lower[: len(known)] = known
+        return {self.name: lower}
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` for numbers that cannot be such."""
+        within(stored, self.name, 0.0, np.finfo(np.float64).max)
+
+    def restore(self, stored: Archive) -> None:
+        """Go to where `stored` was archived."""
+        self.run.all_rows.raise_lower_bounds(stored[self.name])
+
+
 class LossBounds(StoredPart):
     """A better bound on all rows raises the lower bounds of all folds of a pair at once.
 
@@ -163,22 +192,6 @@ class LossBounds(StoredPart):
             values = np.where(np.isfinite(values), values, np.inf)[at]
             self.values[place] = np.minimum(self.values[place], values)
             self._refitted[place] = shown[place]
-
-    def archive(self) -> Archive:
-        """Return what is known: training objectives by cell, of which supports, and lower bounds on all rows."""
-        lower, values = np.zeros(self.values.shape[:2]), self.run.all_rows.of_pairs(lambda cell: cell.lower)
-        lower[: len(values)] = values
-        return super().archive() | {"loss_lower": lower}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` for numbers that cannot be such."""
-        super().check(stored)
-        within(stored, "loss_lower", 0.0, np.finfo(np.float64).max)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived, once all rows have a support of every size."""
-        super().restore(stored)
-        self.run.all_rows.raise_lower_bounds(stored["loss_lower"])
 
 
 class LossByRows:

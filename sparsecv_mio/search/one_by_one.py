@@ -47,7 +47,7 @@ from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form
+from sparsecv_mio.search.loss_bounds import LossBounds, LowerOnAllRows, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
 from sparsecv_mio.search.run import ROUND_EFFORT, Run, StoredPart, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
@@ -197,7 +197,8 @@ class OneByOne(cell_by_cell.CellMethod):
         super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.trees = SharedTrees(run)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
-        self.parts = (self,) if self.aid is None else (self, self.aid, self.aid.loss)
+        if self.aid is not None:
+            self.parts = (self, self.aid, self.aid.loss, LowerOnAllRows(run, "loss_lower"))
         self.estimates = OpenCellEstimates(run, self.trees)
 
     def asked(self) -> int:

@@ -23,7 +23,19 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
 from sparsecv_mio.search.accounts import Accounts, BoundSource
-from sparsecv_mio.search.cells import Archive, Index, below, check_like, counts_of, filled_up, prefixed, within
+from sparsecv_mio.search.cells import (
+    Archive,
+    Index,
+    below,
+    check_like,
+    counts_of,
+    fill_like,
+    filled_up,
+    packed,
+    prefixed,
+    unpacked,
+    within,
+)
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.first_supports import FoldPaths, first_supports
 from sparsecv_mio.search.instability import Instabilities, StabilityTable, stability_table
@@ -90,19 +102,22 @@ class StoredPart:
 
     def archive(self) -> Archive:
         """Return where it stands."""
-        return {name: np.array(getattr(self, attribute)) for name, (attribute, _, _) in self.stored_as.items()}
+        held: Archive = {}
+        for name, (attribute, _, _) in self.stored_as.items():
+            held |= packed(name, getattr(self, attribute))
+        return held
 
     def check(self, stored: Archive) -> None:
         """Raise `CorruptStore` unless it can go to where `stored` was archived."""
-        for name, (_, least, most) in self.stored_as.items():
-            within(stored, name, least, most)
+        for name, (attribute, least, most) in self.stored_as.items():
+            within({name: unpacked(name, stored, getattr(self, attribute))}, name, least, most)
 
     def restore(self, stored: Archive) -> None:
         """Go to where `stored` was archived."""
         for name, (attribute, _, _) in self.stored_as.items():
             here = getattr(self, attribute)
-            if isinstance(here, np.ndarray):
-                here[...] = stored[name]
+            if np.ndim(here):
+                fill_like(here, unpacked(name, stored, here))
             else:
                 setattr(self, attribute, type(here)(stored[name]))
 

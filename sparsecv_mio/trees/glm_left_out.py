@@ -124,26 +124,22 @@ class LeftOut:
             yield at, whole.within(part)
 
     def values(
-        self, masks: Sequence[BoolArray], points: Sequence[FloatArray], expired: Callable[[], bool]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return (L, K) upper bounds of least objectives in training sets, and held-out losses at nearly the fits.
+        self, mask: BoolArray, point: FloatArray, expired: Callable[[], bool]
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+        """Return (K,) upper bounds of least objectives in training sets, and held-out losses at nearly the fits.
 
         Parameters
         ----------
-        masks, points : sequences of (p,) bool arrays and (first + p,) arrays
-            Supports, and fits on all rows.
+        mask, point : (p,) bool array and (first + p,) array
+            A support, and its fit on all rows.
         expired : callable
             True leaves inf and nan.
         """
-        shape = len(masks), self.k
-        values, held = np.full(shape, np.inf), np.full(shape, np.nan)
-        for row, (mask, point) in enumerate(zip(masks, points, strict=True)):
-            if expired():
-                break
-            for at, part in self.by_parts(mask, point):
-                few = self.k * part.size <= FEW
-                part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), NEARLY, expired)
-                values[row, at], held[row, at] = part.values[:, 1], part.held_out().middle
+        values, held = np.full(self.k, np.inf), np.full(self.k, np.nan)
+        for at, part in () if expired() else self.by_parts(mask, point):
+            few = self.k * part.size <= FEW
+            part.settle(np.flatnonzero(few | ~(part.values[:, 1] < np.inf)), NEARLY, expired)
+            values[at], held[at] = part.values[:, 1], part.held_out().middle
         return values, held
 
     def held_out(

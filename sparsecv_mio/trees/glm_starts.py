@@ -146,12 +146,10 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
         H += symmetric(dsyrk(1.0, W * np.sqrt(weight[here]), trans=0))
         c += W @ target[here]
     yy = float(target @ (target / np.where(weight > 0.0, weight, 1.0)))
-    if k:
-        A = H[:k, :k] + np.diag(2.0 * rows.penalty[inner])
-        A.flat[:: k + 1] += np.finfo(float).tiny
-        beside = np.linalg.solve(A, np.column_stack([H[:k, k:], c[:k]]))
-        yy -= float(c[:k] @ beside[:, -1])
-        H, c = H[k:, k:] - H[k:, :k] @ beside[:, :-1], c[k:] - H[k:, :k] @ beside[:, -1]
+    A = H[:k, :k] + np.diag(2.0 * rows.penalty[inner] + np.finfo(float).tiny)
+    beside = np.linalg.solve(A, np.column_stack([H[:k, k:], c[:k]]))
+    yy -= float(c[:k] @ beside[:, -1])
+    H, c = H[k:, k:] - H[k:, :k] @ beside[:, :-1], c[k:] - H[k:, :k] @ beside[:, -1]
     Q = np.ascontiguousarray(0.5 * (H + H.T))
     return columns, local_search.PenalisedMoments(Q, 2.0 * rows.penalty[columns + first], np.ascontiguousarray(c), yy)
 
@@ -166,8 +164,6 @@ def _worth(
     g = W @ slope
     left = (W * W) @ weight + 2.0 * rows.penalty[first:]
     floor = local_search.FLAT * left
-    if not len(inside):
-        return np.asarray(g * g / np.maximum(left, np.finfo(float).tiny))
     between = (rows.W[inside] * weight) @ rows.W.T
     M = between[:, inside] + np.diag(2.0 * rows.penalty[inside] + np.finfo(float).tiny)
     V = np.linalg.pinv(M, hermitian=True)

@@ -6,7 +6,7 @@ columns, of which copies are one (`trees/glm_fits`); sizes are proved by `trees/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,15 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import CACHED_ROWS, BoolArray, FloatArray, IntArray
-from sparsecv_mio.problem.glm import Ellipsoid, GlmProblem, Minorant, Ranges
-from sparsecv_mio.trees.glm_fits import WIDE, FittedSupports, GlmFits
+from sparsecv_mio.problem.glm import GlmProblem, Ranges
+from sparsecv_mio.problem.row_losses import RowLoss
+from sparsecv_mio.trees.glm_fits import FittedSupports, GlmFits
 from sparsecv_mio.trees.glm_ranges import around
-from sparsecv_mio.trees.glm_tree import Listing, SizeSearch
+from sparsecv_mio.trees.glm_tree import LEAPS_WORK, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 from sparsecv_mio.units import LOSS_ROUNDING, TIE_RTOL
 
-# of the way from a size's best fit to that of all columns; 0.4 twice, as ranges are shorter by then
-MIXTURES = (0.4, 0.4, 0.15, 0.7)
 MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
 
 
@@ -43,6 +42,11 @@ class Fits:
     intercept: FloatArray
     lower: FloatArray
     upper: FloatArray
+
+    def losses(self, loss: RowLoss, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
+        """(L, m) weighted losses of rows, as computed."""
+        margins = loss.signs(y) * (self.coefficients @ X.T + self.intercept[:, None])
+        return np.asarray(weights * loss.losses(margins, y))
 
 
 class LossesBelow(NamedTuple):
@@ -116,6 +120,7 @@ class GlmSubsets:
         expired: Callable[[], bool] = never,
         threads: int = 1,
         exchanges: bool = True,
+        work: int = LEAPS_WORK,
     ) -> BestSubsets:
         """Solve `min F_S, |S| <= tau` for every tau asked.
 
@@ -135,6 +140,8 @@ class GlmSubsets:
             So many nodes of a tree are worked on at the same time; with several, how many there are may differ.
         exchanges : bool
             Whether starts of a size are improved before its tree.
+        work : int
+            Of a node; 1 for its relaxation alone.
 
         Returns
         -------
@@ -148,32 +155,12 @@ class GlmSubsets:
         for tau in sorted(set(sizes)):
             search = SizeSearch(fits, max(tau, len(fits.forced)), expired)
             search.begin([before, *given, *self._starts(tau)], exchanges)
+            search.work = work
             by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
             finished &= by_size[tau].complete or search.exhausted
             self._keep_start(before)
         return BestSubsets(by_size, nodes, finished)
-
-    def relaxed(self, sizes: Sequence[int], known: BestSubsets, expired: Callable[[], bool] = never) -> BestSubsets:
-        """Bound some sizes by the roots of their trees; all of them are left out where columns are many.
-
-        Parameters
-        ----------
-        sizes : sequence of int
-        known : BestSubsets
-            A support of each.
-        expired : callable
-            True leaves sizes out.
-        """
-        by_size, many = dict[int, BestSubset](), np.count_nonzero(self.fits.copies) > WIDE
-        for tau in () if many else sizes:
-            if expired():
-                break
-            search = SizeSearch(self.fits, max(tau, len(self.fits.forced)), expired)
-            search.begin([frozenset(known.by_size[tau].support.tolist())], exchanges=False)
-            search.work = 1
-            by_size[tau] = search.run(tau, 1, np.inf)
-        return BestSubsets(by_size, len(by_size), False)
 
     def listing(self, size: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
         """Return a search that hands over every support of a size with F at most a level, once it is run.
@@ -259,7 +246,9 @@ class GlmSubsets:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
         rows, spread = fits.rows_outside(X)
-        for below, sparse, _ in self._around(size, upper * (1.0 + TIE_RTOL), expired):
+        level = upper * (1.0 + TIE_RTOL)
+        points = fits.points_below(level, self._good.get(size, []), expired)
+        for below, sparse, _ in around(fits, points, size, level, expired):
             off = spread @ below.ellipsoid.size
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
                 least, most = ellipsoid.predictions(rows)
@@ -279,18 +268,13 @@ class GlmSubsets:
         expired : callable
             True ends it with what is proved.
         """
-        n = len(self.fits.problem.y)
-        for below, _, ranges in self._around(size, objective * (1.0 + TIE_RTOL), expired):
+        n, level = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL)
+        points = self.fits.points_below(level, self._good.get(size, []), expired)
+        for below, _, ranges in around(self.fits, points, size, level, expired):
             least, most = self._losses_within(ranges)
             anywhere = most if ranges is below.ranges else self._losses_within(below.ranges).high
             return LossesBelow(least, most, anywhere)
         return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
-
-    def _around(
-        self, size: int, level: float, expired: Callable[[], bool]
-    ) -> Iterator[tuple[Minorant, Ellipsoid | None, Ranges]]:
-        points = self.fits.points_below(level, MIXTURES, self._good.get(size, []), expired)
-        return around(self.fits, points, size, level, expired)
 
     def _losses_within(self, ranges: Ranges) -> Ranges:
         """Put ends of the losses of training rows whose margins lie within ranges in place of these."""

@@ -26,8 +26,7 @@ from sparsecv_mio.trees.glm_starts import exchanged
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
 
-ALL_TRIED = 200  # supports of a node, up to which they are refitted as they are
-ROWS_TRIED = 1 << 16  # rows of all of them, beyond which they are not
+FEW_SUPPORTS = 200  # of a size, up to which a start is not improved before its tree
 MOST_CHOICES = 512  # of copies, for one support
 LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
 DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
@@ -76,7 +75,7 @@ class SizeSearch:
     size : int
     expired : callable
     listing : Listing, optional
-        Hand it every support up to its level; else those that can be optimal are kept.
+        Hand it every support up to its level; those that can be optimal are kept in any case.
 
     Attributes
     ----------
@@ -112,7 +111,7 @@ class SizeSearch:
     def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
         """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.
 
-        Where supports are few the starts do: all others are tried in any case; or where no `exchanges` are asked for.
+        Where supports are few the starts do, or where no `exchanges` are asked for.
         """
         constant = frozenset(np.flatnonzero(~self.fits.varies).tolist())
         forced = frozenset(self.fits.forced) - self.flat
@@ -122,16 +121,12 @@ class SizeSearch:
             fitted = self.fits.refit(self.fits.masks(whole), expired=self.expired)
             best = int(np.argmin(fitted.upper))
             self._offer(whole[best], fitted.points[best], float(fitted.upper[best]))
-            if not exchanges or self._few(len(self.fits.copies.nonzero()[0]), 0):
+            if not exchanges or comb(np.count_nonzero(self.fits.copies), self.size) <= FEW_SUPPORTS:
                 return
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
         for start in [self.support - self.flat, smaller] if self.upper < np.inf else [smaller]:
             if not (self.expired() and self.upper < np.inf):
                 self._offer(*exchanged(self.fits, start, self.size, self.expired))
-
-    def _few(self, columns: int, inside: int) -> bool:
-        supports = comb(columns - inside, min(self.size - inside, columns - inside))
-        return supports <= min(ALL_TRIED, ROWS_TRIED // len(self.fits.problem.y))
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
@@ -167,18 +162,12 @@ class SizeSearch:
             self.closed = self._left = np.inf
             everything = self.run(tau, effort, np.inf, threads)
             return replace(everything, lower=max(everything.lower, lower))
-        kept = {s: ends for s, ends in self.kept.items() if ends[0] <= self._kept_up_to}
-        supports = tuple(np.array(sorted(s), dtype=np.int64) for s in sorted(kept, key=lambda s: kept[s][1]))
-        complete = bool(self.unseen == np.inf and self.level < enough and (kept or self.listing is not None))
-        best = np.array(sorted(self.support), dtype=np.int64)
-        values = tuple(kept[frozenset(s.tolist())][1] for s in supports)
+        kept = sorted((high, sorted(s)) for s, (low, high) in self.kept.items() if low <= self.upper)
+        supports, values = tuple(np.array(s, dtype=np.int64) for _, s in kept), tuple(high for high, _ in kept)
+        best, complete = np.array(sorted(self.support), dtype=np.int64), min(self.unseen, self.level) > self.upper
         return BestSubset(
-            tau, best, lower, self.upper, supports, values, self.upper - lower, complete, True
+            tau, best, lower, self.upper, supports, values, self.upper - lower, complete and bool(kept), True
         )  # fmt: skip
-
-    @property
-    def _kept_up_to(self) -> float:
-        return self.upper if self.listing is None else self.listing.level
 
     def _close(self, bound: float) -> list[tuple[float, _Node]]:
         with self._lock:
@@ -194,8 +183,6 @@ class SizeSearch:
         if room <= self.size or len(node.inside) >= self.size or all_in:
             chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
             return self._tried(bound, node, fits.masks([chosen]), np.inf)
-        if self._few(len(columns), len(node.inside)) and not fits.has_copies:
-            return self._tried(bound, node, self._all(node, columns), np.inf)
         return self._leapt(bound, node, columns)
 
     @cached_property
@@ -248,15 +235,6 @@ class SizeSearch:
         outside = frozenset(np.setdiff1d(np.flatnonzero(self.fits.copies), own).tolist())
         return float(nodes.bound[row]), _Node(inside, outside, nodes.point[row].copy())
 
-    def _all(self, node: _Node, columns: IntArray) -> BoolArray:
-        """Return all supports of a node."""
-        free = [j for j in columns.tolist() if j not in node.inside]
-        chosen = list(combinations(free, self.size - len(node.inside)))
-        masks = np.zeros((len(chosen), self.fits.problem.p), dtype=np.bool_)
-        np.put_along_axis(masks, np.array(chosen, dtype=np.int64).reshape(len(chosen), -1), True, axis=1)
-        masks[:, list(node.inside)] = True
-        return masks
-
     def _sizes(self, node: _Node, columns: IntArray) -> range:
         """Sizes of supports of first columns that copies can fill up to the size."""
         most = min(self.size, len(columns))
@@ -280,25 +258,22 @@ class SizeSearch:
         if len(masks):
             best = int(np.argmin(fitted.upper))
             self._offer(frozenset(np.flatnonzero(masks[best]).tolist()), fitted.points[best], float(fitted.upper[best]))
-        for row in np.flatnonzero((fitted.lower <= self._kept_up_to) & (fitted.upper < np.inf)).tolist():
+        for row in np.flatnonzero((fitted.lower <= self.level) & (fitted.upper < np.inf)).tolist():
             ends = float(fitted.lower[row]), float(fitted.upper[row])
             alike = _supports(shapes[row]) if shapes else [frozenset(np.flatnonzero(masks[row]).tolist())]
             supports = list(islice(alike, MOST_CHOICES + 1))
             whole = whole and len(supports) <= MOST_CHOICES
             for support in supports[:MOST_CHOICES]:
-                self._keep(support | self.flat, ends)
+                with self._lock:
+                    if self.listing is not None:
+                        self.listing.take(np.array(sorted(support | self.flat), dtype=np.int64), *ends)
+                    if ends[0] <= self.upper:
+                        self.kept[support | self.flat] = ends
         if not whole and self.expired():
             return [(bound, node)]
         with self._lock:
             self._left = self._left if whole else min(self._left, bound)
         return self._close(max(bound, min(level, float(fitted.lower.min(initial=np.inf)))) if whole else bound)
-
-    def _keep(self, support: frozenset[int], ends: tuple[float, float]) -> None:
-        if self.listing is None:
-            self.kept[support] = ends
-            return
-        with self._lock:
-            self.listing.take(np.array(sorted(support), dtype=np.int64), *ends)
 
     def _shapes(self, firsts: list[int]) -> Iterator[_Shape]:
         """Yield what supports of the size may have of some first columns and their copies, at least one of each."""

@@ -29,10 +29,7 @@ def test_bounds_hold_with_weights_far_apart_copies_and_tiny_units(seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(glm_tree, "ALL_TRIED", 0)
+def test_a_bound_that_will_do_is_reached_or_the_best_subset_is_proved(seed: int) -> None:
     subsets = GlmSubsets(drawn(7000 + seed, 5))
     truth = enumerated(subsets.fits.whole)
     for size in range(1, subsets.fits.problem.p):
@@ -108,7 +105,6 @@ def test_ranges_of_fits_with_some_columns_hold_them_and_their_quadratics_are_bel
 def test_trees_that_split_as_often_as_they_can_hold_the_truth(
     seed: int, hard: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(glm_tree, "ALL_TRIED", 0)
     monkeypatch.setattr(glm_tree, "LEAPS_WORK", 1)
     monkeypatch.setattr(glm_tree, "WIDE", 4 + seed)  # more columns are treated as very many are
     problem = (harder if hard else drawn)(7000 + seed, 7)

@@ -33,7 +33,8 @@ def checked(case: TwoClassCase, seed: int) -> int:
         fits = whole.with_gamma(gamma).fits
         masks = rng.random((2, fits.problem.p)) < 0.5
         folds = left_out_of(data, plan, fits)
-        values, _ = folds.values(list(masks), list(fits.refit(masks).points), lambda: False)
+        points = fits.refit(masks).points
+        values = np.array([folds.values(*given, lambda: False)[0] for given in zip(masks, points, strict=True)])
         for fold in range(min(plan.k, MOST_FOLDS)):
             try:
                 here = subsets_of(data, plan.train_rows(fold)).with_gamma(gamma)

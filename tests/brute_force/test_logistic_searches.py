@@ -84,7 +84,7 @@ def test_every_interval_holds_the_truth(seed: int) -> None:
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 220))])
 def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first steps, and after every portion of trees that are cut into the smallest pieces."""
-    for module, name in ((glm_tree, "ALL_TRIED"), (glm_tree, "LEAPS_WORK"), (glm_tree, "BROAD"),
+    for module, name in ((glm_tree, "FEW_SUPPORTS"), (glm_tree, "LEAPS_WORK"), (glm_tree, "BROAD"),
                          (glm_search, "FIRST_NODES"), (glm_search, "ROOTS_APART")):  # fmt: skip
         monkeypatch.setattr(module, name, 1)
     monkeypatch.setattr(glm_search, "SLICE_SHARE", 0.0 if seed % 2 else 0.05)

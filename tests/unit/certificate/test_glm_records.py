@@ -23,7 +23,7 @@ from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
-from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.units import NEWTON_RTOL
 
 
@@ -165,6 +165,14 @@ def test_a_class_may_be_asked_for_in_any_letters_that_name_it_alone() -> None:
         data = replace(as_two_classes(Dataset.from_arrays(X, y)), classes=classes)
         record = cross_validate(data, "3", gammas=[1.0], taus=[1], loss="logistic")
         assert verify(replace(record, request=replace(record.request, positive=word)), data).ok == right
+
+
+def test_a_class_that_a_search_takes_by_its_digits_is_verified() -> None:
+    """Classes are named by twelve digits: a word with more of them names the same one to both."""
+    X, y = np.arange(12.0)[:, None], np.tile([7.0, 1234567890123.0, 1234567890123.0, 7.0], 3)
+    data = Dataset.from_arrays(X, y)
+    record = solve(data, folds="3", gammas=[1.0], taus=[1], loss="logistic", positive="1234567890123")
+    assert verify(record, data).ok
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squared"])
