@@ -27,6 +27,7 @@ from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
 
 FEW_SUPPORTS = 200  # of a size, up to which a start is not improved before its tree
+ROWS_TRIED = 1 << 16  # of all supports of a node with one column to choose, up to which these are refitted
 MOST_CHOICES = 512  # of copies, for one support
 LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
 DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
@@ -183,6 +184,10 @@ class SizeSearch:
         if room <= self.size or len(node.inside) >= self.size or all_in:
             chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
             return self._tried(bound, node, fits.masks([chosen]), np.inf)
+        few = len(columns) * len(fits.problem.y) <= ROWS_TRIED and not fits.has_copies
+        if few and len(node.inside) == self.size - 1:
+            last = (node.inside | {j} for j in columns.tolist() if j not in node.inside)
+            return self._tried(bound, node, fits.masks(list(last)), np.inf)
         return self._leapt(bound, node, columns)
 
     @cached_property
