@@ -272,36 +272,6 @@ class Ellipsoid(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Minorant:
-    """A quadratic below F at every fit of interest, which has F at most a level.
-
-    Attributes
-    ----------
-    moments : SparseProblem
-        `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
-    shift : float
-    level : float
-    H, linear : (first + p, first + p), (first + p,) arrays
-        Its Hessian, and its slope at 0.
-    ranges : Ranges
-        That hold the margins of all fits of interest.
-    ellipsoid : Ellipsoid
-        With every theta that has F at most the level.
-    reach : (first + p,) array
-        Such a theta is within it of the centre.
-    """
-
-    moments: SparseProblem
-    shift: float
-    level: float
-    H: FloatArray
-    linear: FloatArray
-    ranges: Ranges
-    ellipsoid: Ellipsoid
-    reach: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
 class _RoundedPoint:
     """F about one point, every number with its rounding."""
 
@@ -341,6 +311,32 @@ class _QuadraticAbout:
     reach: FloatArray  # of each coordinate of d, in the level set
     ellipsoid: Ellipsoid  # that holds it too
     doubt: float
+
+
+@dataclass(frozen=True, eq=False)
+class Minorant(_QuadraticAbout):
+    """A quadratic below F at every fit of interest, which has F at most a level.
+
+    Attributes
+    ----------
+    moments : SparseProblem
+        `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
+    shift : float
+    level : float
+    H, linear : (first + p, first + p), (first + p,) arrays
+        Its Hessian, and its slope at 0.
+    ranges : Ranges
+        That hold the margins of all fits of interest.
+    ellipsoid : Ellipsoid
+        With every theta that has F at most the level.
+    reach : (first + p,) array
+        Such a theta is within it of the centre.
+    """
+
+    moments: SparseProblem
+    shift: float
+    level: float
+    linear: FloatArray
 
 
 def symmetric(upper: FloatArray) -> FloatArray:
@@ -432,7 +428,7 @@ def minorant(
         quadratic = _quadratic(problem, at, level, ranges)
         if quadratic is None or not np.isfinite(quadratic.ranges.width) or ranges.width > 1e8:
             break
-        need = _about(m, quadratic.ranges)  # the same arrays
+        need = _stretch(m, quadratic.ranges, WIDENED, LEAST_RANGE)  # the same arrays; they hold m
         if np.all(need.low > ranges.low) and np.all(need.high < ranges.high):
             settled = best is not None and need.width > RADII_SETTLED * ranges.width
             best, ranges = quadratic, need
@@ -446,11 +442,6 @@ def minorant(
             _stretch(m, ranges, RADII_GROWTH, 0.0)
             del quadratic, need  # numbers of rows, of which there may be very many
     return None if best is None else _with_moments(problem, at, level, best)
-
-
-def _about(m: FloatArray, ranges: Ranges) -> Ranges:
-    """Return ranges that were made a little wider, so that they hold m."""
-    return _stretch(m, ranges, WIDENED, LEAST_RANGE)
 
 
 def _stretch(m: FloatArray, ranges: Ranges, times: float, more: float) -> Ranges:
@@ -519,7 +510,7 @@ def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadrati
     moments = SparseProblem(
         0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
     )  # fmt: skip
-    return Minorant(moments, shift, level, H, linear, quadratic.ranges, quadratic.ellipsoid, quadratic.reach)
+    return Minorant(**vars(quadratic), moments=moments, shift=shift, level=level, linear=linear)
 
 
 def level_ranges(

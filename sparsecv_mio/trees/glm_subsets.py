@@ -104,11 +104,6 @@ class GlmSubsets:
         smaller = max((below for below in tuple(self._good) if below < size), default=size)
         return [support for of in {smaller, size} for support in self._good.get(of, [])]
 
-    def _keep_start(self, support: frozenset[int]) -> None:
-        before = self._good.get(len(support), [])
-        if support not in before:
-            self._good[len(support)] = [*before, support][-MOST_STARTS:]
-
     # -- sizes ------------------------------------------------------------------------------------------------------
 
     def solve(
@@ -159,7 +154,9 @@ class GlmSubsets:
             by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
             finished &= by_size[tau].complete or search.exhausted
-            self._keep_start(before)
+            good = self._good.get(len(before), [])
+            if before not in good:
+                self._good[len(before)] = [*good, before][-MOST_STARTS:]
         return BestSubsets(by_size, nodes, finished)
 
     def listing(self, size: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:

@@ -202,14 +202,16 @@ class SizeSearch:
 
     def _leapt(self, bound: float, node: _Node, columns: IntArray) -> list[tuple[float, _Node]]:
         """Leave columns out of fits; return what is left of a node after so many."""
-        fits, region, sizes = self.fits, self._region, self._sizes(node, columns)
+        fits, region, most = self.fits, self._region, min(self.size, len(columns))
+        room = np.sort(fits.copies[columns])[::-1].cumsum()  # copies can fill supports of first columns up to the size
+        least = min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most)
         adjusted = region.free[fits.problem.first :]
         inside = np.setdiff1d(fits.places(np.array(sorted(node.inside), dtype=np.int64)), region.free)
         others = np.setdiff1d(fits.places(columns), np.concatenate([region.free, inside]))
         most_fits = self._most_fits(len(columns))
         falls = self.listing is None and not fits.has_copies  # with all copies in F is lower than with a size's number
         wanted = glm_leaps.SizesWanted(
-            sizes[0] - len(adjusted), sizes[-1] - len(adjusted), self.level, falls, len(columns) <= WIDE
+            least - len(adjusted), most - len(adjusted), self.level, falls, len(columns) <= WIDE
         )
         nodes = glm_leaps.one_node(
             np.concatenate([inside, others]), len(inside), wanted.most, most_fits, node.point, bound
@@ -239,12 +241,6 @@ class SizeSearch:
         inside = frozenset(own[: len(adjusted) + nodes.inside[row]].tolist())
         outside = frozenset(np.setdiff1d(np.flatnonzero(self.fits.copies), own).tolist())
         return float(nodes.bound[row]), _Node(inside, outside, nodes.point[row].copy())
-
-    def _sizes(self, node: _Node, columns: IntArray) -> range:
-        """Sizes of supports of first columns that copies can fill up to the size."""
-        most = min(self.size, len(columns))
-        room = np.sort(self.fits.copies[columns])[::-1].cumsum()
-        return range(min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most), most + 1)
 
     def _tried(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
         """Close a node by its supports of first columns, copies in every number; what is interrupted leaves it open.
