@@ -44,15 +44,15 @@ def test_it_is_the_fit_of_scikit_learn(seed: int) -> None:
 @pytest.mark.parametrize("far", [1e3, 1e4, 1e5])
 def test_a_fit_ends_where_steps_are_rounding(far: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns far from 0 without an intercept leave decrements above what is rounding elsewhere."""
-    rng, looks, objective = np.random.default_rng(1), [0], glm_objective._objective
+    rng, looks, root = np.random.default_rng(1), [0], glm_objective._root
     X = far + rng.normal(size=(30, 3))
     y = (X[:, 0] - far + rng.logistic(size=30) > 0.0).astype(float)
 
-    def counted(*given: Any) -> float:
+    def counted(*given: Any) -> Any:
         looks[0] += 1
-        return objective(*given)
+        return root(*given)
 
-    monkeypatch.setattr(glm_objective, "_objective", counted)
+    monkeypatch.setattr(glm_objective, "_root", counted)
     ours = fitted(X, y, range(3), 0.001, intercept="none")
     assert looks[0] < 50
     monkeypatch.setattr(glm_objective, "RISES", glm_objective.MOST_STEPS)
