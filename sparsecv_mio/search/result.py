@@ -132,7 +132,7 @@ UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LITTLE_WORK = 1 << 25  # numbers that steps of fits look at in a fifth of a second
 OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # what a fit is worth: by QR for a row and column, by steps for a row
-LATEST = 0.5  # seconds after `GRACE`, in which a few fits may end that steps from all rows do not reach
+LATEST = 0.5, 1.5  # seconds after `GRACE`, in which some fits may end that steps do not reach; where these are few
 
 
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
@@ -377,8 +377,9 @@ class _Reported:
         return self.deadline.over() and self._long()
 
     def _too_late(self) -> bool:
-        """Whether what is done after the limit, however little, has taken `LATEST`."""
-        return self.deadline.over() and time.monotonic() > self.until + LATEST
+        """Whether what is done after the limit has taken `LATEST`: longer where it is little work and yet goes on."""
+        latest = LATEST[0] if self._long() else LATEST[1]
+        return self.deadline.over() and time.monotonic() > self.until + latest
 
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
         """Score folds by the fits of their supports on all rows, many at once, where that is possible.
