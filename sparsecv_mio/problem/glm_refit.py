@@ -144,7 +144,8 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     theta = np.zeros(len(penalty))
     if first:
         theta[0] = training.loss.origin(training.y, training.w)
-    blur = np.minimum(_blur(data, support, first), 2.0 * np.abs(training.Z).max(axis=0, initial=0.0))
+    largest = np.maximum(training.Z.max(axis=0, initial=0.0), -training.Z.min(axis=0, initial=0.0))
+    blur = np.minimum(_blur(data, support, first), 2.0 * largest)
     theta, point = newton(training, nearly_fitted(training, theta), blur)
     radius, drop = accuracy(training.Z, point)
     finite = np.isfinite(radius)
