@@ -31,6 +31,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.two_classes import class_of
 from sparsecv_mio.data.weights import Scored
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import ridge_weights, standard_error, varying_columns
@@ -71,11 +72,23 @@ class TooManyFits(Exception):
 
 
 def too_many(record: StoredWithLoss) -> str:
-    """Say that optimality takes too many fits to verify, and what takes fewer."""
+    """Say that optimality takes too many fits to verify, and what takes fewer, or a proof where there is one."""
     fewer = "fewer features, sizes or gammas take fewer"
-    if record.loss is Loss.LOGISTIC and isinstance(record, Record | PathRecord | FitRecord):
+    if isinstance(record, Record | PathRecord | FitRecord) and has_proof(record):
         fewer = "the command that made the record writes a proof with --proof FILE, for sparsecv check"
     return f"it takes more than {MOST_FITS:,} fits; {fewer}"
+
+
+def has_proof(record: Record | PathRecord | FitRecord) -> bool:
+    """Whether `--proof` covers the command that made a record, of a loss other than squares."""
+    if record.loss is not Loss.LOGISTIC or record.data.weights is not None or record.data.class_weight is not None:
+        return False
+    if isinstance(record, Record) and (record.request.na_within or record.request.scale_within):
+        return False
+    if isinstance(record, Record) and record.status != "proved":
+        return False
+    holder = record.side if isinstance(record, FitRecord) else record.request
+    return holder is None or holder.restrictions in (None, NONE)
 
 
 def least_of(model: GlmModel) -> float:

@@ -753,6 +753,8 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
 
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
+        if all(part.strip() in names for part in name.split(",")):
+            raise BadInput(f"{role} {name!r} names several columns: give a list of their names")
         near = did_you_mean(name, names)
         raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_names_listed(names)}")
     return names.index(name)

@@ -328,9 +328,10 @@ class Backend(ABC):
             raise BadInput(f"backend {self.name} has no formulation {form!r}; it has {', '.join(supported)}")
         missing = constraints.needs - supported[form]
         if missing:
+            beside = "" if loss is Loss.SQUARED else f" with loss {loss}"
             raise BadInput(
-                f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}; "
-                "`sparsecv backends` shows which ones do"
+                f"backend {self.name}, formulation {form}, does not take: {', '.join(sorted(missing))}{beside}; "
+                "`sparsecv backends` shows what each takes"
             )
         return form
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +14,17 @@ from altered_numbers import altered, multiplied, numbers
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
-from sparsecv_mio.certificate.glm_records import GlmDesign, _near_pairs, check_quality
+from sparsecv_mio.certificate.glm_records import GlmDesign, _near_pairs, check_quality, too_many
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.data.weights import weighted_rows
-from sparsecv_mio.errors import SparseCVError
+from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.proofs.proof_writing import refuse_unproved
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.units import NEWTON_RTOL
 
@@ -49,6 +51,31 @@ def test_what_a_search_says_holds(record: Record | PathRecord | FitRecord) -> No
     found = verify(record, DATA)
     assert found.ok and not found.caveat
     assert type(record).from_json(record.to_json()) == record
+
+
+@pytest.mark.parametrize(
+    ("weighted", "how"),
+    [
+        (False, {}),
+        (True, {}),
+        (False, {"class_weight": "balanced"}),
+        (False, {"force_in": ("x1",)}),
+        (False, {"force_out": ("x1",)}),
+        (False, {"scale_within": "folds"}),
+        (False, {"gap": 0.0, "time_limit": 1e-9}),
+    ],
+    ids=lambda value: "" if isinstance(value, bool) else ",".join(value),
+)
+def test_a_proof_is_named_where_one_can_be_written(weighted: bool, how: dict[str, Any]) -> None:
+    """As what is not verified is said with it: `sparsecv solve --proof` then takes the same options."""
+    data = weighted_rows(DATA, np.linspace(0.5, 2.0, DATA.n), "w") if weighted else DATA
+    record = cross_validate(data, "4", gammas=[0.1], taus=[1, 2], loss="logistic", **how)
+    try:
+        refuse_unproved(record, data)
+    except BadInput:
+        assert "--proof" not in too_many(record)
+    else:
+        assert not weighted and not how and "--proof" in too_many(record)
 
 
 @pytest.mark.parametrize("gamma", [1e-60, 1e-100, 1e-290, 1e42, 1e100])

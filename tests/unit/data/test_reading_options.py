@@ -468,6 +468,7 @@ def test_auxiliary_columns_hold_text_or_numbers_and_are_no_features(tmp_path: Pa
 BAD_WORDS = [
     ({"features": ["a", "q"]}, "feature 'q' is not in the data"),
     ({"drop": ["q"]}, "dropped column 'q' is not in the data"),
+    ({"drop": ["a, b"]}, "dropped column 'a, b' names several columns: give a list of their names"),
     ({"features": ["a"], "drop": ["b"]}, "features and drop were both given"),
     ({"features": ["a", "a"]}, "column 'a' is named twice in features"),
     ({"drop": ["a", "a"]}, "column 'a' is named twice in drop"),

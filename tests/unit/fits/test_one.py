@@ -166,7 +166,10 @@ def test_two_classes_and_what_does_not_go_with_them() -> None:
         ({"positive": "maybe"}, "the classes of 'ill' are no and yes"),
         ({"intercept": "global"}, "goes with intercept fold or none"),
         ({"assume_box": 3.0}, "loss logistic: goes with solve, path and fit, not with assume-box"),
-        ({"side": SideOptions(nonnegative=("a",))}, "backend native, formulation tree, does not take: sign"),
+        (
+            {"side": SideOptions(nonnegative=("a",))},
+            "backend native, formulation tree, does not take: sign with loss logistic",
+        ),
         ({"backend": "highs", "formulation": "benders"}, "formulation"),
     ):
         with pytest.raises(BadInput, match=message):
