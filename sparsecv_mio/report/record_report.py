@@ -573,7 +573,7 @@ def _pairs(
         ends = aligned(row.lower, digits), aligned(row.upper, digits)
         lines.append((str(row.tau), shown(row.gamma), marked(error, row.estimate), width,
                       *([marked(root, row.estimate)] if root_too else []), *variance_explained, *ends,
-                      f"{row.folds_decided}/{row.folds}", row.status or ""))  # fmt: skip
+                      f"{row.folds_decided:,}/{row.folds:,}", row.status or ""))  # fmt: skip
     return ReportTable(caption, tuple(head), tuple(lines), chosen=chosen, folded=folded)
 
 

@@ -528,7 +528,7 @@ def _print_taus(console: Console, record: records.Record, full: bool) -> list[re
     digits = interval_digits((row.lower, row.upper) for _, row in rows)
     lines = [
         (taus, row.gamma, layout.marked(aligned(row.cv_error, digits), row.estimate),
-         aligned(row.lower, digits), aligned(row.upper, digits), f"{row.folds_decided}/{row.folds}")
+         aligned(row.lower, digits), aligned(row.upper, digits), f"{row.folds_decided:,}/{row.folds:,}")
         for taus, row in rows
     ]  # fmt: skip
     styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for _, row in rows]

@@ -156,15 +156,15 @@ def _chosen_in(record: Record) -> list[str]:
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     common = sum(name in model for name in everywhere)
-    fitted = f"the {k} models, each fitted without one fold,"
+    fitted = f"the {k:,} models, each fitted without one fold,"
     many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
     head = f"stability so far, ~ with {many:,} of {k:,} folds open" if many else "stability"
     if not counts:
         return []
     if common == len(model) and len(counts) == len(model):
         return [f"{head}: {fitted} all have the features of this model"]
-    some = [f"{quoted_name(name)} in {count}" for name, count in counts.items() if name in model and count < k]
-    besides = [f"{quoted_name(name)} in {count}" for name, count in counts.items() if name not in model]
+    some = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name in model and count < k]
+    besides = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name not in model]
     if common:
         parts = [f"{fitted} all have {common} of the {len(model)} features of this model"]
         parts += [f"of the others {first_named(some)}"] if some else []
@@ -211,7 +211,8 @@ def average_lines(record: Record) -> list[str]:
     rule = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"
     lines.append(f"it misses {of} by {100.0 * missed:.2g}% of the CV error ({rule}) and is {proof}")
     if open_pairs:
-        lines.append(f"{open_pairs} of these pairs are averaged as estimates: not all of their fits are proved")
+        which = ("is averaged as an estimate", "its") if open_pairs == 1 else ("are averaged as estimates", "their")
+        lines.append(f"{open_pairs} of these pairs {which[0]}: not all of {which[1]} fits are proved")
     within = average.within_folds
     own = "; --own-error or --nested K estimates its own" if record.nested is None and within is None else ""
     lines.append(f"the CV error and its interval are those of the pair, not of the averaged model{own}")

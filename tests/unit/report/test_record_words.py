@@ -72,6 +72,8 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     assert record.chosen_in() == dict.fromkeys(record.support, 5)
     words = "the 5 models, each fitted without one fold, all have 1 of the 1 features of this model; not in this model"
     assert stability_lines(other)[0] == f"stability: {words}: {name} in 5"
+    many = stability_lines(replace(record, folds=replace(record.folds, k=60_000)))[0]
+    assert "the 60,000 models, each fitted without one fold" in many
 
 
 def test_models_without_a_common_feature_are_said_to_have_none() -> None:
@@ -233,6 +235,11 @@ def test_an_average_says_how_many_pairs_it_is_of() -> None:
     assert whole and f"the average of {count} near-best pairs, {whole} of them ridge fits of all features, put" in said
     assert first.endswith(f"no other pair is near the best one, whose model is put on {one.average.model.tau} features")
     assert second.startswith("it misses that of the pair by 0.")
+    one_open = "1 of these pairs is averaged as an estimate: not all of its fits"
+    for open_pairs, words in ((1, one_open), (2, "2 of these pairs are")):
+        changed = [replace(pair, estimate=a < open_pairs) for a, pair in enumerate(many.average.used)]
+        lines = average_lines(replace(many, average=replace(many.average, pairs=tuple(changed))))
+        assert any(line.startswith(words) for line in lines)
 
 
 def test_open_folds_that_use_what_all_rows_found_are_counted(record: Record) -> None:
