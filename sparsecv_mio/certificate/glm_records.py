@@ -35,7 +35,6 @@ from sparsecv_mio.model_space import NONE
 from sparsecv_mio.problem import glm_objective
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import ridge_weights, standard_error, varying_columns
-from sparsecv_mio.problem.responses import of_dataset
 from sparsecv_mio.units import (
     CROSSING_RTOL,
     FOLLOWS_RTOL,
@@ -182,7 +181,7 @@ class GlmDesign:
 
         O(n s).
         """
-        y, v = of_dataset(model.loss, self.whole, slice(0, self.whole.n))
+        y, v = glm_objective.targets_of(self.whole, model.loss)
         margins = model.loss.signs(y) * model.predictors(self.whole.X)
         slope = SLOPE_ROUNDING * float(np.sum(model.loss.sizes(margins, y, v)))
         return np.asarray(slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :])

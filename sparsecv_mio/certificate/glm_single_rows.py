@@ -19,8 +19,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.problem.glm_objective import GlmModel
-from sparsecv_mio.problem.responses import of_dataset
+from sparsecv_mio.problem.glm_objective import GlmModel, targets_of
 
 NARROW = 1e-6  # of a loss: a wider interval is worth another step
 MOST_STEPS, MOST_MOVED = 8, 1.0  # and how far predictors may move in them
@@ -54,7 +53,7 @@ class LeftOutAlone:
 
     def __init__(self, model: GlmModel, dataset: Dataset) -> None:
         self.loss, self.theta, self.penalty = model.loss, model.theta, model.penalty
-        self.y, self.w = of_dataset(self.loss, dataset, slice(0, dataset.n))
+        self.y, self.w = targets_of(dataset, self.loss)
         self.Z, self.signs = model.rows(dataset.X), self.loss.signs(self.y)
         margins = self.signs * (self.Z @ self.theta)
         self.curved = self.loss.curvatures(margins, self.y, self.w)

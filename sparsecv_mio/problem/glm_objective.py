@@ -266,6 +266,11 @@ def _quick_root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArra
     return None if sizes[0] < WELL_KNOWN * sizes[-1] else ways / np.sqrt(sizes) / length[:, None]
 
 
+def targets_of(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, FloatArray]:
+    """Return targets and weights of all rows of data as a loss has them."""
+    return of_dataset(loss, dataset, slice(0, dataset.n))
+
+
 def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
     """(n,) weighted losses of the rows of some data at linear predictors; squared errors for one.
 
@@ -281,7 +286,7 @@ def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArra
         squares = (dataset.y - predictors) ** 2
         return np.asarray(squares if dataset.row_weights is None else dataset.row_weights * squares)
     by_row = row_loss(loss)
-    y, v = of_dataset(by_row, dataset, slice(0, dataset.n))
+    y, v = targets_of(dataset, by_row)
     return np.asarray(v * by_row.losses(by_row.signs(y) * predictors, y))
 
 
@@ -308,7 +313,7 @@ def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Datase
     if loss is Loss.SQUARED:
         return plain
     by_row = row_loss(loss)
-    y, v = of_dataset(by_row, dataset, slice(0, dataset.n))
+    y, v = targets_of(dataset, by_row)
     weights = 0.5 * by_row.curvatures(by_row.signs(y) * predictors, y, v)
     return replace(plain, row_weights=np.maximum(weights, LEAST_CURVATURE * float(weights.max())))
 
