@@ -28,7 +28,7 @@ from sparsecv_mio.kernels.dense import (
     solve_lower,
     solve_upper,
 )
-from sparsecv_mio.kernels.glm_newton import Columns, evaluate, hessian, pulls
+from sparsecv_mio.kernels.glm_newton import Columns, evaluate, gram, hessian, pulls
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest
 from sparsecv_mio.kernels.node_relaxation import relax
@@ -166,32 +166,19 @@ def one_node(columns, inside, most, most_fits, point, bound):
 @njit(cache=True, nogil=True, error_model="numpy")
 def _balance(Z, response, theta, state, first):
     """Move coefficients without ridge to where the slopes of the losses add up to zero, about; the state goes too."""
-    n, H, d = Z.W.shape[1], np.empty((first, first)), np.empty(first)
+    free, H, d = Columns(Z.W, Z.places[:first]), np.empty((first, first)), np.empty(first)
     for _ in range(POLISHES):
+        settled = 1e-8 * pulls(free, response, state, d)
         curvatures(response, state, state.work)
-        settled, longest = True, 1.0
-        for a in range(first):
-            slope, size, column = 0.0, 0.0, Z.W[Z.places[a]]
-            for i in range(n):
-                s = response.v[i] * state.falls[i] * sign_of(response, i) * column[i]
-                slope += s
-                size += abs(s)
-            for e in range(a + 1):
-                bent, other = 0.0, Z.W[Z.places[e]]
-                for i in range(n):
-                    bent += state.work[i] * column[i] * other[i]
-                H[a, e] = bent
-            d[a] = slope
-            settled = settled and abs(slope) <= 1e-8 * size
-        if settled or not cholesky_in_place(H, first):
+        gram(free, state.work, H)
+        if np.sqrt(dot(d, d, first)) <= settled or not cholesky_in_place(H, first):
             break
         cholesky_solve(H, d, first)
+        length = max(1.0, np.sqrt(dot(d, d, first)))
         for a in range(first):
-            longest = max(longest, abs(d[a]))
-        for a in range(first):
-            move, column = d[a] / longest, Z.W[Z.places[a]]
+            move, column = d[a] / length, Z.W[Z.places[a]]
             theta[a] += move
-            for i in range(n):
+            for i in range(Z.W.shape[1]):
                 state.margins[i] += move * sign_of(response, i) * column[i]
         fill(response, state.margins, state)
 

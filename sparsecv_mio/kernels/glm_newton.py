@@ -248,8 +248,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
         solve_upper(H, d, k)
         step = 1.0
         while step > 1e-12:
-            for a in range(k):
-                ahead[a] = theta[a] - step * d[a]
+            put(theta - step * d, ahead)
             value = evaluate(Z, response, penalty, ahead, state)
             if value <= f - 1e-4 * step * decrement or (decrement < SETTLED * f and value <= f * (1.0 + 1e-13)):
                 break
@@ -257,12 +256,10 @@ def newton(Z, response, penalty, theta, near, bar, close):
         if not step > 1e-12:
             break
         while step >= 1.0 and decrement > FAR * f:  # classes that are apart: a step moves margins by 1, of hundreds
-            for a in range(k):
-                ahead[a] = theta[a] - 2.0 * step * d[a]
+            put(theta - 2.0 * step * d, ahead)
             farther = evaluate(Z, response, penalty, ahead, state)
             if not farther < value:
-                for a in range(k):
-                    ahead[a] = theta[a] - step * d[a]
+                put(theta - step * d, ahead)
                 evaluate(Z, response, penalty, ahead, state)
                 break
             step, value = 2.0 * step, farther

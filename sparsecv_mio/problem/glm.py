@@ -132,17 +132,13 @@ class GlmProblem:
             theta[0] = self.loss.origin(self.y, self.v)
         return theta
 
-    def centred(self) -> tuple[GlmProblem, Centring]:
+    def centred(self) -> tuple[GlmProblem, FloatArray, Centring]:
         """Return the same problem in columns about their means and over powers of two, without rows of weight 0.
 
         The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
-        Columns that need neither stay as they are (`Centring`).
+        Columns that need neither stay as they are (`Centring`). Beside it come its rows as columns, the same numbers
+        after a row of ones where there is an intercept.
         """
-        inner, _, centring = self.centred_columns()
-        return inner, centring
-
-    def centred_columns(self) -> tuple[GlmProblem, FloatArray, Centring]:
-        """Return that problem, and its rows as columns beside it: the same numbers, a row of ones first."""
         kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
         whole: Any = slice(None) if len(kept) == len(self.v) else kept
         y, v = self.y[whole], self.v[whole]
@@ -157,8 +153,7 @@ class GlmProblem:
                 here = slice(begin, begin + step)
                 W[self.first :, here] = centring.rows(self.X[kept[here]]).T
         v = W[0] if self.intercept and np.all(v == 1.0) else v
-        weight = self.weight / centring.unit**2
-        return replace(self, X=W[self.first :].T, y=y, v=v, weight=weight), W, centring
+        return replace(self, X=W[self.first :].T, y=y, v=v, weight=self.weight / centring.unit**2), W, centring
 
     @property
     def rows_at_once(self) -> int:
@@ -507,9 +502,7 @@ def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadrati
     shift = max(-least, 0.0) * (1.0 + 1e-9)
     ridge = (1.0 - quadratic.doubt) * problem.ridge
     Q = M - np.diag(ridge)
-    moments = SparseProblem(
-        0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0
-    )  # fmt: skip
+    moments = SparseProblem(0.5 * (Q + Q.T), c, yy + shift, ridge, 1.0, len(problem.y), np.zeros(len(c)), 0.0)
     return Minorant(**vars(quadratic), moments=moments, shift=shift, level=level, linear=linear)
 
 
@@ -541,9 +534,7 @@ def level_ranges(
             return Ranges(np.full(n, -np.inf), np.full(n, np.inf)), middle, half + np.inf
         return below.ranges, below.ellipsoid.centre, below.reach
     reach = np.sqrt(level * np.einsum("ij,ij,j->i", problem.X, problem.X, 1.0 / problem.ridge)) * WIDENED + LEAST_RANGE
-    ends = (
-        [_last_intercept(problem, theta[0], way, reach, level) for way in (-1.0, 1.0)] if problem.first else [0.0, 0.0]
-    )
+    ends = [_last_intercept(problem, theta[0], way, reach, level) if problem.first else 0.0 for way in (-1.0, 1.0)]
     middle[: problem.first], half[: problem.first] = 0.5 * sum(ends), 0.5 * (ends[1] - ends[0]) * WIDENED
     return Ranges(*np.sort(problem.signs * np.array([ends[0] - reach, ends[1] + reach]), axis=0)), middle, half
 

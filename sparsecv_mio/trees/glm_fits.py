@@ -69,7 +69,7 @@ class GlmFits:
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
         """Centre a problem and find its copies."""
-        inner, W, centring = problem.centred_columns()
+        inner, W, centring = problem.centred()
         copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
         return cls(inner, centring, columns, copy_of, sign, varies, _rows_of(inner, W, copy_of))
@@ -168,9 +168,7 @@ class GlmFits:
             if expired():
                 break
             here = slice(begin, begin + step)
-            glm_newton.refit(
-                self.rows, masks[here], points[here], bar, (lower[here], upper[here], radius[here])
-            )  # fmt: skip
+            glm_newton.refit(self.rows, masks[here], points[here], bar, (lower[here], upper[here], radius[here]))
         return FittedSupports(lower, upper, radius, points)
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
@@ -238,22 +236,18 @@ class GlmFits:
     def in_units_of_x(self, mask: BoolArray, point: FloatArray) -> tuple[FloatArray, float]:
         """Return coefficients and intercept of a support's point."""
         first, columns = self.problem.first, np.flatnonzero(mask & self.varies)
-        count = np.bincount(self.copy_of[columns], minlength=self.problem.p)
-        inner = np.zeros(first + self.problem.p)
-        inner[:first] = point[:first]
-        of = self.copy_of[columns]
+        of, inner = self.copy_of[columns], np.where(np.arange(len(point)) < first, point, 0.0)
+        count = np.bincount(of, minlength=self.problem.p)
         inner[first + columns] = self.sign[columns] * point[first + of] / count[of]
         return self.centring.back(inner, self.problem.intercept)
 
     def decisions(self, masks: BoolArray, fitted: FittedSupports, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Bound `a + x'b` of rows at the exact fits."""
         first = self.problem.first
-        inner = self.centring.rows(X)
-        outside = np.ascontiguousarray(np.hstack([np.ones((len(X), first)), inner]).T)
+        outside = np.ascontiguousarray(np.hstack([np.ones((len(X), first)), self.centring.rows(X)]).T)
         sign = np.concatenate([np.ones(first), self.sign])
         low, high = np.empty((len(masks), len(X))), np.empty((len(masks), len(X)))
-        varying = masks & self.varies
-        glm_newton.decisions(self.rows, varying, fitted.points, fitted.radius, (outside, sign), (low, high))
+        glm_newton.decisions(self.rows, masks & self.varies, fitted.points, fitted.radius, (outside, sign), (low, high))
         return low, high
 
     def rows_outside(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -288,8 +282,7 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
         if abs(weight[i] - weight[j]) > ALIKE * weight[i]:
             return False
         one, other = (sign[k] * given.X[kept, k] / centring.unit[k] for k in (i, j))
-        less = one - other
-        back = one - less
+        less, back = one - other, one - (one - other)
         return not (np.ptp(less) or np.ptp((one - (less + back)) + (back - other)))  # a difference, and its rounding
 
     for j in range(p):

@@ -118,8 +118,7 @@ def around(
         if ellipsoid is not None:
             ranges = Ranges(ranges.low.copy(), ranges.high.copy()) if ranges is below.ranges else ranges
             for here, Z, sign in problem.blocks():
-                low, high = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
-                np.maximum(ranges.low[here], low, out=ranges.low[here])
-                np.minimum(ranges.high[here], high, out=ranges.high[here])
+                there = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
+                Ranges(ranges.low[here], ranges.high[here]).narrowed(Ranges(*there))  # in place
         yield below, ellipsoid, ranges
         del below  # numbers of rows, of which there may be very many

@@ -93,8 +93,7 @@ def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _F
     level = best.upper * (1.0 - BETTER) if len(supports[0]) == len(best.support) else np.inf
     fitted = fits.refit(fits.masks(supports), best.point, level)
     at = int(np.argmin(fitted.upper))
-    upper = float(fitted.upper[at])
-    return _Fitted(supports[at], fitted.points[at], upper) if upper < level else None
+    return _Fitted(supports[at], fitted.points[at], float(fitted.upper[at])) if fitted.upper[at] < level else None
 
 
 def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[int, int]]:

@@ -223,7 +223,7 @@ class Backend(ABC):
         begin = time.perf_counter()
         unit = np.ones(0)
         if not isinstance(problem, SparseProblem):
-            problem, centring = problem.centred()
+            problem, _, centring = problem.centred()
             unit = centring.unit
         first = self._first(problem, tau, constraints)
         if first is None:

@@ -94,11 +94,11 @@ def test_columns_that_are_about_centred_and_scaled_stay_as_they_are_without_a_co
     X = put_beside_ones(rng.standard_normal((50, 4)) * [0.1, 1.0, 9.0, 2.0] + [0.0, 0.1, 0.0, -0.2], np.arange(4))[1:].T
     y, v = np.where(rng.uniform(size=50) < 0.5, 1.0, -1.0), np.ones(50)
     for intercept in (True, False):
-        inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0, intercept).centred_columns()
+        inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0, intercept).centred()
         assert centring.changes_nothing and np.shares_memory(W, X) and np.shares_memory(inner.X, X)
         assert np.array_equal(W[int(intercept) :].T, X) and (not intercept or np.all(W[0] == 1.0))
     v[7] = 0.0
-    inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0).centred_columns()
+    inner, W, centring = GlmProblem(X, y, v, np.ones(4), 1.0).centred()
     assert centring.changes_nothing and not np.shares_memory(W, X)
     assert np.array_equal(inner.X, np.delete(X, 7, axis=0)) and len(inner.y) == 49
 
