@@ -21,8 +21,8 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings, sign_of
 
 STEPS = 200  # of Newton
-FAR = 0.5  # of the value: a squared decrement beyond which longer steps are tried
-SETTLED = 1e-10  # of the value: a squared decrement below it that does not fall by half is rounding
+FAR_OFF = 0.5  # of the value: a squared decrement beyond which longer steps are tried
+STALLED = 1e-10  # of the value: a squared decrement below it that does not fall by half is rounding
 NEARLY, ENOUGH = 1e-14, 1e-28  # of the value: squared decrement at which a last step is taken
 CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof is tried that a support is above the bar; then a full fit
 TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apart get more steps
@@ -250,12 +250,12 @@ def newton(Z, response, penalty, theta, near, bar, close):
         while step > 1e-12:
             put(theta - step * d, ahead)
             value = evaluate(Z, response, penalty, ahead, state)
-            if value <= f - 1e-4 * step * decrement or (decrement < SETTLED * f and value <= f * (1.0 + 1e-13)):
+            if value <= f - 1e-4 * step * decrement or (decrement < STALLED * f and value <= f * (1.0 + 1e-13)):
                 break
             step *= 0.5
         if not step > 1e-12:
             break
-        while step >= 1.0 and decrement > FAR * f:  # classes that are apart: a step moves margins by 1, of hundreds
+        while step >= 1.0 and decrement > FAR_OFF * f:  # classes that are apart: a step moves margins by 1, of hundreds
             put(theta - 2.0 * step * d, ahead)
             farther = evaluate(Z, response, penalty, ahead, state)
             if not farther < value:
@@ -265,7 +265,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
             step, value = 2.0 * step, farther
         put(ahead, theta)
         f = value
-        if decrement <= near * f or 0.5 * last < decrement < SETTLED * f:
+        if decrement <= near * f or 0.5 * last < decrement < STALLED * f:
             break
         last = decrement
     return f

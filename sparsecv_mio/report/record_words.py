@@ -12,7 +12,7 @@ from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRo
 from sparsecv_mio.digits import ends_of, first_named, interval_digits, quoted_name, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked
-from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE
+from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TINY
 from sparsecv_mio.words import LOSS_WORDS, Model, Within
 
 
@@ -205,7 +205,7 @@ def average_lines(record: Record) -> list[str]:
         source, of = "no other pair is near the best one, whose model is", "that of the pair"
     size = several(len(model.support), "feature")
     lines = [f"averaged model, which predicts: {source} put on {size}"]
-    missed = average.missed / record.cv_error if record.cv_error > 0.0 else 0.0
+    missed = average.missed / max(record.cv_error, TINY)
     proof = "the best subset for it, proved" if model.proved else "the best subset for it that was found"
     fewer = average.fewer is None or average.fewer > average.allowed * total
     rule = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"

@@ -366,7 +366,7 @@ class GlmSearch(GridMethod):
         on_all_rows = self._next_on_all_rows(aim, now.lower[g], enough[g], uppers[g])
         excludes = on_all_rows is not None and enough[aim.pair] <= uppers[aim.pair]
         listed = self.listed[aim.pair]
-        may_list = self.by_lists and (listed == NOT_LISTED or (listed == LISTED and np.isinf(aim.goal)))
+        may_list = self.by_lists and listed in ((NOT_LISTED, LISTED) if np.isinf(aim.goal) else (NOT_LISTED,))
         if may_list and not excludes:
             return None if self.jobs.some else Job(BoundSource.ROWS_OUT, aim.pair, [], partial(self._list, aim))
         if not excludes and not self.searched[aim.pair]:
