@@ -57,9 +57,9 @@ from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
 from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, TimeShare
 from sparsecv_mio.search.sources.tau_sweeps import TauSweeps
-from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, SMALL
+from sparsecv_mio.thresholds import FEW_FOLDS, MANY, MANY_FOLDS, PATH_TREE_COLUMNS, SMALL
 from sparsecv_mio.trees.every_size import solve_path
-from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, UNLIMITED, BestSubset
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, UNLIMITED, BestSubset, BestSubsets
 
 
 class FoldRounds(StoredPart):
@@ -103,6 +103,7 @@ class FoldRounds(StoredPart):
         return self.run.open
 
 
+FITS_SHARE = 0.6  # of a limit, until when trees on all rows go on where they may take all of it
 FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
 
 
@@ -349,16 +350,35 @@ class Rounds(GridMethod):
         """
         limited = self.goes_outward and bool(np.isfinite(self.context.deadline.at))
         self.estimates.before_all(self.outward.decide_small_sizes if limited else None)
+        relaxed = list[BestSubsets]()
+        if self.fits_take_the_limit:
+            self._fit_all_rows(0)
+            self.estimates.before_proof()
+            relaxed = list(self.run.all_rows.best)
         self._fit_all_rows()
+        for g, known in enumerate(relaxed):
+            self.run.all_rows.improve(g, known)
         self.estimates.before_proof()
         if self.goes_outward:
             self.outward.begin()
 
-    def _fit_all_rows(self) -> None:
-        """Solve all rows as far as the first effort goes; each gamma starts from the supports of the one before."""
+    @property
+    def fits_take_the_limit(self) -> bool:
+        """Whether trees on all rows may take all of a limit: relaxations of all gammas and estimates then come first.
+
+        Not of more columns than one tree for all folds takes: few folds would search there, and the others would be
+        scored by supports that have seen their rows.
+        """
+        many = SMALL < self.context.data.q <= PATH_TREE_COLUMNS
+        return many and not self.goes_outward and bool(np.isfinite(self.context.deadline.at))
+
+    def _fit_all_rows(self, effort: int | None = None) -> None:
+        """Solve all rows as far as an effort goes, the first one; each gamma starts from the supports of the last."""
+        if effort is None:
+            effort = 0 if self.goes_outward else self.rounds.effort
         falling = np.argsort(-self.context.grid.gammas, kind="stable").tolist()
-        effort = 0 if self.goes_outward else self.rounds.effort
-        fit_all_rows(self.run, falling, effort, in_turn=True)
+        until = self.context.deadline.by_share(FITS_SHARE) if effort and self.fits_take_the_limit else None
+        fit_all_rows(self.run, falling, effort, in_turn=True, until=until)
 
     def step(self) -> None:
         """Take the next gamma for all folds at once; once all are taken, a round of trees of the folds' own."""

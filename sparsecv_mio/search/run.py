@@ -37,6 +37,7 @@ from sparsecv_mio.search.cells import (
     within,
 )
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.first_supports import FoldPaths, first_supports
 from sparsecv_mio.search.instability import Instabilities, StabilityTable, stability_table
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
@@ -312,7 +313,9 @@ def run_with_model(method: GridMethod) -> None:
             model.result()
 
 
-def fit_all_rows(run: Run, order: Sequence[int], effort: int, in_turn: bool = False) -> None:
+def fit_all_rows(
+    run: Run, order: Sequence[int], effort: int, in_turn: bool = False, until: Deadline | None = None
+) -> None:
     """Find best subsets on all rows at every gamma and tau: first supports for the folds, and bounds on all rows.
 
     Parameters
@@ -325,8 +328,10 @@ def fit_all_rows(run: Run, order: Sequence[int], effort: int, in_turn: bool = Fa
     in_turn : bool
         Whether each gamma starts from the supports of the one before: not where there are several threads for them, and
         supports to start from.
+    until : Deadline, optional
+        When to end; by default with the run.
     """
-    state, context, deadline = run, run.context, run.context.deadline
+    state, context, deadline = run, run.context, until or run.context.deadline
     taus, solved = context.grid.taus.tolist(), dict[int, BestSubsets]()
     alone = in_turn and (context.threads == 1 or not all(state.all_rows.starts))
     stage = "best subsets on all rows:" if effort else "relaxations on all rows:"
