@@ -82,6 +82,24 @@ def test_only_a_limit_and_many_columns_go_outward() -> None:
     assert not new_run(*drawn(p=40, n=60, folds="loo"), seconds=9.0).goes_outward
 
 
+@pytest.mark.parametrize(("p", "seconds"), [(38, 600.0), (38, None), (36, 600.0)])
+def test_of_many_columns_and_folds_a_limit_has_all_gammas_relaxed_and_scored_before_trees(
+    p: int, seconds: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, plan, _ = drawn(p=p, n=60, folds="loo", noise=3.0)
+    made = new_run(data, plan, Grid.of([0.5, 5.0], [1, 2, 3], p), seconds=seconds, gap=1e-4)
+    seen, fit = [], rounds.fit_all_rows
+
+    def fitted(run: Any, order: Any, effort: int, **words: Any) -> None:
+        scored = bool(np.isfinite(run.cells.nominal).all())
+        seen.append((effort > 0, scored, words["until"] is not None))
+        fit(run, order, effort, **words)
+
+    monkeypatch.setattr(rounds, "fit_all_rows", fitted)
+    made.begin()
+    assert seen == ([(False, False, False), (True, True, True)] if p > 36 and seconds else [(True, False, False)])
+
+
 def test_small_sizes_are_decided_before_better_supports_are_searched_for() -> None:
     data, folds, _ = drawn(p=40, n=50)
     run = new_run(data, folds, Grid.of([0.01, 5.0], [1, 2, 5], 40), seconds=600.0, gap=1e-4)
