@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,15 @@ def put_beside_ones(X: FloatArray, columns: IntArray) -> FloatArray:
     for row, j in zip(whole[1:], columns, strict=True):
         row[:] = X[:, j]
     return whole
+
+
+def give_back_memory() -> None:
+    """Have the C library give the holes between its arrays back to the system, where it can (glibc).
+
+    Else no array of many rows finds room in them, and the process grows by each new one.
+    """
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 SPLITTER = 2.0**27 + 1.0  # takes a number apart into halves of 26 digits, whose products are exact

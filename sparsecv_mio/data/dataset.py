@@ -149,7 +149,7 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """`"sha256:<hex>"` of names, target, X and y, read in 8 MB chunks.
+        """`"sha256:<hex>"` of names, target, X and y, read a megabyte at a time.
 
         Equal numbers give equal fingerprints whatever the file format: the bytes are little-endian float64 in row
         order and -0 counts as 0. Weights and exposures come last where there are any. Group and fold columns are left
@@ -158,8 +158,8 @@ class Dataset:
         digest = hashlib.sha256()
         head = {"n": self.n, "p": self.p, "names": list(self.names), "target": self.target}
         digest.update(json.dumps(head, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
-        for rows in row_chunks(self.n, self.p):
-            digest.update((self.X[rows] + 0.0).astype("<f8", copy=False).tobytes())
+        for rows in row_chunks(self.n, 8 * self.p):
+            digest.update(np.add(self.X[rows], 0.0, order="C").astype("<f8", copy=False).data)
         digest.update((self.y + 0.0).astype("<f8", copy=False).tobytes())
         if self.row_weights is not None:
             digest.update(b"weights" + self.row_weights.astype("<f8", copy=False).tobytes())

@@ -88,6 +88,7 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
         block -= mean
         drift += summed(block, rows)
         squares += squared(block, rows)
+        del block  # else the next one is made beside it
     squares = np.maximum(squares - drift * (drift / total), 0.0)
     constant = high * factor - low * factor <= WRITTEN * (largest * factor)
     with np.errstate(over="ignore"):  # a norm beyond the floats becomes infinite and is refused by the caller
@@ -629,7 +630,7 @@ def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, 
 
 def _project(data: StandardData, probe: FloatArray) -> FloatArray:
     out = np.zeros(data.q)
-    for rows in row_chunks(data.n, data.q):
+    for rows in row_chunks(data.n, 8 * data.q):  # a megabyte, as caches and memory have it
         out += probe[rows] @ data._compute(rows)[0]
     return out
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, give_back_memory
 from sparsecv_mio.certificate.records import Record, Refined
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.parallel import blas_on_one_thread
@@ -168,6 +169,8 @@ def search(running: RunningSearch, context: Context) -> Record:
         running.keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
         drive(method, signals, replace(hooks, progress=progress), running.keeper, running.stored)
         running.deadline.check_wanted()
+        if context.data.dataset.X.size > CHUNK_ELEMENTS:
+            give_back_memory()  # the record is made of refits of all rows
         snapshot, reported = method.snapshot(over=True), method.reported
         if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
             return running.record()

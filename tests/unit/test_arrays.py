@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 from repository import ROOT
 
-from sparsecv_mio.arrays import beside_ones, put_beside_ones
+from sparsecv_mio import arrays
+from sparsecv_mio.arrays import beside_ones, give_back_memory, put_beside_ones
 
 DEFINED = re.compile(r"^(\w+) = NDArray\[np\.(?:float64|int64|bool_)\]$", re.MULTILINE)
 
@@ -28,3 +30,12 @@ def test_columns_beside_ones_are_found_where_they_are_and_nowhere_else() -> None
     assert all(beside_ones(other) is None for other in others)
     whole[0, 1] = 0.5
     assert beside_ones(whole[1:].T) is None
+
+
+def test_memory_is_given_back_where_the_library_can_and_arrays_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = [np.full(50_000, float(i)) for i in range(40)]
+    del kept[::2]
+    give_back_memory()
+    assert [row[0] for row in kept] == list(range(1, 40, 2)) and all(np.ptp(row) == 0.0 for row in kept)
+    monkeypatch.setattr(arrays.ctypes, "CDLL", lambda _: object())  # of another C library
+    give_back_memory()
