@@ -204,7 +204,7 @@ class Centring:
                 widest > 0.0, np.round((begin + moved / v.sum()) / step_of_centre) * step_of_centre, begin
             )
         chosen, plain = cls(centre, power_of_two(farthest(centre))), cls(np.zeros(len(centre)), np.ones(len(centre)))
-        if np.all((chosen.unit >= 1.0 / NEARLY_SCALED) & (chosen.unit <= NEARLY_SCALED)):
+        if np.all((chosen.unit >= 1.0 / NEARLY_SCALED) & (np.maximum(chosen.unit, np.abs(centre)) <= NEARLY_SCALED)):
             length = np.sqrt(np.sum([v[part] @ X[rows[part]] ** 2 for part in parts], axis=0) / v.sum())
             if np.all(np.abs(centre) <= NEARLY_CENTRED * length):
                 apart = np.abs(chosen.rows(X[rows[:1]])[0])

@@ -397,7 +397,7 @@ class _Reported:
         cells, numbers = self.cells, self.cells.support[pair][folds]
         values, counts = np.unique(numbers, return_counts=True)
         gamma = float(self.grid.gammas[pair[0]])
-        every = fits_in_place(self.data, gamma)
+        every = fits_in_place(self.data, gamma) if len(folds) else None
         for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
             here, support = folds[numbers == number], cells.pool.supports[number]
             if self._long(len(here) * (len(support) + 1)) and self.deadline.over() and done:
