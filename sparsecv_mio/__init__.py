@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from sparsecv_mio.near.near_optimal import near_optimal as near_optimal
     from sparsecv_mio.search.api import cross_validate as cross_validate
     from sparsecv_mio.search.api import solve as solve
-    from sparsecv_mio.sklearn import BestSubsetLogistic as BestSubsetLogistic
-    from sparsecv_mio.sklearn import BestSubsetLogisticCV as BestSubsetLogisticCV
-    from sparsecv_mio.sklearn import BestSubsetPoisson as BestSubsetPoisson
-    from sparsecv_mio.sklearn import BestSubsetPoissonCV as BestSubsetPoissonCV
-    from sparsecv_mio.sklearn import BestSubsetRidge as BestSubsetRidge
-    from sparsecv_mio.sklearn import BestSubsetRidgeCV as BestSubsetRidgeCV
+    from sparsecv_mio.sklearn.best_subset_logistic import BestSubsetLogistic as BestSubsetLogistic
+    from sparsecv_mio.sklearn.best_subset_logistic import BestSubsetLogisticCV as BestSubsetLogisticCV
+    from sparsecv_mio.sklearn.best_subset_poisson import BestSubsetPoisson as BestSubsetPoisson
+    from sparsecv_mio.sklearn.best_subset_poisson import BestSubsetPoissonCV as BestSubsetPoissonCV
+    from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidge as BestSubsetRidge
+    from sparsecv_mio.sklearn.best_subset_ridge import BestSubsetRidgeCV as BestSubsetRidgeCV
 
 _HOME = {
     "BestSubsetLogistic": "sklearn",

@@ -84,13 +84,14 @@ def loocv(
     parse.tolerance(model.tol)
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
+        from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.glru import loocv as count
 
         dataset = session.read_data(data, table, two_words=True)
         X, y, values = _inputs(dataset, units)
         problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
-        with oracles.counting_bar(quiet, "rows") as progress:
+        with counting_bar(quiet, "rows") as progress:
             answer = count(
                 problem, tol=model.tol, bounds=not model.naive, approximate=approx, progress=progress, stop=stop
             )  # fmt: skip
@@ -132,6 +133,7 @@ def stepwise(
     if seed is not None and validation is not None and not quiet:
         tell(f"note: --seed {seed} changes nothing: --validation names the validation rows")
     with session.interruptible() as stop:
+        from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.glru import StepwiseOptions
         from sparsecv_mio.oracles.glru import stepwise as select
 
@@ -140,7 +142,7 @@ def stepwise(
         X, y, V, v, values = _split_rows(dataset, extra, holdout, seed or 0, units)
         problem = model.problem(X, y, units["intercept"])
         session.raise_if_interrupted(stop)
-        with oracles.counting_bar(quiet, "candidates") as progress:
+        with counting_bar(quiet, "candidates") as progress:
             options = StepwiseOptions(direction, model.tol, not model.naive, ties, steps)  # type: ignore[arg-type]
             selected = select(problem, V, v, options, progress=progress, stop=stop)
         interrupted = stop.is_set()

@@ -31,6 +31,7 @@ from sparsecv_mio.search.observers import COMPILING, FIRST_USE, RESUMED
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.oracles.answers import ProgressHook
     from sparsecv_mio.search.deadline import StopRequest
     from sparsecv_mio.search.observers import Progress, TauProgress
 
@@ -41,6 +42,7 @@ STEPS_SCHEMA = "sparsecv-progress/1"
 WIDEST_BAR, LEAST_BAR = 28, 6
 BESIDE_BAR = 62  # characters that a row of the table takes beside its bar
 OTHER_LINES = 8  # of the view, beside the rows of its table
+DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
 
 
 def certified_of(state: Progress) -> str:
@@ -374,3 +376,38 @@ def _view(quiet: bool, stop: StopRequest) -> Iterator[Callable[[Progress], None]
             yield view
     finally:
         stop.announced = False
+
+
+def _lines_now_and_then(unit: str) -> ProgressHook:
+    """Return a hook that prints a line every `LINE_SECONDS`."""
+    due = time.monotonic() + LINE_SECONDS
+
+    def line(done: int, total: int) -> None:
+        nonlocal due
+        if time.monotonic() >= due:
+            due = time.monotonic() + LINE_SECONDS
+            print(f"{done} of {total} {unit}", file=sys.stderr, flush=True)
+
+    return line
+
+
+@contextmanager
+def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
+    """Yield a hook (done, total) that draws a bar on standard error, or now and then a line; None if quiet."""
+    if quiet:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield _lines_now_and_then(unit)
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=None)
+
+        def draw(done: int, total: int) -> None:
+            if done == total or done % max(1, total // DRAWS) == 0:
+                bar.update(task, completed=done, total=total)
+
+        yield draw

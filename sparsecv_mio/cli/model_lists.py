@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, oracles, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
-from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
+from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import DEALING, EFFORT, FORCING, LIMITS, LISTING, LOSSES, RESTRICTING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import RESTRICTIONS
@@ -56,7 +56,7 @@ def path(
         chosen = session.on_cores(units | effort | losses)
         how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
 
-        refuse_early(proof, how.restrictions, weights, how.loss, loss_without_proof(how.loss, how.class_weight))
+        refuse_early(proof, how.restrictions, weights, how.loss, how.class_weight)
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
         dataset = how.in_classes(session.in_time(read, stop, how))
 
@@ -195,6 +195,7 @@ def bounds(
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, loss=how.loss)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
+        from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.data.counts import check_training
         from sparsecv_mio.data.standard import standardize
         from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
@@ -217,7 +218,7 @@ def bounds(
             table = prepared(kept[0] if kept else None).as_it_stands()
             return table if bounds == SAFE else table.ends_alone()
 
-        with oracles.counting_bar(quiet, "folds") as progress:
+        with counting_bar(quiet, "folds") as progress:
             tables = run_within_limit(partial(bound, progress), deadline, so_far)
         status = deadline.status(not deadline.expired())
         tables = replace(tables, taus=tuple(tau - len(restrictions.adjust) for tau in tables.taus))

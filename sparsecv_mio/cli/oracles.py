@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sparsecv_mio.cli import ending, parse, session
@@ -21,14 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from sparsecv_mio.data.dataset import Dataset
-    from sparsecv_mio.oracles.answers import ProgressHook
     from sparsecv_mio.oracles.treecv import CvResult
 
 
 Show = Callable[["Console", dict[str, Any], bool], None]
 """Prints the numbers of the JSON file on a screen, few of them when quiet."""
-
-DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
 
 
 def json_text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
@@ -90,44 +84,6 @@ def deliver_numbers(
     )  # fmt: skip
 
 
-def _lines_now_and_then(unit: str) -> ProgressHook:
-    """Return a hook that prints a line every `LINE_SECONDS`."""
-    from sparsecv_mio.cli.live import LINE_SECONDS
-
-    due = time.monotonic() + LINE_SECONDS
-
-    def tell(done: int, total: int) -> None:
-        nonlocal due
-        if time.monotonic() >= due:
-            due = time.monotonic() + LINE_SECONDS
-            print(f"{done} of {total} {unit}", file=sys.stderr, flush=True)
-
-    return tell
-
-
-@contextmanager
-def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
-    """Yield a hook (done, total) that draws a bar on standard error, or now and then a line; None if quiet."""
-    if quiet:
-        yield None
-        return
-    if not sys.stderr.isatty():
-        yield _lines_now_and_then(unit)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(unit, total=None)
-
-        def draw(done: int, total: int) -> None:
-            if done == total or done % max(1, total // DRAWS) == 0:
-                bar.update(task, completed=done, total=total)
-
-        yield draw
-
-
 MOST_ITERATIONS = 10**9
 LOSSES, PENALTIES = ("logistic", "squared", "poisson"), ("ridge", "l1")
 
@@ -172,6 +128,7 @@ def iacv(
         tell(f"note: --seed {seed} changes nothing: only --solver sgd draws batches")
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
+        from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.oracles.iacv import METHODS, EarlyStop, make_erm, make_solver, run
 
         dataset = session.read_data(data, table, two_words=loss == "logistic")
@@ -251,6 +208,7 @@ def treecv(
     parse.positive(lam, "--lam", zero=True)
     parse.positive(step, "--step")
     session.check_outputs({"--json": json}, [data])
+    from sparsecv_mio.cli.live import counting_bar
     from sparsecv_mio.data.folds import fold_columns
     from sparsecv_mio.oracles.treecv import make_task, standard_cv, tree_cv
 

@@ -20,6 +20,7 @@ from sparsecv_mio.declared_options import FORMAT
 from sparsecv_mio.digits import several
 from sparsecv_mio.errors import BadInput, CorruptStore, SparseCVError
 from sparsecv_mio.files import argument, check_readable, csv_lines, write_text
+from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.words import Loss, Within
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def refuse_early(
-    path: str | None, restrictions: Restrictions | None, weights: str | None, loss: Loss,
+    path: str | None, restrictions: Restrictions | None, weights: str | None, loss: Loss, class_weight: str | None,
     other: str | None = None,
 ) -> None:  # fmt: skip
     """Refuse options that proofs do not cover, where one is asked for.
@@ -47,20 +48,14 @@ def refuse_early(
     weights : str or None
         `--weights`, as given.
     loss : Loss
+    class_weight : str or None
     other : str, optional
         Another option that stands in the way.
     """
     if path is not None:
         from sparsecv_mio.proofs.proof_writing import refuse_options
 
-        refuse_options(restrictions, weights, other, loss)
-
-
-def loss_without_proof(loss: Loss, class_weight: str | None) -> str | None:
-    """Name the option of a loss that proofs do not cover; None where they cover it."""
-    if loss is Loss.POISSON:
-        return f"--loss {loss}"
-    return None if class_weight is None else "--class-weight"
+        refuse_options(restrictions, weights, loss, class_weight, other)
 
 
 def proof_files(
@@ -235,7 +230,7 @@ def verify(
     """
     from sparsecv_mio.certificate.read_back import unknown_fields
     from sparsecv_mio.certificate.verify import verify as check
-    from sparsecv_mio.cli.oracles import counting_bar
+    from sparsecv_mio.cli.live import counting_bar
     from sparsecv_mio.report.record_tables import print_verification
 
     stored = _record_before(record, data, "verify")
@@ -436,6 +431,18 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
 REPORT_CODES = "Exit codes: 0 written, 2 bad input."
 
 
+def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
+    """Read the data of a record of which pictures are drawn, and say what takes long then, where it may."""
+    from sparsecv_mio.certificate.records import Record
+    from sparsecv_mio.report.record_plots import PATH_SECONDS
+
+    data = session.read_data_again(path, stored)
+    if isinstance(stored, Record) and data.p > FEW_FEATURES:
+        picture = "best subsets of every size on all rows, for the picture of coefficients"
+        ending.tell(f"{picture}: about {PATH_SECONDS:.0f} s")
+    return data
+
+
 @declared()
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
@@ -456,7 +463,7 @@ def report(
     from sparsecv_mio.report.record_report import report_text
 
     stored = read_drawn(record)
-    rows = session.read_to_draw(data, stored) if data else None
+    rows = read_to_draw(data, stored) if data else None
     text = report_text(stored, kind, record, rows, data or "DATA")
     if place == "-":
         failure = ending.write_stream(sys.stdout, [text])

@@ -15,7 +15,6 @@ from sparsecv_mio.cli.command_options import Given
 from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
-from sparsecv_mio.model_space import FEW_FEATURES
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
 from sparsecv_mio.search.deadline import interruptible as interruptible
 from sparsecv_mio.words import Loss
@@ -96,17 +95,6 @@ def read_data_again(path: str, stored: StoredRecord, reading: Given | None = Non
         aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
     aux += [*weight_columns(weights or None), *exposure_columns(stored.data.exposure)]
     return read(path, stored.data, aux, reading)
-
-
-def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
-    """Read the data of a record of which pictures are drawn, and say what takes long then, where it may."""
-    from sparsecv_mio.certificate.records import Record
-    from sparsecv_mio.report.record_plots import PATH_SECONDS
-
-    data = read_data_again(path, stored)
-    if isinstance(stored, Record) and data.p > FEW_FEATURES:
-        tell(f"best subsets of every size on all rows, for the picture of coefficients: about {PATH_SECONDS:.0f} s")
-    return data
 
 
 def read_weighted(

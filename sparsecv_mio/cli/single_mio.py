@@ -16,7 +16,7 @@ import typer
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
-from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
+from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.declared_options import LOSSES, OF_TABLES, RESTRICTING, STOPPING, TABLE, UNITS
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.files import reason, write_text
@@ -170,7 +170,7 @@ def fit(
         )  # fmt: skip
         how = replace(how, limits=limits)
         obstacle = None if assume_box is None else "--assume-box"
-        refuse_early(proof, side, weights, how.loss, obstacle or loss_without_proof(how.loss, how.class_weight))
+        refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
         from sparsecv_mio.report.reference_levels import printed, reference_levels
 

@@ -11,7 +11,7 @@ from sparsecv_mio import declared_options as options
 from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
-from sparsecv_mio.cli.record_commands import loss_without_proof, proof_files, refuse_early
+from sparsecv_mio.cli.record_commands import proof_files, refuse_early
 from sparsecv_mio.errors import BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
 
@@ -63,7 +63,7 @@ def solve_common(
 
         how = CommonOptions.of(**asked, restrictions=parse.restrictions(**forced))
         dataset, plan = session.in_time(partial(read, how), stop, how)
-        from sparsecv_mio.cli.oracles import counting_bar
+        from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.near.common_subset import common_search
         from sparsecv_mio.report.record_tables import print_common
 
@@ -169,7 +169,7 @@ def solve(
 
         how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
         _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
-        refuse_early(proof, how.restrictions, rows["weights"], how.loss, _without_proof(every, how))
+        refuse_early(proof, how.restrictions, rows["weights"], how.loss, how.class_weight, _without_proof(every, how))
 
         def ready() -> tuple[Dataset, FoldPlan]:
             dataset, plan = session.read_dealt(data, table, rows, quiet, id, how)
@@ -225,9 +225,7 @@ def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None
 
 
 def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | None:
-    """Name what is asked for that no proof is written of."""
-    if (unproved := loss_without_proof(how.loss, how.class_weight)) is not None:
-        return unproved
+    """Name what is asked for, beside the loss, that no proof is written of."""
     if how.method is Method.DESCENT:
         return "--method descent"
     if how.by_folds and how.loss is not Loss.SQUARED:

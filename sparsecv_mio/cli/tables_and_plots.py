@@ -293,6 +293,7 @@ def plot(
             plot_trace(*read_trace(record), place)
     else:
         from sparsecv_mio.certificate.read_back import read_drawn
+        from sparsecv_mio.cli.record_commands import read_to_draw
         from sparsecv_mio.report.record_plots import panel_of
 
         check_plot(place, "--out")
@@ -301,5 +302,5 @@ def plot(
         except CorruptStore as error:
             raise BadInput(f"{record} is neither a trace nor a record: {error}") from None
         with ending.warnings_told():
-            save(panel_of(stored, str(panel), session.read_to_draw(data, stored) if data else None), place)
+            save(panel_of(stored, str(panel), read_to_draw(data, stored) if data else None), place)
     return 0 if out else ending.deliver(0, lambda screen: screen.print(f"figure: {place}", soft_wrap=True))

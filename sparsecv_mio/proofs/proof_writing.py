@@ -59,7 +59,7 @@ def uncovered(restrictions: Restrictions | None, loss: Loss) -> bool:
 
 
 def refuse_options(
-    restrictions: Restrictions | None, weights: str | None, other: str | None = None, loss: Loss = Loss.SQUARED
+    restrictions: Restrictions | None, weights: str | None, loss: Loss, class_weight: object, other: str | None = None
 ) -> None:
     """Refuse, before the work, what proofs do not cover.
 
@@ -68,9 +68,11 @@ def refuse_options(
     restrictions : Restrictions or None
     weights : str or None
         The column of weights.
+    loss : Loss
+    class_weight : object
+        None without weights of classes.
     other : str, optional
         Another option that stands in the way.
-    loss : Loss
 
     Raises
     ------
@@ -79,17 +81,14 @@ def refuse_options(
     """
     beside = "beside --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
     restricted = f"restrictions {beside}" if uncovered(restrictions, loss) else None
-    obstacle = other or ("--weights" if weights is not None else restricted)
+    of_loss = f"--loss {loss}" if loss is Loss.POISSON else None if class_weight is None else "--class-weight"
+    obstacle = of_loss or other or ("--weights" if weights is not None else restricted)
     if obstacle is not None:
         raise BadInput(f"--proof: proofs do not cover {obstacle}: leave out one or the other")
 
 
 def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
-    """Yield what a record asked for, beside restrictions, that proofs do not cover."""
-    if record.loss is Loss.POISSON:
-        yield f"--loss {record.loss}"
-    if record.data.class_weight is not None:
-        yield "--class-weight"
+    """Yield what a record asked for, beside its loss and restrictions, that proofs do not cover."""
     if isinstance(record, FitRecord):
         if record.side and (record.side.together or record.side.box):
             yield "side constraints"
@@ -108,8 +107,9 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
     """Refuse the record of a run, and data, that proofs do not cover."""
     holder = record.side if isinstance(record, FitRecord) else record.request
     refuse_options(
-        None if holder is None else holder.restrictions, dataset.weights, next(_obstacles(record), None), record.loss
-    )
+        None if holder is None else holder.restrictions, dataset.weights, record.loss, record.data.class_weight,
+        next(_obstacles(record), None),
+    )  # fmt: skip
     if isinstance(record, Record) and record.status != "proved":
         raise BadInput("--proof: a limit came before the pair was proved: give the run more time")
     used = standardize(dataset, record.data.scale, record.data.intercept).columns

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.cli import run
-from sparsecv_mio.cli.oracles import as_given, counting_bar, json_text_of
+from sparsecv_mio.cli.live import counting_bar
+from sparsecv_mio.cli.oracles import as_given, json_text_of
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.oracles.iacv import make_erm, make_solver
