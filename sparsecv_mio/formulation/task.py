@@ -30,7 +30,7 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.moment_fits import Fit, refit_moments
+from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem, level_set_radius, shifted
 from sparsecv_mio.units import TINY
 
@@ -392,10 +392,6 @@ class ModelTask:
         """Scaled coefficients of the start."""
         return self.scaled.u_of(self.start)
 
-    def refit(self, support: tuple[int, ...]) -> Fit:
-        """Return the exact fit of a support, inside its boxes."""
-        return refitted(self.problem, support, self.constraints)
-
     @property
     def squares(self) -> SparseProblem:
         """The problem, which has squared loss."""
@@ -408,22 +404,6 @@ class ModelTask:
         z = np.zeros(self.q)
         z[list(self.start.support)] = 1.0
         return z
-
-
-def refitted(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
-    """Return the exact fit of a support, inside its boxes where there are any.
-
-    Parameters
-    ----------
-    problem : SparseProblem or GlmProblem
-    support : tuple of int
-    constraints : SideConstraints
-    """
-    if isinstance(problem, SparseProblem):
-        return refit_moments(problem, support, constraints.boxes(problem.q))
-    from sparsecv_mio.problem.glm_fit import fit_glm  # loads what squares need not
-
-    return fit_glm(problem, support)
 
 
 def model_task(

@@ -80,7 +80,7 @@ def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
     loss = row_loss(data.loss)
     Z, y, v = rows_of(data, slice(0, data.n), data.adjusting, whole.first)
     signed = Z * loss.signs(y)[:, None]
-    margins = signed @ (np.append(whole.r_mean, whole.beta) if whole.first else whole.beta)
+    margins = signed @ whole.theta
     turned = signed @ whole.root.T
     length = np.linalg.norm(turned, axis=1)
     leverage = loss.curvatures(margins, y, v) * length**2

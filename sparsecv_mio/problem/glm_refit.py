@@ -69,6 +69,11 @@ class GlmRowFit:
     root: FloatArray  # (k, k): `||root z|| <= 1` bounds how far a margin is off, times the radius
     radius: float
 
+    @property
+    def theta(self) -> FloatArray:
+        """(first + s,) intercept, where there is one, and coefficients."""
+        return np.append(self.r_mean, self.beta) if self.first else self.beta
+
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
         """Weighted loss of some rows, and a bound on its error. O(rows s^2)."""
         losses, off = self.losses(data, rows)
@@ -79,7 +84,7 @@ class GlmRowFit:
         """(m,) weighted losses of some rows, and bounds on their errors."""
         loss = row_loss(data.loss)
         Z, y, w = rows_of(data, rows, self.support, self.first)
-        theta = np.append(self.r_mean, self.beta) if self.first else self.beta
+        theta = self.theta
         margins = loss.signs(y) * (Z @ theta)
         wide = np.linalg.norm(Z @ self.root.T, axis=1) if np.isfinite(self.radius) else np.ones(len(y))
         reach = self.radius * wide * (1.0 + 1e-9) if len(theta) else np.zeros(len(y))
@@ -91,7 +96,7 @@ class GlmRowFit:
     def predictors(self, data: StandardData, rows: IntArray | slice) -> FloatArray:
         """(m,) linear predictors of some rows."""
         Z = rows_of(data, rows, self.support, self.first)[0]
-        return np.asarray(Z @ (np.append(self.r_mean, self.beta) if self.first else self.beta))
+        return np.asarray(Z @ self.theta)
 
 
 def rows_of(

@@ -588,7 +588,7 @@ def _left_out_of_all(
 
     made = refit_glm(data, slice(0, data.n), support, gamma)
     Z, y, w = rows_of(data, slice(0, data.n), support, made.first)
-    loss, theta = row_loss(data.loss), np.append(made.r_mean, made.beta) if made.first else made.beta
+    loss, theta = row_loss(data.loss), made.theta
     margins, leverage = loss.signs(y) * (Z @ theta), np.einsum("ij,ij->i", Z @ made.root.T, Z @ made.root.T)
     stays = np.maximum(1.0 - leverage * loss.curvatures(margins, y, w), np.finfo(float).eps)
     alone = w * loss.losses(margins - leverage * loss.falls(margins, y, w) / stays, y)

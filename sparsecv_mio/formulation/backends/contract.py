@@ -24,9 +24,9 @@ from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Con
 from sparsecv_mio.formulation.before_solving import Reduction, reduce_task
 from sparsecv_mio.formulation.feasible_start import feasible_start
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.formulation.task import SOLVER_ROUNDING, ModelTask, model_task, refitted
+from sparsecv_mio.formulation.task import SOLVER_ROUNDING, ModelTask, model_task
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
-from sparsecv_mio.problem.moment_fits import Fit
+from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.words import Loss
 
@@ -427,10 +427,26 @@ class Backend(ABC):
         for support in dict.fromkeys(part.whole(support) for support in answer.supports):
             if support == best.support or not task.constraints.allows(support, task.tau):
                 continue
-            trial = task.refit(support)
+            trial = refitted(task.problem, support, task.constraints)
             if trial.objective < best.objective:
                 best = trial
         return best
+
+
+def refitted(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
+    """Return the exact fit of a support, inside its boxes where there are any.
+
+    Parameters
+    ----------
+    problem : SparseProblem or GlmProblem
+    support : tuple of int
+    constraints : SideConstraints
+    """
+    if isinstance(problem, SparseProblem):
+        return refit_moments(problem, support, constraints.boxes(problem.q))
+    from sparsecv_mio.problem.glm_fit import fit_glm  # loads what squares need not
+
+    return fit_glm(problem, support)
 
 
 def _value_of(text: str) -> OptionValue:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities
+from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities, refitted
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
-from sparsecv_mio.formulation.task import ModelTask, model_task, refitted, unscaled_task
+from sparsecv_mio.formulation.task import ModelTask, model_task, unscaled_task
 from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.elimination import ForcedColumns, stripped
 from sparsecv_mio.problem.moment_fits import Fit
