@@ -28,7 +28,14 @@ import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING, implied_lower_bounds
-from sparsecv_mio.bounds.normal_equations import ROOM, Multipliers, best_multipliers, moved_to, multiplied_form
+from sparsecv_mio.bounds.normal_equations import (
+    RELAXED_STEPS,
+    ROOM,
+    Multipliers,
+    best_multipliers,
+    moved_to,
+    multiplied_form,
+)
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.listing import PerspectiveTree, sharpened
@@ -38,7 +45,7 @@ from sparsecv_mio.trees.subsets import ROUND_GROWTH
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
 FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
 LIGHT = LEFT_OUT_WEIGHTS.index(0.4)  # where trees on all rows have said all that the weight 1 can say
-LEVEL_NEAR, LEVEL_STEPS = 0.005, 2_000  # of relaxations: accuracy, of what is left to the level, and steps
+LEVEL_NEAR = 0.005  # accuracy of relaxations, of what is left to the level
 PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
 RELAXED_RATIO = 1.05  # of sizes that are relaxed
 MOST_BELOW = 2  # places between the weight of relaxations and that of trees
@@ -134,7 +141,7 @@ class _Begun(NamedTuple):
     ) -> _Begun:  # fmt: skip
         """Solve the root, up to u and a held-out error."""
         bar = form.raised(ends[0] + t * ends[1])
-        root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
+        root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
@@ -390,6 +397,6 @@ class _Row:
 
     def _root(self, form: NormalForm, size: int, level: float, place: int) -> Root:
         start = self._points.get(place, np.zeros(form.m))
-        root = solve_root(form, size, form.raised(level), start, self.expired, near=LEVEL_NEAR, steps=LEVEL_STEPS)
+        root = solve_root(form, size, form.raised(level), start, self.expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
         self._points[place] = root.b
         return root

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsecv_mio import model_space
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.json_text import plain, read_as
 from sparsecv_mio.certificate.parts import SourceWork
@@ -40,7 +41,7 @@ from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line
 from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
-LEAST_GAMMA, MOST_GAMMA = 1e-3, 10.0  # the interval of the paper
+LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of the paper
 STARTS = 7
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_ROWS, STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ball_of_left_out, training_loss_bound
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
@@ -184,7 +184,6 @@ def held_out_ceiling(cutoff: FloatArray, lower: float, residual: FloatArray, lev
     return np.where(leverage < LARGEST_LEVERAGE, most, np.inf)
 
 
-CHUNK_ROWS = 1 << 14  # of the folds that are worked on at once
 CLIPPED_LEVERAGE = 0.9999  # what a larger leverage counts as where rounding errors are divided by `1 - leverage`
 
 
@@ -222,11 +221,11 @@ class LeaveOut:
     # -- the rows of the folds --------------------------------------------------------------------------------------
 
     def chunks(self) -> Iterator[tuple[int, int]]:
-        """Ranges of folds whose rows fit a chunk."""
+        """Ranges of folds of `CACHED_ROWS` rows together, or of one fold."""
         starts = self.folds.starts
         lo = 0
         while lo < self.folds.k:
-            hi = int(np.searchsorted(starts, starts[lo] + CHUNK_ROWS, side="right")) - 1
+            hi = int(np.searchsorted(starts, starts[lo] + CACHED_ROWS, side="right")) - 1
             hi = min(max(hi, lo + 1), self.folds.k)
             yield lo, hi
             lo = hi

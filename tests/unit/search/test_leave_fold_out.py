@@ -165,7 +165,7 @@ def test_scores_are_those_of_fits_without_the_fold(spec: str, intercept: str) ->
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("spec", ["loo", "blocks:3"])
 def test_chunks_of_folds(spec: str, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(module, "CACHED_ROWS", 7)
     case = Enumerated(2, spec=spec, threads=threads)
     every, listing = listing_of(case)
     leave_out = case.leave_out

@@ -149,7 +149,7 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
     for name, most in (("cells.MANY_CELLS", 0), ("leave_fold_out.STORE_BYTES", 0)):
         monkeypatch.setattr(f"sparsecv_mio.search.{name}", most)
     monkeypatch.setattr("sparsecv_mio.data.standard.STORE_BYTES", 0)
-    monkeypatch.setattr("sparsecv_mio.search.leave_fold_out.CHUNK_ROWS", 1 << 10)
+    monkeypatch.setattr("sparsecv_mio.search.leave_fold_out.CACHED_ROWS", 1 << 10)
     peaks = []
     for n in (1_000, 20_000, 60_000):  # the first one loads what there is to
         rng = np.random.default_rng(0)
