@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.closed_form import implied_lower_bounds
+from sparsecv_mio.bounds.closed_form import enough_on_all_rows, implied_lower_bounds, training_loss_bound
 from sparsecv_mio.certificate.parts import GapStep, OracleWork, SearchRequest, SourceWork
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -20,12 +20,14 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
-from sparsecv_mio.search.cells import CellTable
+from sparsecv_mio.search.cells import CellTable, held_sums
 from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.units import ACCURATE_RTOL, SUM_RTOL
 from sparsecv_mio.words import Loss
 
 Made = TypeVar("Made")
@@ -298,6 +300,50 @@ class SearchState:
         """(G, T, K): cells that more work could decide."""
         return ~self.cells.final
 
+    def raise_lower_ends(self, values: FloatArray, slip: float = 0.0) -> None:
+        """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
+
+        Parameters
+        ----------
+        values : (G, T, K) array
+            At least the training objective of every optimum of a fold, tied ones included; inf where none is known.
+        slip : float
+            What rounding may leave between the training rows of a fold and all rows.
+        """
+        whole, on_all_rows = self.context.folds.scores_all_left_out, self.all_rows.lower_bounds()
+        sums = held_sums(values)
+        by_sums = np.isfinite(sums)
+        for g, t in np.argwhere(by_sums).tolist():
+            least = self.context.folds.k * (on_all_rows[g, t] - slip) * (1.0 - SUM_RTOL)
+            self.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
+        for g, lower in enumerate(on_all_rows):  # one by one, as all at once would take memory
+            for t in _rows_of(by_sums[g], values):
+                bound = training_loss_bound(lower[t, None], values[g, t], slip)
+                self.cells.narrow(np.s_[g, t, :], np.where(whole, bound, 0.0), np.inf)
+
+    def enough_to_exclude(self, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:
+        """(G, T): bounds on all rows from which on the lower ends of a pair add up to its bar; inf where none does.
+
+        Parameters
+        ----------
+        values, slip
+            As for `raise_lower_ends`.
+        bars : (G, T) array
+        """
+        whole, enough = self.context.folds.scores_all_left_out, np.empty(bars.shape)
+        bars, sums = bars * (1.0 + ACCURATE_RTOL), held_sums(values)
+        by_sums = np.isfinite(sums)
+        for g, bar in enumerate(bars):  # one by one, as all at once would take memory
+            for t in _rows_of(by_sums[g], values):
+                enough[g, t] = enough_on_all_rows(
+                    self.cells.lower[g, t], np.where(whole, values[g, t] + slip, np.inf), bar[t]
+                )  # fmt: skip
+        if by_sums.any():
+            reached = np.asarray(self.cells.lower.sum(axis=2)) >= bars
+            least = (bars + sums * (1.0 + SUM_RTOL)) / (self.context.folds.k * (1.0 - SUM_RTOL)) + slip
+            enough[by_sums] = np.where(reached, 0.0, least)[by_sums]
+        return enough
+
     def worth_work(self) -> BoolArray:
         """(G, T, K): open cells, but for pairs whose lower bound exceeds the best upper bound by the gap.
 
@@ -321,6 +367,11 @@ class SearchState:
     def proved(self) -> bool:
         """Whether the certificate is closed to the gap."""
         return self.bounds().proved(self.context.gap)
+
+
+def _rows_of(by_sums: BoolArray, values: Any) -> list[Any]:
+    """Return indices of all sizes together, or of tables that hold rows of pairs one by one, but for those of sums."""
+    return np.flatnonzero(~by_sums).tolist() if isinstance(values, PairRows) else [slice(None)]
 
 
 @dataclass(frozen=True, eq=False)

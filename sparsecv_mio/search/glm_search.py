@@ -36,10 +36,11 @@ from sparsecv_mio.search.glm_bounds import held_out_with_more_weight
 from sparsecv_mio.search.glm_folds import GlmFolds, ScoredFits
 from sparsecv_mio.search.glm_shared_trees import FoldsOfPair, SharedTree
 from sparsecv_mio.search.jobs import Job, Jobs, Write, nothing
-from sparsecv_mio.search.loss_bounds import LowerOnAllRows, enough_to_exclude, raise_lower_ends
+from sparsecv_mio.search.loss_bounds import LowerOnAllRows
 from sparsecv_mio.search.pair_rows import PairRows
 from sparsecv_mio.search.pairs import Aim, Pair, PairBounds, aim_at, cells_to_raise, likely_winner
 from sparsecv_mio.search.run import GridMethod, Run
+from sparsecv_mio.search.sources.in_question import RISE
 from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.subsets import FIRST_NODES, UNLIMITED, BestSubset, BestSubsets
@@ -50,7 +51,6 @@ EFFORT_GROWTH = 4  # times as many nodes of a tree in the next round
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 HELD = 0.02  # of the gap: pairs with lower ends beyond have to wait then
-RAISED = 0.1  # of the least CV error: by so much, or to twice what they are, the least lower ends are raised at a time
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
 MOST_IN_PLACE = 8  # folds, in place of which a tree on all rows has their nodes
 CLOSE = 0.5  # of the gap: of very many folds those that a list leaves open, and leave no more, are not worked on alone
@@ -352,7 +352,7 @@ class GlmSearch(GridMethod):
         """Return what is next: all rows at a pair, or its folds; None where nothing is that so many nodes may do."""
         now = self.run.bounds()
         bars, uppers = np.full(self.solved.shape, self._goal(now)), self.run.all_rows.of_pairs(lambda cell: cell.upper)
-        enough = enough_to_exclude(self.run, self.values, bars, self._slip)
+        enough = self.run.enough_to_exclude(self.values, bars, self._slip)
         waiting = some_without(self.run.cells.final, self.tried)
         # more work on all rows would exclude these, which had its nodes in this round
         deferred = (enough <= uppers) & self.solved & ~self.run.all_rows.solved_pairs() & self.searched
@@ -407,7 +407,7 @@ class GlmSearch(GridMethod):
         """Return what lower ends are raised to: what excludes a pair; late in a limit, of very many folds, a step."""
         goal = now.ceiling * (1.0 - self.context.gap)
         if self._late and self.by_lists and now.ceiling < np.inf:
-            goal = min(goal, max(2.0 * now.floor, now.floor + RAISED * now.ceiling))
+            goal = min(goal, max(2.0 * now.floor, now.floor + RISE * now.ceiling))
         return float(goal)
 
     def _next_on_all_rows(
@@ -552,7 +552,7 @@ class GlmSearch(GridMethod):
 
     def _raise_lower_ends(self) -> None:
         """Raise lower ends to what is known of all rows, and of held-out rows with more weight."""
-        raise_lower_ends(self.run, self.values, self._slip)
+        self.run.raise_lower_ends(self.values, self._slip)
         for fold, bounds in self._heavier.items():
             losses = bounds.held_out_errors(self.values[:, :, fold] + self._slip)
             self.run.cells.narrow(np.s_[:, :, fold], losses, np.inf)

@@ -47,10 +47,11 @@ from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
-from sparsecv_mio.search.loss_bounds import LossBounds, LowerOnAllRows, bounded_in_closed_form
+from sparsecv_mio.search.loss_bounds import LowerOnAllRows, bounded_in_closed_form
 from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
 from sparsecv_mio.search.run import ROUND_EFFORT, Run, StoredPart, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
+from sparsecv_mio.search.sources.all_rows_trees import LossBounds
 from sparsecv_mio.trees.allowed_supports import completed
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets

@@ -39,7 +39,7 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.deadline import SLICE_SHARE
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
-from sparsecv_mio.search.loss_bounds import LossBounds, bounded_in_closed_form, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import bounded_in_closed_form, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import likely_winner, proved_ends
 from sparsecv_mio.search.ranked_loop import Source, best_offer
 from sparsecv_mio.search.run import (
@@ -52,7 +52,7 @@ from sparsecv_mio.search.run import (
     fit_all_rows,
 )
 from sparsecv_mio.search.shared_trees import SharedTrees
-from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
+from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees, LossBounds
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import InQuestion, mask_of
 from sparsecv_mio.search.sources.least_bounds import RankedAllRows, RankedLeftOut, TimeShare

@@ -12,8 +12,9 @@ from truth import INSIDE, OUTSIDE, Truth
 from zoo import FOLDS, KINDS, WEIGHTS, hostile_problem
 
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search import estimates, loss_bounds, rounds
+from sparsecv_mio.search import estimates, rounds
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.sources import least_bounds
 from sparsecv_mio.trees import listing
 
 
@@ -24,7 +25,7 @@ def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPa
         (listing, "SMALL", (0, 36)[block % 2]),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, value)
-    relax, seen = loss_bounds.WeightBounds.relax, list[Any]()
+    relax, seen = least_bounds.WeightBounds.relax, list[Any]()
 
     def every_pair(self: Any, pairs: Any, until: Any) -> None:
         before, some = self.run.cells.lower.copy(), np.argwhere(pairs).tolist()
@@ -35,7 +36,7 @@ def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPa
         seen.append((self.run, before, self.run.open.copy()))
         self.run.context.deadline.stop.set()
 
-    monkeypatch.setattr(loss_bounds.WeightBounds, "relax", every_pair)
+    monkeypatch.setattr(least_bounds.WeightBounds, "relax", every_pair)
     raised = 0
     for seed in range(5 * block, 5 * block + 5):
         rng = np.random.default_rng([7, seed])

@@ -8,20 +8,103 @@ proves of one pair bounds its neighbours: larger gammas and smaller taus.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loss_bounds import LossBounds, enough_to_exclude
-from sparsecv_mio.search.run import Run
+from sparsecv_mio.search.fold_fits import FoldProblem, refits_by_gamma
+from sparsecv_mio.search.run import Run, StoredPart
 from sparsecv_mio.search.sources.in_question import InQuestion, taus_named
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import FIRST_LOOK, BestSubsets
+from sparsecv_mio.units import TIE_RTOL
 
 TREE_BYTES = STORE_BYTES // 8  # of trees that are kept at one gamma
+
+
+class LossBounds(StoredPart):
+    """A better bound on all rows raises the lower bounds of all folds of a pair at once.
+
+    Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    values : (G, T, K) array
+        At least the training objective of every optimum, tied ones included: that of the supports that the cells
+        showed when they were last refitted; inf where they were not.
+    """
+
+    stored_as: ClassVar = {
+        "loss_values": ("values", 0, np.inf), "loss_refitted": ("_refitted", -1, np.iinfo(np.int32).max),
+    }  # fmt: skip
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.values = np.full(run.context.shape, np.inf)
+        self._refitted = np.full(run.context.shape, -1, dtype=np.int32)  # the numbers of these supports
+
+    def apply(self, lower: FloatArray | None = None, gammas: IntArray | slice = slice(None)) -> None:
+        """Raise the lower ends of all held-out intervals to what the lower bounds on all rows say.
+
+        Cells that show no support yet are offered the best one on all rows.
+
+        Parameters
+        ----------
+        lower : (G, T) array, optional
+            Certified lower bounds of the optimum on all rows, rounding included, beyond those known already; 0 where
+            there is none.
+        gammas : int array or slice
+            Indices of those at which supports may be refitted; all by default.
+        """
+        self._refit(gammas)
+        if lower is not None:
+            self.run.all_rows.raise_lower_bounds(lower)
+        self.run.raise_lower_ends(self.values)
+
+    def _refit(self, gammas: IntArray | slice) -> None:
+        """Refit in every fold the supports that its cells have come to show. O(G T (s^3 + rows s)) a fold."""
+        context, cells = self.run.context, self.run.cells
+        on_all_rows = self.run.all_rows.of_pairs(lambda cell: cells.pool.number(cell.support))
+        with cells.lock:
+            shown = np.where(np.isfinite(cells.nominal), cells.support, on_all_rows[:, :, None])
+        new = np.zeros(context.shape, dtype=bool)
+        new[gammas] = shown[gammas] != self._refitted[gammas]
+
+        def refit(fold: int, moments: TrainingMoments) -> None:
+            self._refit_fold(FoldProblem.of(context.data, context.folds, fold, moments), shown, new)
+
+        folds = np.flatnonzero(new.any(axis=(0, 1))).tolist()
+        for _ in run_folds(self.run.accelerators.training_moments(folds), refit, context.threads) if folds else ():
+            if context.deadline.expired():
+                break
+        self.values = np.minimum.accumulate(self.values, axis=1)  # what is feasible for tau is so for a larger one
+
+    def _refit_fold(self, here: FoldProblem, shown: IntArray, new: BoolArray) -> None:
+        """Refit some supports of a fold, by their numbers (G, T, K), and offer them to its cells."""
+        context, pool = self.run.context, self.run.cells.pool
+        numbers, at_taus = dict[int, IntArray](), dict[int, IntArray]()
+        for g in np.flatnonzero(new[:, :, here.fold].any(axis=1)).tolist():
+            numbers[g], at_taus[g] = np.unique(shown[g, new[g, :, here.fold], here.fold], return_inverse=True)
+        supports = [
+            (float(context.grid.gammas[g]), [pool.supports[number] for number in some.tolist()])
+            for g, some in numbers.items()
+        ]
+        by_gamma = context.hands.do(refits_by_gamma, here, supports, until=context.deadline)
+        for (g, some), fits in zip(numbers.items(), by_gamma, strict=False):  # a limit may leave the last ones
+            self.run.counts.add(0, problems=1)
+            at, place = at_taus[g].reshape(-1), (g, np.flatnonzero(new[g, :, here.fold]), here.fold)
+            self.run.cells.offer(place, some[at].astype(np.int32), fits.held_out[at], fits.value[at])
+            values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
+            values = np.where(np.isfinite(values), values, np.inf)[at]
+            self.values[place] = np.minimum(self.values[place], values)
+            self._refitted[place] = shown[place]
 
 
 class AllRowsTrees:
@@ -49,7 +132,7 @@ class AllRowsTrees:
         bars : (G, T) array, optional
             Those from which on a pair is excluded, by default.
         """
-        return enough_to_exclude(self.run, self.loss.values, self.in_question.bars() if bars is None else bars)
+        return self.run.enough_to_exclude(self.loss.values, self.in_question.bars() if bars is None else bars)
 
     def may_exclude(self) -> BoolArray:
         """(G, T): pairs that a tree on all rows can still exclude, against a best pair that is decided.

@@ -8,6 +8,8 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair
 
+RISE = 0.1  # of the least CV error: by so much the least lower ends are to be raised at a time, where none can reach it
+
 
 def taus_named(taus: IntArray) -> str:
     """Name some taus, as `tau 3` or `tau 1 to 5`."""

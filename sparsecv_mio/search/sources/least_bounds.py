@@ -17,26 +17,32 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.bounds.more_weight import MOST_MISSED, Known, MoreWeight, RowsTogether
+from sparsecv_mio.problem.training_moments import TrainingMoments
+from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, SLICE_SHARE, Deadline
-from sparsecv_mio.search.loss_bounds import WeightBounds
+from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.loss_bounds import in_folds
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.ranked_loop import Offer
-from sparsecv_mio.search.run import MOST_TRIES, effort_of
-from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
-from sparsecv_mio.search.sources.in_question import mask_of, taus_named
+from sparsecv_mio.search.run import MOST_TRIES, Run, effort_of
+from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees, LossBounds
+from sparsecv_mio.search.sources.in_question import RISE, mask_of, taus_named
 from sparsecv_mio.thresholds import MANY
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
 
-RISE = 0.1  # of the bar, that trees of folds with their rows left out are to bring
 LEFT_OUT_NODES = FIRST_LOOK // ROUND_GROWTH  # of such a tree
 PAIRS = 8  # of a slice at first, whose bounds are at most half a rise above the least one
 LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for where they cannot bring all of it
 SHORT = 1e-6  # of an objective, that what is asked is away at least
+LEAST_MISSING = 0.05  # of the rise of a pair, below which a fold is not worth a tree
+NEAR_BEST = 0.25  # of what the most promising fold promises: those below have no trees before it has had more
 CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
 
 
@@ -210,6 +216,123 @@ class RankedAllRows(RankedTrees):
     def needs_more(self, rises: FloatArray) -> BoolArray:
         """Say yes to all: what an effort proves is known now."""
         return np.ones(len(rises), dtype=bool)
+
+
+class WeightBounds:
+    """Lower ends of held-out intervals from the rows of every fold, with some weight (`bounds.more_weight`).
+
+    Parameters
+    ----------
+    run : Run
+    loss : LossBounds
+        Whose training objectives are those of every optimum.
+    """
+
+    def __init__(self, run: Run, loss: LossBounds) -> None:
+        self.run, self.loss = run, loss
+        self._rising = np.argsort(run.context.grid.gammas, kind="stable")
+        self._by_fold: dict[int, MoreWeight] = {}
+
+    def relax(self, pairs: BoolArray, until: Deadline) -> None:
+        """Bound the open cells of some pairs (G, T) by relaxations; cells not bounded by then are left as they are."""
+
+        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> FloatArray:
+            wanted = pairs & self.run.open[:, :, here.fold]
+            self.run.counts.add(0, problems=int(wanted.any(axis=1).sum()))
+            do, bounds = self.run.context.hands.do, self._of(here.fold)
+            arguments = rows, wanted[self._rising], known
+            self._by_fold[here.fold], errors = do(MoreWeight.relax, bounds, *arguments, until=until)
+            return errors
+
+        with self.run.accounts.of(BoundSource.LEFT_OUT_RELAXED):
+            self._in_folds(pairs, work, until)
+
+    def branch(self, pairs: list[tuple[int, int]], rise: float, nodes: int, until: Deadline) -> None:
+        """Grow a tree in every fold of some pairs, by index, that is to raise the lower end of the cell.
+
+        The folds share what is asked by what they miss. Those that may rise most for the nodes of their next trees come
+        first, and others wait: one fold that no model fits may hold most of what is missing.
+
+        Parameters
+        ----------
+        pairs : list of (int, int)
+        rise : float
+            Of the sum of held-out errors of a pair.
+        nodes : int
+            Of the first tree of a cell, at most.
+        until : Deadline
+        """
+        solved = self.run.all_rows.solved_pairs()[self._rising]
+        place = np.argsort(self._rising)
+        wanted = np.zeros(self.run.context.shape[:2], dtype=bool)
+        wanted[tuple(zip(*pairs, strict=True))] = True
+
+        folds = range(self.run.context.folds.k)
+        shares = {pair: rise / max(sum(self._missing(fold)[pair] for fold in folds), rise) for pair in pairs}
+
+        def work(here: FoldProblem, rows: RowsTogether, known: Known) -> FloatArray:
+            cells, bounds, missing, targets = self.run.cells, self._of(here.fold), self._missing(here.fold), {}
+            worth_a_tree = self._worth_trees(here.fold, rise)
+            for pair in pairs:
+                if worth_a_tree[pair]:
+                    least, more = float(cells.lower[*pair, here.fold]), float(shares[pair] * missing[pair])
+                    targets[int(place[pair[0]]), pair[1]] = least + more, least + 0.5 * more
+            if not targets:
+                return bounds.held_out_errors(known.values)
+            do, arguments = self.run.context.hands.do, (rows, targets, nodes, known)
+            bounds.take_light_weights(solved)
+            self._by_fold[here.fold], errors, spent = do(MoreWeight.branch_each, bounds, *arguments, until=until)
+            self.run.counts.add(sum(spent), problems=len(spent))
+            return errors
+
+        with self.run.accounts.of(BoundSource.LEFT_OUT_TREES):
+            self._in_folds(wanted, work, until, self._most_promising(wanted, rise))
+
+    def _most_promising(self, pairs: BoolArray, rise: float) -> list[int]:
+        """Return the folds that may rise most at some pairs (G, T) for the nodes of their next trees, in that order."""
+        place, promises = np.argsort(self._rising), {}
+        for fold in range(self.run.context.folds.k):
+            nodes = ROUND_GROWTH ** self._of(fold).missed[place]
+            promises[fold] = float((self._missing(fold) / nodes)[pairs & self._worth_trees(fold, rise)].sum())
+        least = NEAR_BEST * max(promises.values())
+        return sorted((fold for fold in promises if promises[fold] > least), key=lambda fold: -promises[fold])
+
+    def may_rise(self, rise: float) -> BoolArray:
+        """(G, T): pairs with a fold that is worth a tree, for a rise of their sums of held-out errors."""
+        folds = range(self.run.context.folds.k)
+        return np.any([self._worth_trees(fold, rise) for fold in folds], axis=0)
+
+    def _worth_trees(self, fold: int, rise: float) -> BoolArray:
+        missed = self._of(fold).missed[np.argsort(self._rising)]
+        return (self._missing(fold) > LEAST_MISSING * rise) & (missed < MOST_MISSED)
+
+    def _missing(self, fold: int) -> FloatArray:
+        """(G, T): what the lower ends of a fold are below the held-out errors shown; 0 where nothing is open."""
+        cells, still_open = self.run.cells, self.run.open[:, :, fold]
+        shown = np.where(still_open & np.isfinite(cells.nominal[:, :, fold]), cells.nominal[:, :, fold], 0.0)
+        return np.maximum(shown - cells.lower[:, :, fold], 0.0)
+
+    def _of(self, fold: int) -> MoreWeight:
+        grid = self.run.context.grid
+        return self._by_fold.setdefault(fold, MoreWeight(grid.gammas[self._rising], grid.taus))
+
+    def _in_folds(
+        self, pairs: BoolArray, work: Callable[[FoldProblem, RowsTogether, Known], FloatArray], until: Deadline,
+        order: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        """Work on the folds with open cells among some pairs (G, T), and raise the lower ends of all cells by it."""
+        run, rising = self.run, self._rising
+
+        def narrow(fold: int, moments: TrainingMoments) -> None:
+            here = FoldProblem.of(run.context.data, run.context.folds, fold, moments)
+            here = here.keeping(run.accelerators.kept(fold))
+            known_values = Known(self.loss.values[rising, :, fold], run.cells.nominal[rising, :, fold])
+            lower = np.zeros(known_values.values.shape)
+            lower[rising] = work(here, RowsTogether(here.problem, here.held_out.moments()), known_values)
+            lower = np.maximum(np.sqrt(lower) - here.held_out.off_by_mean, 0.0) ** 2
+            run.cells.narrow(np.s_[:, :, fold], lower, np.inf)
+
+        in_folds(run, pairs[:, :, None] & run.open, narrow, until, order)
 
 
 class RankedLeftOut(RankedTrees):

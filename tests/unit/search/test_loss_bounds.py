@@ -16,8 +16,10 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loss_bounds import LossBounds, LossByRows, WeightBounds, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import LossByRows, narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.sources.all_rows_trees import LossBounds
+from sparsecv_mio.search.sources.least_bounds import WeightBounds
 
 
 def optima(run: Any) -> Any:
