@@ -6,7 +6,7 @@ then. Trees on all rows are asked for less where their best objectives known all
 slice, or sweep, left them, and often end. Each source notes what a slice brought at a pair a second, and the one that
 promises more is taken (:mod:`sparsecv_mio.search.ranked_loop`). A tree on all rows shows nothing of what it brought
 until it passes the bounds that other sources gave: it is ranked by how far it has still to go, and how fast it came on.
-Without a limit nothing is done: a proof needs all pairs excluded, whatever their order.
+Without a limit only relaxations are made: a proof needs all pairs excluded, whatever their order.
 
 Both together have half of the time in the first half of a limit, and all of the second. To rank them with sweeps over
 taus, pairs proved and gap closed counting alike, was tried: on 64 columns the gap after a minute was 0.058 and tau 11
@@ -368,11 +368,9 @@ class RankedLeftOut(RankedTrees):
         return np.asarray(rises < 0.5 * RISE)
 
     def relax(self) -> None:
-        """Bound the folds of all pairs in question by relaxations first.
+        """Bound the folds of all pairs in question by relaxations first: what they raise needs fewer trees.
 
-        Nothing is done without a limit, which alone leaves a gap.
+        (Without a limit, too: 40 columns of topgear are proved in 5.1 CPU seconds, and were in 8.3 without this.)
         """
-        deadline = self.run.context.deadline
-        if np.isfinite(deadline.at) and self.run.context.data.q <= MANY:
-            self.run.signals.doing("relaxations of every fold with its rows left out")
-            self.weight.relax(self.in_question.pairs(), deadline)
+        self.run.signals.doing("relaxations of every fold with its rows left out")
+        self.weight.relax(self.in_question.pairs(), self.run.context.deadline)
