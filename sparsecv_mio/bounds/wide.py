@@ -115,7 +115,7 @@ def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: 
     best[tau] = supports.best[tau]
     out, each = np.zeros((1, 8)), np.empty((1, len(rows.u), 2))
     mode = fold_bounds.DO_REDUCE | fold_bounds.DO_ROWS | (fold_bounds.DO_TOGETHER if len(rows.u) > 1 else 0)
-    task = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.rounding)
+    task = fold_bounds.BoundTask(mode, RELAXED_AT_MOST, rows.n, TIE, rows.unit_of(tau))
     if fold_bounds.run(fold, np.array([tau]), task, Incumbents(best, masks), out, each):
         raise Contradiction("a certified lower bound exceeds the value of a known support")
     if best[tau] < supports.best[tau]:
@@ -164,7 +164,7 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
     low, high = distances(rows.u, lo, hi)
     ends = Ends(low, high, Origin.CONIC, Origin.CONIC if np.isfinite(high) else Origin.TRIVIAL)
     if len(rows.u) > 1:
-        together = _least_squares_bound(relaxation, candidates, rounding.prior, expired)
+        together = _least_squares_bound(relaxation, candidates, rounding, expired)
         if together > low:
             ends = replace(ends, lower=together, low_origin=Origin.AGGREGATED)
     relaxation.b = centre
@@ -204,7 +204,7 @@ def farthest(
 
 
 def _least_squares_bound(
-    relaxation: WideRelaxation, candidates: LevelSet, prior: float, expired: Callable[[], bool]
+    relaxation: WideRelaxation, candidates: LevelSet, rounding: Rounding, expired: Callable[[], bool]
 ) -> float:
     """Lower bound of the held-out sum of squares: the relaxation with the held-out rows weighing t."""
     rows, gap = relaxation.rows, gap_of(candidates, relaxation.rows.yy)
@@ -220,7 +220,8 @@ def _least_squares_bound(
         dual, primal = relaxation.solve_on(weighted, columns, candidates.k, 0.01 * gap)
         b = relaxation.b
         size = float(np.sqrt(rows.square + t * np.einsum("ij,ij->j", rows.X_test, rows.X_test)) @ np.abs(b))
-        slip = rows.rounding * (prior * (1.0 + root * np.sqrt(longest)) + float(np.linalg.norm(y)) + size) ** 2
+        reach = rounding.prior * (1.0 + root * np.sqrt(longest))
+        slip = rounding.unit * (reach + float(np.linalg.norm(y)) + size) ** 2
         bound = max(bound, (dual - candidates.ubar - slip) / t)
         excess = primal - t * point_error(rows, b) - candidates.zeta
         ratio = gap / max(excess, LEAST_EXCESS * gap)
@@ -582,7 +583,7 @@ class WideFold:
     def _survivors(self, tau: int) -> Survivors:
         rows = self.rows
         if tau == 0 or not rows.yy > 0.0:  # any columns will do: none of them gets a coefficient
-            return Survivors(rows.yy, rows.yy, np.arange(min(max(tau, 1), rows.q)))
+            return Survivors(*self._of_no_column(), np.arange(min(max(tau, 1), rows.q)))
         everything = np.arange(rows.q)
         if tau >= rows.q:
             return Survivors(0.0, np.inf, everything)
@@ -645,10 +646,16 @@ class WideFold:
         screen(self.relaxation.g**2, q, np.arange(q), tau, at.level + at.slip - at.dual, status)
         return status
 
+    def _of_no_column(self) -> tuple[float, float]:
+        """Bounds of f of the columns that are forced in alone, of no column where there are none."""
+        yy, forced = self.rows.yy, len(self.rows.choice.forced)
+        slip = float(allowance(self.rows.allowance_of(0), np.zeros(self.rows.q))) if forced else 0.0
+        return max(yy - slip, 0.0), yy + slip
+
     def _bound(self, tau: int) -> FloatArray:
         rows, incumbents = self.rows, self.known
         if tau == 0 or not rows.yy > 0.0:
-            return self._finish(tau, (rows.yy, rows.yy), Ends.exact(float(rows.u @ rows.u)), 0)
+            return self._finish(tau, self._of_no_column(), Ends.exact(float(rows.u @ rows.u)), 0)
         if tau >= rows.q:
             return self._finish(tau, (0.0, np.inf), Ends(), rows.q)
         at = self._relax(tau)
@@ -674,10 +681,11 @@ class WideFold:
     def _finish(self, tau: int, objective: tuple[float, float], ends: Ends, left: int) -> FloatArray:
         rows = self.rows
         inner = 0 < tau < rows.q
-        rounding = rows.allowance_of(tau if inner else rows.q)
+        rounding = rows.allowance_of(tau)
+        reduced = rounding.unit * rounding.prior * rows.lever
         if not inner:
             rounding = rounding._replace(prior=float(np.linalg.norm(rows.u)))
-        low, high = blurred(max(ends.lower, 0.0), ends.upper, off_by_means(len(rows.u), rounding))
+        low, high = blurred(max(ends.lower, 0.0), ends.upper, off_by_means(len(rows.u), rounding) + reduced)
         interval = low * (1.0 - OUTWARD), high * (1.0 + OUTWARD)
         origins, open_columns = (ends.low_origin, ends.high_origin), 0 if ends.low_origin is Origin.EXACT else left
         return np.array([max(objective[0], 0.0), objective[1], *interval, *origins, ends.estimate, open_columns])

@@ -81,7 +81,9 @@ class WideRows:
     square : (q,) array
         `M_jj`.
     rounding : float
-        Unit of the rounding allowance (docs/theory/bounds.md, section 7).
+        Unit of the rounding allowance (docs/theory/bounds.md, section 7), what forced columns add left out: `unit_of`.
+    longest, lever : float
+        What columns that are forced in leave to rounding: see `Reduced`.
     """
 
     def __init__(
@@ -99,8 +101,9 @@ class WideRows:
             largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) if quick else float(np.einsum("ij,ij->", X, X))
             largest *= 1.0 + 1e-9
         self.choice = ForcedColumns.of(X.shape[1], NO_COLUMNS if forced is None else forced)
+        self.longest = self.lever = 0.0
         if len(self.choice.forced):
-            X, y, X_test, u, grown = without_forced(X, y, X_test, u, self.choice)
+            X, y, X_test, u, grown, self.longest, self.lever = without_forced(X, y, X_test, u, self.choice)
             loss *= grown
         self.Xt, self.y = np.ascontiguousarray(X.T), y
         self.X_test, self.u = np.ascontiguousarray(X_test), u
@@ -180,12 +183,31 @@ class WideRows:
     def allowance_of(self, tau: int) -> Rounding:
         """Return what rounding is allowed for where supports of tau columns are compared."""
         prior = size_of_candidates(self.yy, self.square, tau)
-        return Rounding(self.rounding, prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
+        return Rounding(self.unit_of(tau), prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
+
+    def unit_of(self, tau: int) -> float:
+        """Return the unit of rounding for supports of tau columns: f moves by `longest` times y'y beside the rest."""
+        return self.rounding * (1.0 + self.longest / float(size_of_candidates(1.0, self.square, tau)) ** 2)
 
 
-def without_forced(
-    X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: ForcedColumns
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
+class Reduced(NamedTuple):
+    """Rows without the columns that are forced in, as `without_forced` leaves them.
+
+    `grown` is the factor by which that raises relative rounding, `longest` the largest singular value of the forced
+    columns, and `lever`, times the unit and the size of a candidate, what the held-out residuals together may be off by
+    (docs/theory/bounds.md 7).
+    """
+
+    X: FloatArray
+    y: FloatArray
+    X_test: FloatArray
+    u: FloatArray
+    grown: float
+    longest: float
+    lever: float
+
+
+def without_forced(X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: ForcedColumns) -> Reduced:
     """Eliminate columns that are forced in by rows, in units where the penalty is 1.
 
     With `X_F = U diag(s) W'`: `P^(1/2) = I - U diag(1 - 1 / sqrt(1 + s^2)) U'`, and the coefficients on F of a target z
@@ -198,17 +220,11 @@ def without_forced(
     X_test, u : (N, q), (N,) arrays
         Held-out rows about the same means.
     choice : ForcedColumns
-
-    Returns
-    -------
-    X, y, X_test, u : arrays
-        The same in the other columns.
-    grown : float
-        Factor by which that raises relative rounding.
     """
     forced, others = choice.forced, choice.others
     U, s, Wt = np.linalg.svd(X[:, forced], full_matrices=False)
-    shrink, solve = 1.0 - 1.0 / np.sqrt(1.0 + s**2), X_test[:, forced] @ (Wt.T * (s / (1.0 + s**2)))
+    held_out = X_test[:, forced]
+    shrink, solve = 1.0 - 1.0 / np.sqrt(1.0 + s**2), held_out @ (Wt.T * (s / (1.0 + s**2)))
     free, along, target = X[:, others], U.T @ X[:, others], U.T @ y
     residual, aim = free - (U * shrink) @ along, y - (U * shrink) @ target
     squares = [1.0 + np.einsum("ij,ij->j", each, each) for each in (free, residual)]
@@ -217,7 +233,11 @@ def without_forced(
     if yy > 0.0:
         aim_squared = float(aim @ aim)
         grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST_DIGITS
-    return residual, aim, X_test[:, others] - solve @ along, u - solve @ target, grown
+    longest, length = float(s[0]), np.linalg.norm(solve, axis=1)
+    weights = held_out - solve @ (s[:, None] * Wt)  # M_FF^-1 of the rows: x - A'z
+    doubt = longest * (np.linalg.norm(weights, axis=1) + length) + np.linalg.norm(held_out, axis=1) + length
+    rest = X_test[:, others] - solve @ along, u - solve @ target
+    return Reduced(residual, aim, *rest, grown, longest, float(np.linalg.norm(doubt)))
 
 
 def _gathered_rows(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 from sparsecv_mio.bounds import wide as wide_module
 from sparsecv_mio.bounds import wide_rows
 from sparsecv_mio.bounds.relaxation import Diagonal, relax_problem
-from sparsecv_mio.bounds.wide import farthest
+from sparsecv_mio.bounds.wide import WideFold, farthest
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, WorkingColumns, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -182,3 +184,40 @@ def test_the_farthest_prediction_covers_that_of_the_best_support(seed: int, monk
     for other in np.geomspace(t / 30.0, 30.0 * t, 13):  # no t does much better
         dual, _ = wide.solve_on(rows.training, wide.columns, k, 1e-9 * rows.yy, 0.5 * other * x)
         assert bound - x @ b <= 1.1 * ((ubar - dual) / other - x @ b) + 1e-9
+
+
+def exact_fit(X: np.ndarray, y: np.ndarray, X_test: np.ndarray, u: np.ndarray) -> tuple[Fraction, Fraction]:
+    """Least f of all columns under a penalty of 1, and the held-out sum of squares, in fractions."""
+    A, out = ([[Fraction(v) for v in row] for row in each.tolist()] for each in (X, X_test))
+    target, q = [Fraction(v) for v in y.tolist()], X.shape[1]
+    system = [[sum(row[i] * row[j] for row in A) + Fraction(i == j) for j in range(q)] for i in range(q)]
+    c = [sum((row[i] * v for row, v in zip(A, target, strict=True)), Fraction(0)) for i in range(q)]
+    for k in range(q):
+        for i in set(range(q)) - {k}:
+            share = system[i][k] / system[k][k]
+            system[i] = [a - share * b for a, b in zip(system[i], system[k], strict=True)]
+            c[i] -= share * c[k]
+    b = [c[k] / system[k][k] for k in range(q)]
+
+    def squares(rows: list[list[Fraction]], values: list[Fraction]) -> Fraction:
+        left = [v - sum(x * w for x, w in zip(row, b, strict=True)) for row, v in zip(rows, values, strict=True)]
+        return sum((each * each for each in left), Fraction(0))
+
+    return squares(A, target) + sum(w * w for w in b), squares(out, [Fraction(v) for v in u.tolist()])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_count_what_nearly_equal_forced_columns_leave_to_rounding(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, f, N = int(rng.integers(6, 11)), int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    X = rng.standard_normal((n + N, f + 2))
+    X[:n, 1:f] = X[:n, :1] + 10.0 ** rng.uniform(-8.0, 0.0) * X[:n, 1:f]
+    X *= 10.0 ** rng.uniform(0.0, 7.0)
+    y = 10.0 ** rng.uniform(-3.0, 0.0) * rng.standard_normal(n + N)
+    fold = WideFold(WideRows(X[:n], y[:n], X[n:], y[n:], forced=np.arange(f)))
+    for tau in (f, f + 1):
+        cell = fold.cells([tau])[0]
+        supports = [list(range(f)), *([*range(f), j] for j in (f, f + 1))] if tau > f else [list(range(f))]
+        value, error = min(exact_fit(X[:n, S], y[:n], X[n:, S], y[n:]) for S in supports)
+        assert cell.objective_lower <= value <= cell.objective_upper
+        assert cell.lower <= error <= cell.upper
