@@ -145,6 +145,13 @@ class _Begun(NamedTuple):
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
+def said_of_held_out(implied: FloatArray, values: FloatArray) -> FloatArray:
+    """(G, T): what lower bounds (W, G, T) of `f + t h` say of h, from the u of every pair; inf where that is not known."""
+    usable, weights = np.isfinite(values) & (implied > 0.0), np.reshape(LEFT_OUT_WEIGHTS, (-1, 1, 1))
+    rises = np.where(usable, implied - np.where(np.isfinite(values), values, 0.0), 0.0)
+    return np.asarray(np.maximum((rises / weights).max(axis=0), 0.0))
+
+
 class MoreWeight:
     """Lower bounds of `f + t h` for one fold, by weight, gamma and size, and what they say of h.
 
@@ -176,14 +183,18 @@ class MoreWeight:
         self.with_multipliers: dict[tuple[int, int, int], float] = {}
         self._multipliers: dict[tuple[int, int, int], Multipliers] = {}
 
+    def implied(self) -> FloatArray:
+        """(W, G, T): lower bounds of `f + t h`, those that other gammas and sizes imply among them; 0: nothing known."""
+        implied = np.zeros(self.lower.shape)
+        for place in np.flatnonzero(self.lower.any(axis=(1, 2))):
+            at_weight = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
+            implied[place] = np.maximum(at_weight, 0.0)
+        return implied
+
     def held_out_errors(self, values: FloatArray) -> FloatArray:
         """(G, T): lower bounds of h, 0 where nothing is known, from the u of every pair; inf where that is not."""
-        usable = np.isfinite(values)
-        usable_values, errors = np.where(usable, values, 0.0), np.zeros(values.shape)
-        for place, t in enumerate(LEFT_OUT_WEIGHTS):
-            if self.lower[place].any():
-                implied = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
-                errors = np.maximum(errors, np.where(usable & (implied > 0.0), implied - usable_values, 0.0) / t)
+        usable, errors = np.isfinite(values), said_of_held_out(self.implied(), values)
+        usable_values = np.where(usable, values, 0.0)
         for (place, g, at), lower in self.with_multipliers.items():
             part = np.s_[g:, : at + 1]
             said = np.where(usable[part], lower - usable_values[part], 0.0) / LEFT_OUT_WEIGHTS[place]

@@ -443,7 +443,7 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def refit(rows, masks, points, bar, ends):
+def refit(rows, masks, points, bar, sure, ends):
     """Fit supports one by one; writes proved bounds of each least value.
 
     Parameters
@@ -454,6 +454,8 @@ def refit(rows, masks, points, bar, ends):
         Where each fit begins, copies as one, and where it ends, written.
     bar : float
         As in `fit_and_prove`.
+    sure : bool
+        Whether a support has to be proved to be above it; else its bounds are 0 and inf.
     ends : (L,), (L,), (L,) arrays
         Lower and upper bounds and radii, written.
     """
@@ -466,6 +468,9 @@ def refit(rows, masks, points, bar, ends):
             theta[a] = points[row, places[a]]
         if rows.first:
             start[0] = rows.origin
+        if not sure and bar < np.inf and newton(Z, rows.response, penalty, theta, NEARLY, bar, CLOSE[0]) > bar:
+            upper[row], lower[row], radius[row] = np.inf, 0.0, np.inf
+            continue
         upper[row], lower[row], radius[row] = fit_and_prove(Z, rows.response, penalty, theta, start, bar)
         points[row] = 0.0
         for a in range(places.shape[0]):

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MoreWeight, said_of_held_out
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import ALL_ROWS, Where, pair_rows_of, shared_rows, some_without, table_filled
@@ -49,6 +49,7 @@ from sparsecv_mio.words import Loss
 
 EFFORT_GROWTH = 4  # times as many nodes of a tree in the next round
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
+RISES = 0.1  # of what a pair is below the goal, from which on it is raised by trees on all rows that cannot exclude it
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 HELD = 0.02  # of the gap: pairs with lower ends beyond have to wait then
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
@@ -106,7 +107,8 @@ class GlmSearch(GridMethod):
         self._slip = SUM_RTOL * data.dataset.weight_of(slice(0, data.n))  # of sums over a fold and its training rows
         run.cells.show_again_by(self._shown)
         self._first: dict[int, BestSubsets] = {}  # of all rows, by gamma
-        self._heavier: dict[int, MoreWeight] = {}  # held-out rows of a fold
+        self._offered = set[tuple[int, int, bytes]]()  # pairs and supports of all rows that every fold was shown
+        self._heavier: dict[int, FloatArray] = {}  # by fold, lower bounds with held-out rows of more weight
         self._ends: tuple[float, float, float] | None = None  # of all pairs, at the end of the round before
 
     # -- first answers ------------------------------------------------------------------------------------------------
@@ -239,6 +241,8 @@ class GlmSearch(GridMethod):
         """Offer a support of all rows to every fold."""
         self._offer_all(pair, self.run.cells.pool.number(support), held, values)
         self._hold_sums(pair, intervals=False)
+        if np.isfinite(values).all() and np.isfinite(held).all():
+            self._offered.add((*pair, support.tobytes()))
 
     @property
     def by_sums(self) -> bool:
@@ -363,6 +367,9 @@ class GlmSearch(GridMethod):
         others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
         threads = -(-self.context.threads // others)  # the others have pairs of their own
         g = aim.pair[0]
+        if others > len(LEFT_OUT_WEIGHTS) * len(bars) and not self._heavier and self.context.folds.k <= FEW_FOLDS:
+            self._weigh_held_out()  # a fit for each weight and gamma of a fold: fewer than cells of a fold that are open
+            return self._next()
         on_all_rows = self._next_on_all_rows(aim, now.lower[g], enough[g], uppers[g])
         excludes = on_all_rows is not None and enough[aim.pair] <= uppers[aim.pair]
         listed = self.listed[aim.pair]
@@ -435,8 +442,11 @@ class GlmSearch(GridMethod):
                 reached = enough[t : last + 1]
                 return (g, last), float(np.max(reached[reached <= uppers[last]]))
         elif not solved[t]:
-            last = int(np.flatnonzero((lower < aim.goal) & ~solved)[-1])
-            return (g, last), float(enough[last])
+            known = self.run.cells.lower[aim.pair] + self.values[aim.pair]
+            for last in np.flatnonzero((lower < aim.goal) & ~solved)[::-1].tolist():
+                rise = np.maximum(uppers[last] - known, 0.0).sum()  # more features may say next to nothing
+                if last >= t and rise >= RISES * (aim.goal - lower[t]):
+                    return (g, last), float(enough[last])
         return None
 
     def _next_round(self) -> None:
@@ -471,8 +481,7 @@ class GlmSearch(GridMethod):
                 threads=threads,
             )  # fmt: skip
             support = result.by_size[tau].support
-            known = self.by_sums and np.array_equal(support, start)  # every fold has been shown it
-            shown = None if known else self.folds.left_out(g, support)
+            shown = None if (g, t, support.tobytes()) in self._offered else self.folds.left_out(g, support)
 
             def take() -> None:
                 self.cut |= not result.finished
@@ -544,7 +553,7 @@ class GlmSearch(GridMethod):
         def weigh(fold: int) -> Write:
             bounds = MoreWeight(grid.gammas, grid.taus)
             held_out_with_more_weight(data, folds, fold, bounds, self.jobs.expired)
-            return partial(self._heavier.__setitem__, fold, bounds)
+            return partial(self._heavier.__setitem__, fold, bounds.implied())
 
         pieces = [partial(weigh, fold) for fold in range(folds.k)]
         self.run.counts.add(0, problems=len(pieces))
@@ -553,8 +562,8 @@ class GlmSearch(GridMethod):
     def _raise_lower_ends(self) -> None:
         """Raise lower ends to what is known of all rows, and of held-out rows with more weight."""
         self.run.raise_lower_ends(self.values, self._slip)
-        for fold, bounds in self._heavier.items():
-            losses = bounds.held_out_errors(self.values[:, :, fold] + self._slip)
+        for fold, implied in self._heavier.items():
+            losses = said_of_held_out(implied, self.values[:, :, fold] + self._slip)
             self.run.cells.narrow(np.s_[:, :, fold], losses, np.inf)
 
     def _close(self, tree: SharedTree, least: FloatArray, most: FloatArray) -> bool:

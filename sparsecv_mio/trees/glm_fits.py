@@ -9,13 +9,13 @@ that is constant in these rows is zero, and so is its coefficient.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
@@ -25,6 +25,7 @@ from sparsecv_mio.trees.subsets import never
 WIDE, WIDE_NEAR = 200, 1e-6  # columns from which on all of them are fitted by LAPACK, and how well
 # of the way from a size's best fit to that of all columns; 0.4 twice, as ranges are shorter by then
 MIXTURES = (0.4, 0.4, 0.15, 0.7)
+KEPT_FITS = 1 << 17  # numbers in the points of fits that are kept, so that none is made twice
 ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
 
 
@@ -56,6 +57,10 @@ class GlmFits:
     varies : (p,) bool array
     rows : Rows
         The rows as the kernels take them.
+    exchanged : dict
+        Where local search has ended, by support and size that it went on from.
+    kept : dict
+        Bounds, radii and points of supports that were fitted, by their packed masks.
     """
 
     problem: GlmProblem
@@ -65,6 +70,10 @@ class GlmFits:
     sign: FloatArray
     varies: BoolArray
     rows: glm_newton.Rows
+    exchanged: dict[tuple[frozenset[int], int], tuple[frozenset[int], FloatArray, float]] = field(
+        default_factory=dict, init=False
+    )
+    kept: dict[bytes, tuple[float, float, float, FloatArray]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
@@ -121,11 +130,6 @@ class GlmFits:
         return np.searchsorted(np.flatnonzero(self.copies), in_all).astype(np.int64)
 
     @cached_property
-    def exchanged(self) -> dict[tuple[frozenset[int], int], tuple[frozenset[int], FloatArray, float]]:
-        """Where local search has ended, by support and size that it went on from."""
-        return {}
-
-    @cached_property
     def has_copies(self) -> bool:
         """Whether there are any."""
         return bool(np.any(self.copies > 1))
@@ -145,9 +149,9 @@ class GlmFits:
 
     def refit(
         self, masks: BoolArray, start: FloatArray | None = None, bar: float = np.inf,
-        expired: Callable[[], bool] = never,
+        expired: Callable[[], bool] = never, sure: bool = True,
     ) -> FittedSupports:  # fmt: skip
-        """Fit supports, each from a point.
+        """Fit supports, each from a point; those that were fitted before are not fitted again.
 
         Parameters
         ----------
@@ -158,17 +162,21 @@ class GlmFits:
             A support that is proved to be above it need not be fitted any better.
         expired : callable
             True leaves the others' bounds at 0 and inf.
+        sure : bool
+            Whether that is to be proved; else what is hardly below the bar has the bounds 0 and inf too.
         """
         count = len(masks)
         points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
         lower, upper, radius = np.zeros(count), np.full(count, np.inf), np.full(count, np.inf)
-        width = 40 * len(self.problem.y) * (1 + int(masks.sum(axis=1).max(initial=0)))
-        step = max(BLOCK_NUMBERS // width, 1)
-        for begin in range(0, count, step):
-            if expired():
-                break
-            here = slice(begin, begin + step)
-            glm_newton.refit(self.rows, masks[here], points[here], bar, (lower[here], upper[here], radius[here]))
+        kept = self.kept
+        for at, name in enumerate(mask.tobytes() for mask in np.packbits(masks, axis=1)):
+            one = slice(at, at + 1)
+            if name in kept:
+                lower[at], upper[at], radius[at], points[at] = kept[name]
+            elif not expired():
+                glm_newton.refit(self.rows, masks[one], points[one], bar, sure, (lower[one], upper[one], radius[one]))
+                if upper[at] < np.inf and upper[at] <= bar and len(kept) * points.shape[1] < KEPT_FITS:
+                    kept[name] = float(lower[at]), float(upper[at]), float(radius[at]), points[at].copy()
         return FittedSupports(lower, upper, radius, points)
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:

@@ -1,8 +1,7 @@
 """Good supports by a smooth convex loss: local search on the quadratic of Newton's method, fits that decide.
 
 About a fit F is nearly a weighted least squares problem, on which forward selection and exchanges of single columns are
-known for all columns at once (`kernels.local_search`). What it proposes is fitted; where that is no better, the single
-exchanges that promise most are fitted one by one.
+known for all columns at once (`kernels.local_search`). What it proposes is fitted.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from sparsecv_mio.problem.glm_objective import LEAST_CURVATURE
 from sparsecv_mio.trees.glm_fits import GlmFits
 
 ROUNDS = 20  # quadratics of one search
-TRIED = 5  # exchanges of one column that are fitted where the quadratic's own best is no better
 BETTER = 1e-11  # of a value, that an exchange must save
 MOST_SEEN = 128  # columns of a quadratic, beside those of the support
 
@@ -47,10 +45,8 @@ def exchanged(
     expired : callable
         True ends it; the support may then be smaller.
     """
-    ends, way = fits.exchanged, [begin]
-    if (begin, size) not in ends:
-        point, _, upper = fits.fit(begin)
-        best = _Fitted(begin, point, upper)
+    ends, way, (point, _, upper) = fits.exchanged, [begin], fits.fit(begin)
+    best = _Fitted(begin, point, upper)
     while (way[-1], size) not in ends:
         if expired():
             return best
@@ -79,30 +75,14 @@ def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
         if added < 0:
             return None
         local_search.add(scratch, moments, added)
-    single = _single_exchanges(scratch, columns) if len(chosen) == room else []
     local_search.exchange(scratch, moments, local_search.MOST_EXCHANGES)
     inside = best.support - set(columns.tolist())
     proposed = inside | set(columns[scratch.members[:room]].tolist())
-    better = _best_of(fits, best, [proposed]) if proposed != best.support else None
-    return better or _best_of(fits, best, [best.support - {i} | {j} for i, j in single])
-
-
-def _best_of(fits: GlmFits, best: _Fitted, supports: list[frozenset[int]]) -> _Fitted | None:
-    if not supports:
+    if proposed == best.support:
         return None
-    level = best.upper * (1.0 - BETTER) if len(supports[0]) == len(best.support) else np.inf
-    fitted = fits.refit(fits.masks(supports), best.point, level)
-    at = int(np.argmin(fitted.upper))
-    return _Fitted(supports[at], fitted.points[at], float(fitted.upper[at])) if fitted.upper[at] < level else None
-
-
-def _single_exchanges(t: local_search.Tableau, columns: IntArray) -> list[tuple[int, int]]:
-    """Return the exchanges (column out, column in) that the quadratic of a tableau likes most."""
-    gain = _exchange_gains(t.T, t.beta, np.diag(t.V), t.g, t.d, t.floor)
-    gain[:, t.members[: int(t.size[0])]] = -np.inf
-    order = np.argsort(-gain, axis=None)[:TRIED]
-    pairs = [divmod(int(at), len(columns)) for at in order if np.isfinite(gain.flat[at])]
-    return [(int(columns[t.members[a]]), int(columns[k])) for a, k in pairs]
+    level = best.upper * (1.0 - BETTER) if len(proposed) == len(best.support) else np.inf
+    fitted = fits.refit(fits.masks([proposed]), best.point, level, sure=False)
+    return _Fitted(proposed, fitted.points[0], float(fitted.upper[0])) if fitted.upper[0] < level else None
 
 
 def _exchange_gains(

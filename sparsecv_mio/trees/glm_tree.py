@@ -118,12 +118,11 @@ class SizeSearch:
         forced = frozenset(self.fits.forced) - self.flat
         varying = {start - constant | forced for start in starts}
         whole = [start for start in varying if len(start) == self.size]
-        if whole:
-            fitted = self.fits.refit(self.fits.masks(whole), expired=self.expired)
-            best = int(np.argmin(fitted.upper))
-            self._offer(whole[best], fitted.points[best], float(fitted.upper[best]))
-            if not exchanges or comb(np.count_nonzero(self.fits.copies), self.size) <= FEW_SUPPORTS:
-                return
+        for start in whole:
+            fitted = self.fits.refit(self.fits.masks([start]), self.point, self.upper, self.expired, sure=False)
+            self._offer(start, fitted.points[0], float(fitted.upper[0]))
+        if whole and (not exchanges or comb(np.count_nonzero(self.fits.copies), self.size) <= FEW_SUPPORTS):
+            return
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
         for start in [self.support - self.flat, smaller] if self.upper < np.inf else [smaller]:
             if not (self.expired() and self.upper < np.inf):

@@ -102,7 +102,7 @@ def test_the_least_value_lies_between_its_bounds_from_any_point(seed: int) -> No
 def refitted(rows: Rows, masks: np.ndarray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     count = len(masks)
     lower, upper, radii, points = np.empty(count), np.empty(count), np.empty(count), np.zeros((count, len(rows.W)))
-    refit(rows, masks, points, np.inf, (lower, upper, radii))
+    refit(rows, masks, points, np.inf, True, (lower, upper, radii))
     return lower, upper, radii, points
 
 
