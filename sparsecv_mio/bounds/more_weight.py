@@ -146,7 +146,7 @@ class _Begun(NamedTuple):
 
 
 def said_of_held_out(implied: FloatArray, values: FloatArray) -> FloatArray:
-    """(G, T): what lower bounds (W, G, T) of `f + t h` say of h, from the u of every pair; inf where that is not known."""
+    """(G, T): what lower bounds (W, G, T) of `f + t h` say of h, from the u of every pair; inf: not known."""
     usable, weights = np.isfinite(values) & (implied > 0.0), np.reshape(LEFT_OUT_WEIGHTS, (-1, 1, 1))
     rises = np.where(usable, implied - np.where(np.isfinite(values), values, 0.0), 0.0)
     return np.asarray(np.maximum((rises / weights).max(axis=0), 0.0))
@@ -184,7 +184,7 @@ class MoreWeight:
         self._multipliers: dict[tuple[int, int, int], Multipliers] = {}
 
     def implied(self) -> FloatArray:
-        """(W, G, T): lower bounds of `f + t h`, those that other gammas and sizes imply among them; 0: nothing known."""
+        """(W, G, T): lower bounds of `f + t h`, those that other gammas and sizes imply too; 0: nothing known."""
         implied = np.zeros(self.lower.shape)
         for place in np.flatnonzero(self.lower.any(axis=(1, 2))):
             at_weight = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]

@@ -368,12 +368,11 @@ class GlmSearch(GridMethod):
         threads = -(-self.context.threads // others)  # the others have pairs of their own
         g = aim.pair[0]
         if others > len(LEFT_OUT_WEIGHTS) * len(bars) and not self._heavier and self.context.folds.k <= FEW_FOLDS:
-            self._weigh_held_out()  # a fit for each weight and gamma of a fold: fewer than cells of a fold that are open
+            self._weigh_held_out()  # a fit for each weight and gamma: fewer than cells of a fold that are open
             return self._next()
         on_all_rows = self._next_on_all_rows(aim, now.lower[g], enough[g], uppers[g])
         excludes = on_all_rows is not None and enough[aim.pair] <= uppers[aim.pair]
-        listed = self.listed[aim.pair]
-        may_list = self.by_lists and listed in ((NOT_LISTED, LISTED) if np.isinf(aim.goal) else (NOT_LISTED,))
+        may_list = self.by_lists and self.listed[aim.pair] in (NOT_LISTED, LISTED if np.isinf(aim.goal) else NOT_LISTED)
         if may_list and not excludes:
             return None if self.jobs.some else Job(BoundSource.ROWS_OUT, aim.pair, [], partial(self._list, aim))
         if not excludes and not self.searched[aim.pair]:

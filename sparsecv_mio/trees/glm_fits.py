@@ -168,12 +168,12 @@ class GlmFits:
         count = len(masks)
         points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
         lower, upper, radius = np.zeros(count), np.full(count, np.inf), np.full(count, np.inf)
-        kept = self.kept
+        kept, ended = self.kept, False
         for at, name in enumerate(mask.tobytes() for mask in np.packbits(masks, axis=1)):
             one = slice(at, at + 1)
             if name in kept:
                 lower[at], upper[at], radius[at], points[at] = kept[name]
-            elif not expired():
+            elif not (ended := ended or expired()):
                 glm_newton.refit(self.rows, masks[one], points[one], bar, sure, (lower[one], upper[one], radius[one]))
                 if upper[at] < np.inf and upper[at] <= bar and len(kept) * points.shape[1] < KEPT_FITS:
                     kept[name] = float(lower[at]), float(upper[at]), float(radius[at]), points[at].copy()
