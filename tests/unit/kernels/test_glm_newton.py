@@ -119,6 +119,21 @@ def test_many_supports_are_fitted_as_one_by_one() -> None:
         assert (upper[j], lower[j]) == alone[:2]
 
 
+@pytest.mark.parametrize("seed", range(300, 308))
+def test_what_is_left_unproved_is_above_the_bar_and_the_others_have_bounds(seed: int) -> None:
+    problem = centred(seed)
+    rows = rows_of(problem)
+    masks = np.array([mask_of((j,), problem.p) for j in range(problem.p)])
+    lower, upper, _, _ = refitted(rows, masks)
+    bar = float(np.median(upper))
+    ends, points = tuple(np.empty((3, len(masks)))), np.zeros((len(masks), len(rows.W)))
+    refit(rows, masks, points, bar, False, ends)
+    left = np.isinf(ends[1])
+    assert np.all(upper[left] >= bar) and np.all(ends[0][left] == 0.0) and np.all(np.isinf(ends[2][left]))
+    assert np.all(ends[0][~left] <= upper[~left]) and np.all(lower[~left] <= ends[1][~left])
+    assert np.all(upper[~left] <= bar * (1.0 + 1e-9))
+
+
 def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:
     plain = centred(304)
     twice = GlmProblem(
