@@ -49,7 +49,6 @@ from sparsecv_mio.words import Loss
 
 EFFORT_GROWTH = 4  # times as many nodes of a tree in the next round
 ROWS_OF_COLUMN = 10  # training rows for a column, from which on supports of all rows estimate the errors of folds
-RISES = 0.1  # of what a pair is below the goal, from which on it is raised by trees on all rows that cannot exclude it
 RISEN = 3  # sizes in a row whose estimates are above the least one, at which growing sizes end
 HELD = 0.02  # of the gap: pairs with lower ends beyond have to wait then
 ROOTS_APART = 4  # sizes, of which all rows have one relaxed before any tree
@@ -444,7 +443,7 @@ class GlmSearch(GridMethod):
             known = self.run.cells.lower[aim.pair] + self.values[aim.pair]
             for last in np.flatnonzero((lower < aim.goal) & ~solved)[::-1].tolist():
                 rise = np.maximum(uppers[last] - known, 0.0).sum()  # more features may say next to nothing
-                if last >= t and rise >= RISES * (aim.goal - lower[t]):
+                if last >= t and rise >= RISE * (aim.goal - lower[t]):
                     return (g, last), float(enough[last])
         return None
 

@@ -8,7 +8,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair
 
-RISE = 0.1  # of the least CV error: by so much the least lower ends are to be raised at a time, where none can reach it
+RISE = 0.1  # a rise of lower ends that is worth a slice: of the least CV error, or of what a pair misses of its goal
 
 
 def taus_named(taus: IntArray) -> str:
