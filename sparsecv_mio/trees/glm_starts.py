@@ -85,16 +85,6 @@ def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
     return _Fitted(proposed, fitted.points[0], float(fitted.upper[0])) if fitted.upper[0] < level else None
 
 
-def _exchange_gains(
-    T: FloatArray, beta: FloatArray, spread: FloatArray, g: FloatArray, left: FloatArray, floor: FloatArray
-) -> FloatArray:
-    """(s, m) what a quadratic gains by each column in the place of each one chosen; -inf where rounding hides it."""
-    b, room = (beta / spread)[:, None], left + T**2 / spread[:, None]
-    regular = room > floor
-    gains = np.where(regular, (g + T * b) ** 2 / np.where(regular, room, 1.0), -np.inf)
-    return np.asarray(gains - b * beta[:, None])
-
-
 def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
     """Return columns that vary and are not forced in, and moments of Newton's quadratic about a fit on them.
 
@@ -150,5 +140,7 @@ def _worth(
     left = left - np.einsum("sj,sj->j", T, between[:, first:])
     worth = np.where(left > floor, g * g / np.where(left > floor, left, 1.0), 0.0)
     k = len(inner)
-    gains = _exchange_gains(T[k:], point[inside[k:]], np.diag(V)[k:], g, left, floor)
-    return np.asarray(np.maximum(worth, gains.max(axis=0, initial=-np.inf)))
+    T, beta, spread = T[k:], point[inside[k:], None], np.diag(V)[k:, None]
+    room = left + T * T / spread
+    gains = np.where(room > floor, (g + T * beta / spread) ** 2 / np.where(room > floor, room, 1.0), -np.inf)
+    return np.asarray(np.maximum(worth, (gains - beta * beta / spread).max(axis=0, initial=-np.inf)))
