@@ -35,7 +35,7 @@ def test_suggestions(word: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [("--lambda", "--gamma"), ("--nfolds", "--folds"), ("--cv", "--folds"), ("--nvmax", "--tau"),
-     ("--quite", "--quiet"), ("--n-jobs", "--threads"), ("--gama", "--gamma")],
+     ("--quite", "--quiet"), ("--n-jobs", "--threads"), ("--gama", "--gamma"), ("--save", "--json")],
 )  # fmt: skip
 def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", "no_file.csv", theirs, "1"]) == 2
