@@ -235,7 +235,8 @@ def _about_usage(error: Exception) -> str:
     if unknown is not None:
         message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
     if message.startswith("Missing "):
-        missed, where = message.split(maxsplit=2)[2].rstrip(".").strip("'"), error.ctx.command_path  # type: ignore[attr-defined]
+        names, where = message.split(maxsplit=2)[2].rstrip("."), error.ctx.command_path  # type: ignore[attr-defined]
+        missed = names.partition(" / ")[0].strip("'")  # an option that has a short name too is quoted twice
         help_ = getattr(getattr(error, "param", None), "help", "") or ""
         meant = f" ({help_[0].lower()}{help_[1:].rstrip('.')})" if help_ and missed.startswith("--") else ""
         message = f"{missed} is missing{meant}: `{where} --help` says what it takes"

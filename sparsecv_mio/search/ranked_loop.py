@@ -3,6 +3,9 @@
 A source makes offers: slices of work, with what they promise a unit of work. That is what its slices brought so far at
 the same place, or near it; it is infinite where nothing is known, so that every source is tried. A promise decides the
 order of work only: bounds are what slices prove.
+
+Whoever drives the loop comes to other work only where no source has an offer. So a source that still could do more
+holds its offers back where it has had its share of the time, and never offers for ever what brings nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +42,7 @@ class Source(Protocol):
     """What can narrow cells in slices."""
 
     def offers(self) -> Iterable[Offer]:
-        """Return what may be done next; nothing where it can do no more."""
+        """Return what may be done next; nothing where it can do no more, or others are due."""
 
     def work(self, offer: Offer) -> None:
         """Do a slice that was offered, and note what it cost and brought."""

@@ -39,6 +39,7 @@ CONTENTS = {
         ),
         (["solve"], "DATA is missing: `sparsecv solve --help` says"),
         (["verify", "good.csv"], "DATA is missing: `sparsecv verify --help` says"),
+        (["collect", "."], "error: --out is missing ("),  # has a short name too
         (["solve", "good.csv", "--target", "z"], "'z'"),
         (["solve", "good.csv", "--target", "9"], "9"),
         (["solve", "good.csv", "--target", "y", "--features", "a,q"], "'q'"),
