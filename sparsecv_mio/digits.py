@@ -54,7 +54,7 @@ def several(count: int, thing: str) -> str:
 MOST_NAMED = 8  # names in a row, beyond which their number is said
 
 
-def first_named(names: Sequence[str], most: int = MOST_NAMED) -> str:
+def first_named(names: Sequence[str]) -> str:
     """Write names in a row, of many the first ones and how many more there are.
 
     Examples
@@ -62,8 +62,8 @@ def first_named(names: Sequence[str], most: int = MOST_NAMED) -> str:
     >>> first_named(["a", "b"]), first_named(list("abcdefghijklmno"))
     ('a, b', 'a, b, c, d, e, f, g, h and 7 more')
     """
-    more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def quoted_name(name: str) -> str:

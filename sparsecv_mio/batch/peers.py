@@ -238,7 +238,7 @@ class PoissonRidgeCV(_Chosen):
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = [
-            of_sklearn("PoissonRegressor", alpha=alpha, max_iter=MOST_STEPS).fit(X, y, weights)
+            of_sklearn("PoissonRegressor", alpha=alpha, max_iter=SKLEARN_STEPS).fit(X, y, weights)
             for alpha in RIDGES_OF_RATES
         ]
         return np.array([model.coef_ for model in models]), np.array([model.intercept_ for model in models])
@@ -253,7 +253,7 @@ class PoissonRidgeCV(_Chosen):
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
 BY_LABELS = ("abess",)  # peers that make their folds of a label per row
 MOST_SWEEPS = 20_000  # of coordinate descent
-MOST_STEPS = 1000  # of a logistic fit, or one of counts, by scikit-learn
+SKLEARN_STEPS = 1000  # of a logistic fit, or one of counts, by scikit-learn
 RIDGES_OF_RATES = np.logspace(-6.0, 2.0, 17)
 
 
@@ -351,7 +351,7 @@ def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
         how |= {"l1_ratios": (float(l1),), "use_legacy_attributes": False}
     else:
         how |= {"penalty": "l1" if l1 else "l2"}
-    return LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=MOST_STEPS, **how)
+    return LogisticRegressionCV(cv=splits, scoring="neg_log_loss", max_iter=SKLEARN_STEPS, **how)
 
 
 def _least_log_loss(found: Any) -> float:

@@ -37,13 +37,13 @@ from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, normal_form
 from sparsecv_mio.units import TINY
 
 BARRIERS = 1e-2, 2e-3  # of a held-out error over the root of the columns, one after the other: what room is worth
-STEPS = 40  # of the ascent under each
+ASCENT_STEPS = 40  # of the ascent under each
 PAIRS_KEPT = 15  # of moves and of how slopes changed by them, that the next direction is made of
 FIRST_MOVE, LONGEST_MOVE, SHORTEST = 0.02, 0.5, 1e-4  # of the largest coordinate, and of a direction that is not taken
-SHRINK = 0.4  # times a move that leaves the room or does not rise
-NEAR, RELAXED_STEPS = 1e-3, 2_000  # accuracy, of what is left to the level, and steps of a relaxation
+SHORTER = 0.4  # times a move that leaves the room or does not rise
+RELAXED_NEAR, RELAXED_STEPS = 1e-3, 2_000  # accuracy, of what is left to the level, and steps of a relaxation
 OWN_SHARE = 0.5  # of the diagonal, which the problem has as its penalty
-LEAST, MOST = -0.5, 10.0  # of a multiplier: beyond, the matrix loses digits that M has
+LEAST_MULTIPLIER, MOST_MULTIPLIER = -0.5, 10.0  # of a multiplier: beyond, the matrix loses digits that M has
 LEAST_LEFT = 1e-9  # of the squares of the target, by the forced columns
 ROOM = 0.95  # of a diagonal that is known to have room, to begin with
 
@@ -201,13 +201,14 @@ class _Ascent:
     def at(self, point: FloatArray) -> Multipliers:
         """Return multipliers and diagonal of a point."""
         q = self.problem.q
-        return self.start._replace(nu=np.clip(point[:q], LEAST, MOST), diagonal=self.start.diagonal * np.exp(point[q:]))
+        nu = np.clip(point[:q], LEAST_MULTIPLIER, MOST_MULTIPLIER)
+        return self.start._replace(nu=nu, diagonal=self.start.diagonal * np.exp(point[q:]))
 
     def climb(self, point: FloatArray, barrier: float) -> FloatArray:
         """Return where the ascent from a point ends: quasi-Newton steps, shorter where they leave the room."""
         here = self.value(point, barrier)
         moves, changes = list[FloatArray](), list[FloatArray]()
-        for _ in range(STEPS if here is not None else 0):
+        for _ in range(ASCENT_STEPS if here is not None else 0):
             value, slope = here  # type: ignore[misc]
             direction = _direction(slope, moves, changes)
             length = min(LONGEST_MOVE / max(float(np.abs(direction).max()), 1e-300), 1.0)
@@ -216,7 +217,7 @@ class _Ascent:
                 there = self.value(point + length * direction, barrier)
                 if there is not None and there[0] > value:
                     break
-                there, length = None, length * SHRINK
+                there, length = None, length * SHORTER
             if there is None:
                 break
             move, change = length * direction, slope - there[1]
@@ -245,7 +246,7 @@ class _Ascent:
         whole[others] = b
         whole[problem.forced] = inner.centre - inner.share @ b
         of_nu = whole * (problem.M @ whole - problem.c) + barrier * np.einsum("ij,ij->i", V, problem.M)
-        outwards = np.where(of_nu < 0.0, point[: problem.q] <= LEAST, point[: problem.q] >= MOST)
+        outwards = np.where(of_nu < 0.0, point[: problem.q] <= LEAST_MULTIPLIER, point[: problem.q] >= MOST_MULTIPLIER)
         of_nu[outwards] = 0.0
         of_diagonal = (spent - barrier * np.diag(V)[others]) * at.diagonal
         return dual + barrier * room, np.concatenate([of_nu, of_diagonal])
@@ -262,7 +263,7 @@ class _Ascent:
         )  # fmt: skip
         start, g, b, slopes, free = self._point / scale, np.zeros(m), np.zeros(m), np.zeros(m), np.arange(m)
         kernel_form = form.quadratic._replace(lipschitz=form.steepest)
-        node, stop = Node(free, 0, free, m, self.size), Accuracy(self.level, NEAR, RELAXED_STEPS)
+        node, stop = Node(free, 0, free, m, self.size), Accuracy(self.level, RELAXED_NEAR, RELAXED_STEPS)
         dual, _, _ = relax(kernel_form, node, stop, start, g, b, slopes)
         self._point = b * scale
         chosen = np.minimum(np.abs(b) / np.maximum(np.abs(slopes), 1e-300), 1.0)  # z, as b = z g

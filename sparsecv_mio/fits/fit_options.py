@@ -159,7 +159,8 @@ class FitOptions:
             check_limits(self.limits)
         check_loss(self, NONE)
         if self.assume_box is not None:
-            check_squared(self.loss, "assume-box")
+            if self.loss is not Loss.SQUARED:
+                raise BadInput(f"loss {self.loss}: goes with solve, path and fit, not with assume-box")
             self._check_box(self.assume_box)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
@@ -197,12 +198,6 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
     if how.intercept is Intercept.GLOBAL:
         why = "centring the target is for squares"
         raise BadInput(f"loss {loss}: goes with intercept fold or none, not global ({why})")
-
-
-def check_squared(loss: Loss, what: str) -> None:
-    """Raise `BadInput` for another loss than the squared one, in what knows that alone."""
-    if loss is not Loss.SQUARED:
-        raise BadInput(f"loss {loss}: goes with solve, path and fit, not with {what}")
 
 
 @dataclass(frozen=True)

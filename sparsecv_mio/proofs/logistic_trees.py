@@ -8,7 +8,7 @@ penalties.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,20 +23,20 @@ from sparsecv_mio.problem.objective import scales
 from sparsecv_mio.problem.row_losses import HALVINGS, NEWTON_STEPS
 from sparsecv_mio.proofs.threshold_trees import (
     BITS,
+    NO_POINT,
     NONE_KEPT,
     PROOF_STEPS,
     TOO_LARGE,
+    PointTree,
     ProofTree,
-    Support,
     TooLarge,
     TreeKeeper,
+    in_bits,
 )
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_ROUNDING, NEWTON_RTOL
 
-BIT_OF_CHILDREN = 22  # of the point of a node, which is tried at both parts of it
 # of one tree: each leaf has a point, which the checker evaluates in integers
 MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
-EVERY_SIZE_LISTED = -1  # leaf: its supports are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,63 +190,22 @@ class _Point:
 
 
 @dataclass(eq=False)
-class LogisticTree:
+class LogisticTree(PointTree[_Point]):
     """The tree of one size.
 
     Parameters
     ----------
     rows : LogisticRows
-    size : int
-    bar : float
-        What leaves must reach.
-    most : (int, int)
-        Supports that may be listed, and nodes.
     """
 
+    bits, bits_of_children = BITS[1:], BITS[4]
+
     rows: LogisticRows
-    size: int
-    bar: float
-    most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES)
-    nodes: list[int] = field(default_factory=list)
-    points: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
-    listed: list[Support] = field(default_factory=list)
 
-    def solve(self) -> None:
-        """Make the tree.
+    def _bound(self, point: _Point, inside: BoolArray, free: BoolArray, room: int) -> float:
+        return point.worth.bound(inside, free, room)
 
-        Raises
-        ------
-        TooLarge
-            It would have too many nodes, or list too many supports.
-        """
-        q = self.rows.q
-        nobody: _Point | None = None
-        waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
-        while waiting:
-            if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
-                raise TooLarge(TOO_LARGE)
-            inside, free, start, point = waiting.pop()
-            room, count = self.size - int(inside.sum()), int(free.sum())
-            if point is not None and point.worth.bound(inside, free, room) >= self.bar:
-                self._close(point)
-            elif room in (0, count):
-                self._single(inside if room == 0 else inside | free)
-            else:
-                b, here = self._relax(inside, free, room, start)
-                made = self._fitting(b, inside, free, room) if here.bound(inside, free, room) >= self.bar else None
-                if made is not None:
-                    self._close(made)
-                    continue
-                j = _branch(b, here, free)
-                self.nodes.append(j)
-                still_free, more = free.copy(), inside.copy()
-                still_free[j], more[j] = False, True
-                without, point = b.copy(), self._rounded(b, BIT_OF_CHILDREN)
-                without[j] = 0.0
-                waiting += [(inside, still_free, without, point), (more, still_free, b, point)]
-
-    def _single(self, columns: BoolArray) -> None:
-        """Close a node of one support: by its fit, or by listing it."""
+    def _single(self, columns: BoolArray, free: BoolArray) -> None:
         b, here = self.rows.fit(np.flatnonzero(columns))
         nothing = np.zeros_like(columns)
         made = self._fitting(b, columns, nothing, 0) if here.bound(columns, nothing, 0) >= self.bar else None
@@ -254,10 +213,12 @@ class LogisticTree:
             self._close(made)
             return
         self.listed.append(tuple(np.flatnonzero(columns).tolist()))
-        self.nodes.append(EVERY_SIZE_LISTED)
+        self.nodes.append(NO_POINT)
 
-    def _relax(self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray) -> tuple[FloatArray, Worth]:
-        """Return the point of a node's best bound: Newton's method, its models relaxed by the kernel of squares."""
+    def _relax(
+        self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray, bool]:
+        """Do so by Newton's method, its models relaxed by the kernel of squares."""
         rows, members = self.rows, np.flatnonzero(free)
         node = Node(np.flatnonzero(inside), int(inside.sum()), members, len(members), room)
         b = np.where(inside | free, start, 0.0)
@@ -283,7 +244,7 @@ class LogisticTree:
             settled, b, here, value = value - next_value <= 1e-13 * value, moved, there, next_value
             if settled:
                 break
-        return point, best
+        return point, best.costs, best.bound(inside, free, room) >= self.bar
 
     def _model_point(self, node: Node, b: FloatArray, here: Worth) -> FloatArray:
         G, c = self.rows.model(b, here.u)
@@ -294,41 +255,22 @@ class LogisticTree:
         return point
 
     def _rounded(self, b: FloatArray, bits: int) -> _Point:
-        scaled = b / self.rows.root
-        top = float(np.abs(scaled).max(initial=0.0))
-        exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
-        whole = np.rint(np.ldexp(scaled, -exponent))
+        exponent, whole = in_bits(b, self.rows.root, bits)
         return _Point(exponent, whole, self.rows.worth(np.ldexp(whole, exponent) * self.rows.root))
 
-    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> _Point | None:
-        """Round a point to as few bits as close the node; None where none do."""
-        for bits in BITS[1:]:
-            point = self._rounded(b, bits)
-            if point.worth.bound(inside, free, room) >= self.bar:
-                return point
-        return None
-
-    def _close(self, point: _Point) -> None:
-        if point.number < 0:
-            point.number = len(self.points)
-            used = np.flatnonzero(point.whole)
-            self.points.append((point.exponent, used.tolist(), [int(v) for v in point.whole[used]]))
-        self.nodes.append(-2 - point.number)
+    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
+        """Return the free column whose relaxed indicator, `|b| / |g|`, is nearest to 3/4."""
+        columns = np.flatnonzero(free)
+        g = np.sqrt(weights[columns])
+        z = np.clip(np.abs(b[columns]) / np.maximum(g, 1e-300), 0.0, 1.0)
+        distance = np.minimum(z, 3.0 * (1.0 - z))
+        return int(columns[np.argmax(distance if distance.max() > 1e-6 else g)])
 
 
 def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room: int) -> float:
     """Return the relaxation's value at a point."""
     heap, those = np.empty(max(room, 1)), b[free]
     return here.loss + float(b[inside] @ b[inside]) + float(support_norm(those, len(those), room, heap))
-
-
-def _branch(b: FloatArray, here: Worth, free: BoolArray) -> int:
-    """Return the free column whose relaxed indicator, `|b| / |g|`, is nearest to 3/4."""
-    columns = np.flatnonzero(free)
-    g = np.sqrt(here.costs[columns])
-    z = np.clip(np.abs(b[columns]) / np.maximum(g, 1e-300), 0.0, 1.0)
-    distance = np.minimum(z, 3.0 * (1.0 - z))
-    return int(columns[np.argmax(distance if distance.max() > 1e-6 else g)])
 
 
 def prove_logistic(
@@ -356,8 +298,9 @@ def prove_logistic(
     for size, threshold in sorted(above.items()):
         tree = kept.find({size: threshold})
         if tree is None:
-            made = LogisticTree(rows, size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most)
-            made.solve()
+            made = LogisticTree(size, threshold * (1.0 + NEWTON_RTOL) + rows.margin, most, rows)
+            if not made.solve(rows.q):
+                raise TooLarge(TOO_LARGE)
             tree = kept.keep(ProofTree(made.nodes, {size: made.listed}, {size: threshold}, made.points))
         trees.append(tree)
     return trees

@@ -9,8 +9,8 @@ import numpy as np
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.proofs.chosen_terms import ChosenTerms, Support
 from sparsecv_mio.proofs.threshold_trees import (
+    NO_POINT,
     NONE_KEPT,
-    RIDGE,
     TOO_LARGE,
     TREE_MOST,
     ProofTree,
@@ -90,7 +90,7 @@ def prove_terms(
         if open_sizes <= set(ends):
             for size in sorted(open_sizes):
                 listed.setdefault(size, []).append(tuple(sorted(ends[size])))
-            nodes.append(RIDGE)
+            nodes.append(NO_POINT)
             continue
         branch = max(free, key=lambda term: (without[term], -term))
         nodes.append(branch)

@@ -9,9 +9,10 @@ they come in groups of near copies the proof states a block-diagonal part of M (
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,9 +34,20 @@ FEWEST_COLUMNS = 12  # from which on the perspective is tried, and blocks of col
 BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
 PROOF_STEPS = 200
 BEYOND_BAR = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
-RIDGE = -1
+NO_POINT = -1  # leaf: closed by its own fit, or its supports are listed
 
 Support = tuple[int, ...]
+
+
+class StatedPoint(Protocol):
+    """Integers times a power of two, and where a proof has them: -1 for nowhere yet."""
+
+    exponent: int
+    whole: FloatArray
+    number: int
+
+
+Pointed = TypeVar("Pointed", bound=StatedPoint)
 
 
 @dataclass(eq=False)
@@ -110,32 +122,124 @@ class StatedBlocks:
 
 
 @dataclass(eq=False)
-class PerspectiveProof:
-    """The tree of one size.
+class PointTree(ABC, Generic[Pointed]):
+    """A tree of one size whose nodes are closed by points, their parent's if that suffices.
 
     Parameters
     ----------
     size : int
-        0 < size < q.
     bar : float
-        What leaves must reach, in the problem's units.
-    unit_of : (q,) array
-        Points are integers times `2^e unit_of` in the problem's coordinates.
+        What leaves must reach.
     most : (int, int)
         Supports that may be listed, and nodes.
+
+    Attributes
+    ----------
+    nodes, points, listed : lists
+        As of `ProofTree`.
+    """
+
+    size: int
+    bar: float
+    most: tuple[int, int]
+    nodes: list[int] = field(default_factory=list, init=False)
+    points: list[tuple[int, list[int], list[int]]] = field(default_factory=list, init=False)
+    listed: list[Support] = field(default_factory=list, init=False)
+
+    bits: ClassVar[Sequence[int]] = BITS
+    bits_of_children: ClassVar[int]  # of the point of a node, which is tried at both parts of it
+
+    @abstractmethod
+    def _bound(self, point: Pointed, inside: BoolArray, free: BoolArray, room: int) -> float:
+        """Return what a point is worth at a node."""
+
+    @abstractmethod
+    def _rounded(self, b: FloatArray, bits: int) -> Pointed:
+        """Return a point as integers of so many bits times a power of two."""
+
+    @abstractmethod
+    def _single(self, columns: BoolArray, free: BoolArray) -> None:
+        """Close a node of one support: by its fit, or by listing it. Free columns that must stay out go first."""
+
+    @abstractmethod
+    def _relax(
+        self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray, bool]:
+        """Return the point of a node's best bound, what branching goes by, and whether the bound reaches the bar."""
+
+    @abstractmethod
+    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
+        """Return the column to branch on."""
+
+    def solve(self, q: int) -> bool:
+        """Make the tree over q columns; False where it would be too large."""
+        nobody: Pointed | None = None
+        waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
+        while waiting:
+            if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
+                return False
+            inside, free, start, point = waiting.pop()
+            room, count = self.size - int(inside.sum()), int(free.sum())
+            if point is not None and self._bound(point, inside, free, room) >= self.bar:
+                self._close(point)
+                continue
+            if room in (0, count):
+                out = np.zeros_like(free)
+                self._single(inside if room == 0 else inside | free, free if room == 0 else out)
+                continue
+            b, weights, reached = self._relax(inside, free, room, start)
+            made = self._fitting(b, inside, free, room) if reached else None
+            if made is not None:
+                self._close(made)
+                continue
+            j = self._branch(b, weights, free)
+            self.nodes.append(j)
+            still_free, more = free.copy(), inside.copy()
+            still_free[j], more[j] = False, True
+            without, here = b.copy(), self._rounded(b, self.bits_of_children)
+            without[j] = 0.0
+            waiting += [(inside, still_free, without, here), (more, still_free, b, here)]
+        return True
+
+    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> Pointed | None:
+        """Round a point to as few bits as close the node; None where none do."""
+        rounded = (self._rounded(b, bits) for bits in self.bits)
+        return next((point for point in rounded if self._bound(point, inside, free, room) >= self.bar), None)
+
+    def _close(self, point: Pointed) -> None:
+        if point.number < 0:
+            point.number = len(self.points)
+            used = np.flatnonzero(point.whole)
+            self.points.append((point.exponent, used.tolist(), [int(v) for v in point.whole[used]]))
+        self.nodes.append(-2 - point.number)
+
+
+def in_bits(b: FloatArray, unit: FloatArray, bits: int) -> tuple[int, FloatArray]:
+    """Return an exponent and integers whose largest has so many bits: `b` is about `2^exponent integers unit`."""
+    scaled = b / unit
+    top = float(np.abs(scaled).max(initial=0.0))
+    exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
+    return exponent, np.rint(np.ldexp(scaled, -exponent))
+
+
+@dataclass(eq=False)
+class PerspectiveProof(PointTree[_DualPoint]):
+    """The tree of one size, `0 < size < q`; bars are in the problem's units.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    unit_of : (q,) array
+        Points are integers times `2^e unit_of` in the problem's coordinates.
     square : float
         Square of the unit of objectives in units of the file.
     """
 
+    bits_of_children = BITS[3]
+
     problem: SparseProblem
-    size: int
-    bar: float
     unit_of: FloatArray
-    most: tuple[int, int]
     square: float = 1.0
-    nodes: list[int] = field(default_factory=list)
-    points: list[tuple[int, list[int], list[int]]] = field(default_factory=list)
-    listed: list[Support] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         p = self.problem
@@ -156,47 +260,16 @@ class PerspectiveProof:
         """What the proof says of W; None where it is the penalty."""
         return None if self.stated is None or self.tables is None else self.stated.said
 
-    def solve(self) -> bool:
-        """Make the tree; False where it would be too large."""
-        q = self.problem.q
-        nobody: _DualPoint | None = None
-        waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
-        while waiting:
-            if len(self.listed) > self.most[0] or len(self.nodes) > self.most[1]:
-                return False
-            inside, free, start, point = waiting.pop()
-            room, count = self.size - int(inside.sum()), int(free.sum())
-            if point is not None and self._dual(point, inside, free, room) >= self.bar:
-                self._close(point)
-                continue
-            if room in (0, count):
-                self._single(inside if room == 0 else inside | free, free if room == 0 else None)
-                continue
-            b, g, made = self._relax(inside, free, room, start)
-            if made is not None:
-                self._close(made)
-                continue
-            j = self._branch(b, g, free, room)
-            self.nodes.append(j)
-            still_free, more = free.copy(), inside.copy()
-            still_free[j], more[j] = False, True
-            without = b.copy()
-            without[j] = 0.0
-            here = self._rounded(b, BITS[3])
-            waiting += [(inside, still_free, without, here), (more, still_free, b, here)]
-        return True
-
-    def _single(self, columns: BoolArray, free: BoolArray | None) -> None:
-        """Close a node of one support: by its ridge fit, or by listing it. Free columns that must stay out go first."""
+    def _single(self, columns: BoolArray, free: BoolArray) -> None:
         support = tuple(np.flatnonzero(columns).tolist())
         at = list(support)
         p = self.problem
         value = p.yy - float(p.c[at] @ np.linalg.solve(p.M[np.ix_(at, at)], p.c[at]))
         if value < self.bar:
             self.listed.append(support)
-            self.nodes.append(RIDGE)
+            self.nodes.append(NO_POINT)
             return
-        if free is not None and free.any():  # the ridge fit of a leaf takes the free columns too
+        if free.any():  # the ridge fit of a leaf takes the free columns too
             b = np.zeros(p.q)
             b[at] = np.linalg.solve(p.M[np.ix_(at, at)], p.c[at]) * self.root[at]
             made = self._fitting(b, columns, np.zeros_like(columns), 0)
@@ -204,31 +277,27 @@ class PerspectiveProof:
                 self._close(made)
                 return
             self.listed.append(support)
-        self.nodes.append(RIDGE)
+        self.nodes.append(NO_POINT)
 
     def _relax(
-        self, inside: BoolArray, free: BoolArray, left: int, start: FloatArray
-    ) -> tuple[FloatArray, FloatArray, _DualPoint | None]:
+        self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
+    ) -> tuple[FloatArray, FloatArray, bool]:
         q = len(free)
         if self.tables is not None:
             b, z, ends = np.empty(q), np.empty(q), (self.bar + self.reach, self.bar)
             dual, _, _ = block_relaxation.bound_node(
                 self.form, self.tables, _status(inside, free), ends, _no_mixture(self.tables), self.work, b, z
             )
-            made = self._fitting(b, inside, free, left) if dual >= self.bar else None
-            return b, z, made
-        node = Node(np.flatnonzero(inside), int(inside.sum()), np.flatnonzero(free), int(free.sum()), left)
+            return b, z, bool(dual >= self.bar)
+        node = Node(np.flatnonzero(inside), int(inside.sum()), np.flatnonzero(free), int(free.sum()), room)
         b, g, best_b, best_g = start.copy(), np.zeros(q), np.zeros(q), np.zeros(q)
         dual, _, _ = relax(
             self.form, node, Accuracy(self.bar + self.reach, ROOT_ACCURACY, PROOF_STEPS), b, g, best_b, best_g
         )
-        return best_b, best_g, self._fitting(best_b, inside, free, left) if dual >= self.bar else None
+        return best_b, best_g, bool(dual >= self.bar)
 
     def _rounded(self, b: FloatArray, bits: int) -> _DualPoint:
-        scaled = b / self.step
-        top = float(np.abs(scaled).max(initial=0.0))
-        exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
-        whole = np.rint(np.ldexp(scaled, -exponent))
+        exponent, whole = in_bits(b, self.step, bits)
         rounded = np.ldexp(whole, exponent) * self.step
         used = np.flatnonzero(whole)
         product = rounded[used] @ self.curved[used]
@@ -236,33 +305,18 @@ class PerspectiveProof:
         costs = slopes**2 if self.tables is None else slopes
         return _DualPoint(exponent, whole, costs, self.form.yy - float(rounded @ product))
 
-    def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, left: int) -> _DualPoint | None:
-        """Round a point to as few bits as close the node; None where none do."""
-        for bits in BITS:
-            point = self._rounded(b, bits)
-            if self._dual(point, inside, free, left) >= self.bar:
-                return point
-        return None
-
-    def _dual(self, point: _DualPoint, inside: BoolArray, free: BoolArray, left: int) -> float:
+    def _bound(self, point: _DualPoint, inside: BoolArray, free: BoolArray, room: int) -> float:
         if self.tables is not None:
             block_relaxation.fitting(_status(inside, free), self.tables, self.work, _no_mixture(self.tables))
             return point.base - float(block_relaxation.largest_sum(point.costs, self.tables, self.size, self.work))
         others = point.costs[free]
-        if 0 < left < len(others):
-            others = np.partition(others, len(others) - left)[len(others) - left :]
-        return point.base - float(point.costs[inside].sum()) - (float(others.sum()) if left else 0.0)
+        if 0 < room < len(others):
+            others = np.partition(others, len(others) - room)[len(others) - room :]
+        return point.base - float(point.costs[inside].sum()) - (float(others.sum()) if room else 0.0)
 
-    def _close(self, point: _DualPoint) -> None:
-        if point.number < 0:
-            point.number = len(self.points)
-            used = np.flatnonzero(point.whole)
-            self.points.append((point.exponent, used.tolist(), [int(v) for v in point.whole[used]]))
-        self.nodes.append(-2 - point.number)
-
-    def _branch(self, b: FloatArray, g: FloatArray, free: BoolArray, left: int) -> int:
+    def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
         """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 measured worse)."""
-        columns = np.flatnonzero(free)
+        g, columns = weights, np.flatnonzero(free)
         if self.tables is not None:
             weight = g[columns] * (1.0 - g[columns]) * b[columns] ** 2  # g is the share of supports with the column
             return int(columns[np.argmax(weight if weight.max() > 0.0 else np.abs(b[columns]))])
@@ -440,8 +494,8 @@ def _tree_of_size(
     if tau in (0, problem.q):
         return ProofTree([-1], {tau: [tuple(range(tau))]}, threshold, [])
     limit = (most[0], max(most[1] >> 8, POINTS))
-    tree = PerspectiveProof(problem, tau, bars[tau], units.point, limit, units.square)
-    if tree.solve():
+    tree = PerspectiveProof(tau, bars[tau], limit, problem, units.point, units.square)
+    if tree.solve(problem.q):
         return ProofTree(tree.nodes, {tau: tree.listed}, threshold, tree.points, tree.part)
     if problem.q > MOST_PATH_COLUMNS or most[1] <= PROVED_PATH_NODES:
         raise TooLarge(TOO_LARGE)

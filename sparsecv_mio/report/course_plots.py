@@ -113,7 +113,7 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
     figure.suptitle(f"{head['method']}:  " + "   ".join(words), fontsize=11, color=figures.INK)
     for axes in (course_axes, right):
         figures.tidy(axes)
-        figures.legend_below(axes, 3)
+        figures.legend_below(axes)
     figures.save(figure, out)
 
 

@@ -144,7 +144,7 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
 
 
-def legend_below(ax: Axes, columns: int = 3) -> None:
+def legend_below(ax: Axes) -> None:
     """Put the legend below the axes, where it hides no data; nothing where nothing has a label."""
     from matplotlib.transforms import ScaledTranslation
 
@@ -153,7 +153,7 @@ def legend_below(ax: Axes, columns: int = 3) -> None:
         return
     share = 1.0 if spec is None else len(spec.colspan) / spec.get_gridspec().ncols
     inches = share * figure.bbox.width / figure.get_dpi() - 0.7  # of the axes, about
-    columns = max(1, min(columns, len(labels), int(inches / (HANDLE + LETTER * max(map(len, labels))))))
+    columns = max(1, min(3, len(labels), int(inches / (HANDLE + LETTER * max(map(len, labels))))))
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     ax.legend(
         loc="upper left", bbox_to_anchor=(0.0, 0.0), bbox_transform=ax.transAxes + down, ncols=columns,

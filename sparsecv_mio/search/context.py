@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import enough_on_all_rows, implied_lower_bounds, training_loss_bound
-from sparsecv_mio.certificate.parts import GapStep, OracleWork, SearchRequest, SourceWork
+from sparsecv_mio.certificate.parts import SearchRequest, Work
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -384,12 +384,8 @@ class Snapshot:
     cells : CellTable
     best : tuple of BestSubsets
         By gamma, what is known of all rows; empty before anything is.
-    mios, nodes : int
-    engine : str
-        Who solved the cells, in words.
-    oracles : tuple of OracleWork
-    sources, course
-        As of :class:`~sparsecv_mio.certificate.parts.Work`.
+    work : Work
+        What it took, but for the seconds.
     complete : bool
         False where something beside these cells may hold a better pair.
     steps : tuple of DescentStep
@@ -405,12 +401,7 @@ class Snapshot:
     context: Context
     cells: CellTable
     best: tuple[BestSubsets, ...] = ()
-    mios: int = 0
-    nodes: int = 0
-    engine: str = "forward selection"
-    oracles: tuple[OracleWork, ...] = ()
-    sources: tuple[SourceWork, ...] = ()
-    course: tuple[GapStep, ...] = ()
+    work: Work = Work(0, 0, 0.0, "forward selection")
     complete: bool = True
     steps: tuple[DescentStep, ...] = ()
     reached: Mapping[int, float] = field(default_factory=dict)

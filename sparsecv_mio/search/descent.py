@@ -25,7 +25,7 @@ import numpy as np
 from sparsecv_mio import model_space
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.certificate.json_text import plain, read_as
-from sparsecv_mio.certificate.parts import SourceWork
+from sparsecv_mio.certificate.parts import SourceWork, Work
 from sparsecv_mio.certificate.records import DescentStep
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
@@ -463,14 +463,11 @@ class Descent(Watched):
         if row is None:
             return None
         journal, snapshot = self.journal, row.snapshot(over)
+        of_rows = Work(journal.mios, journal.nodes, 0.0, "descent, certified rows", snapshot.work.oracles)
         return replace(
             snapshot,
             context=replace(snapshot.context, request=self.context.request),
-            mios=journal.mios,
-            nodes=journal.nodes,
-            sources=tuple(journal.sources),
-            course=(),
-            engine="descent, certified rows",
+            work=replace(of_rows, sources=tuple(journal.sources)),
             complete=journal.over and journal.certain,
             steps=tuple(journal.steps),
         )

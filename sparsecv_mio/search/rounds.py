@@ -104,7 +104,7 @@ class FoldRounds(StoredPart):
 
 
 FITS_SHARE = 0.6  # of a limit, until when trees on all rows go on where they may take all of it
-FEW_SUPPORTS = 1 << 17  # a size that has no more is decided first
+SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more is decided first
 
 
 class Outward(StoredPart):
@@ -162,7 +162,7 @@ class Outward(StoredPart):
         """
         context = self.run.context
         free, forced = context.data.q - len(context.data.forced), len(context.data.forced)
-        easy = [comb(free, max(min(tau - forced, free), 0)) <= FEW_SUPPORTS for tau in context.grid.taus.tolist()]
+        easy = [comb(free, max(min(tau - forced, free), 0)) <= SUPPORTS_OF_SMALL for tau in context.grid.taus.tolist()]
         count = easy.index(False) if False in easy else len(easy)
         few = (np.arange(len(easy)) < count) | ~self.searched
         if not few.any():

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.search.accelerators import Accelerators, Ledger
 from sparsecv_mio.search.accounts import Accounts, BoundSource
@@ -128,7 +129,7 @@ MOST_TRIES = UNLIMITED.bit_length()  # more make no difference to an effort
 FREE = ("by_engine", "accounts")  # arrays of any length
 
 
-def effort_of(tries: int, first: int = ROUND_EFFORT) -> int:
+def effort_of(tries: int) -> int:
     """Return the nodes of the next try, after so many others.
 
     Examples
@@ -136,7 +137,7 @@ def effort_of(tries: int, first: int = ROUND_EFFORT) -> int:
     >>> effort_of(0), effort_of(2), effort_of(MOST_TRIES)
     (8192, 524288, 4611686018427387904)
     """
-    return int(min(first * ROUND_GROWTH**tries, UNLIMITED))
+    return int(min(ROUND_EFFORT * ROUND_GROWTH**tries, UNLIMITED))
 
 
 class GridMethod(Watched, StoredPart):
@@ -222,12 +223,9 @@ class GridMethod(Watched, StoredPart):
         """
         run = self.run
         cells = run.cells if over else run.cells.copy()
-        best, oracles = tuple(run.all_rows.best), run.accelerators.work()
-        return Snapshot(
-            self.context, cells, best, self.mios(), run.counts.nodes, self.engine(), oracles,
-            sources=run.accounts.table(), course=run.accounts.course(), reached=dict(run.counts.reached),
-            changes=run.changes,
-        )  # fmt: skip
+        did = self.mios(), run.counts.nodes, 0.0, self.engine(), run.accelerators.work()
+        work, best = Work(*did, run.accounts.table(), run.accounts.course()), tuple(run.all_rows.best)
+        return Snapshot(self.context, cells, best, work, reached=dict(run.counts.reached), changes=run.changes)
 
     def progress(self) -> Progress:
         """Return how far the search is."""

@@ -21,7 +21,7 @@ from sparsecv_mio.trees import listing
 @pytest.mark.parametrize("block", range(6))
 def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for place, name, value in (
-        (estimates, "SMALL", 0), (rounds, "SMALL", 0), (rounds, "ROUND_EFFORT", 1), (rounds, "FEW_SUPPORTS", 0),
+        (estimates, "SMALL", 0), (rounds, "SMALL", 0), (rounds, "ROUND_EFFORT", 1), (rounds, "SUPPORTS_OF_SMALL", 0),
         (listing, "SMALL", (0, 36)[block % 2]),
     ):  # fmt: skip
         monkeypatch.setattr(place, name, value)

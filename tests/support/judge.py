@@ -110,7 +110,7 @@ def wrong_cells(truth: Truth, snapshot: Any) -> Iterator[str]:
     """Yield the cells whose interval, support or mark enumeration contradicts."""
     grid, cells, data = snapshot.context.grid, snapshot.cells, snapshot.context.data
     # copies may differ by the rounding of whoever wrote the file, and one stands for all; bounds allow for that as well
-    share = 1e-9 if np.any(data.copy_of >= 0) or "bounds" in snapshot.engine else 1e-12
+    share = 1e-9 if np.any(data.copy_of >= 0) or "bounds" in snapshot.work.engine else 1e-12
     for fold in range(truth.problem.folds.k):
         rows = truth.rows(fold)
         for g, t in np.ndindex(len(grid.gammas), len(grid.taus)):

@@ -21,7 +21,7 @@ from sparsecv_mio.oracles.glru.risk import EPS, DualFit, Problem, assess, weight
 from sparsecv_mio.thresholds import CUBIC_COLUMNS
 
 DIRECT_WORK = 5e8  # multiply-adds of an exact Hessian, about 20 ms: below, conjugate gradients save nothing
-NEWTON_STEPS = 200
+TRAINING_STEPS = 200
 ATTEMPTS = 3
 LONG_STEP = 0.2
 TRAINING_ROUNDS = 12
@@ -62,7 +62,7 @@ def train(
     start: FloatArray | None = None,
     precondition: Solve | None = None,
     stop: TrainingStop | None = None,
-    max_steps: int = NEWTON_STEPS,
+    max_steps: int = TRAINING_STEPS,
 ) -> DualFit:
     """Minimise `P(w)` until `(P - D) / P <= tol`.
 

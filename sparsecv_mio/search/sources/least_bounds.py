@@ -40,7 +40,7 @@ from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
 LEFT_OUT_NODES = FIRST_LOOK // ROUND_GROWTH  # of such a tree
 PAIRS = 8  # of a slice at first, whose bounds are at most half a rise above the least one
 LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for where they cannot bring all of it
-SHORT = 1e-6  # of an objective, that what is asked is away at least
+LEAST_DISTANCE = 1e-6  # of an objective, that what is asked is away at least
 LEAST_MISSING = 0.05  # of the rise of a pair, below which a fold is not worth a tree
 NEAR_BEST = 0.25  # of what the most promising fold promises: those below have no trees before it has had more
 CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
@@ -185,8 +185,8 @@ class RankedAllRows(RankedTrees):
         near, upper, rises = self.nearest(pair), self.run.all_rows.of_pairs(lambda cell: cell.upper), self._rises()
         if near is None:
             return np.inf
-        short = max(self.trees.enough(self._raised(rises))[pair] / upper[pair] - self.progress()[pair], SHORT)
-        log_rise = max(float(self.gains[near] * self.seconds[near]), SHORT)
+        short = max(self.trees.enough(self._raised(rises))[pair] / upper[pair] - self.progress()[pair], LEAST_DISTANCE)
+        log_rise = max(float(self.gains[near] * self.seconds[near]), LEAST_DISTANCE)
         with np.errstate(over="ignore"):
             needed = float(self.seconds[near] * np.expm1(short / log_rise))
         return float(rises[pair]) / max(needed, CLOCK_TICK) if needed < self.run.context.deadline.left else 0.0

@@ -75,7 +75,10 @@ def test_what_they_prove_holds_for_every_support(seed: int) -> None:
     f, h, _ = min(every, key=lambda fit: fit[0])
     start = plain(problem, t)
     found = best_multipliers(problem, held_out, size - len(problem.forced), (f, h), start, lambda: False)
-    assert np.all((found.nu >= normal_equations.LEAST) & (found.nu <= normal_equations.MOST)) and found.weight == t
+    assert found.weight == t
+    assert np.all(found.nu >= normal_equations.LEAST_MULTIPLIER) and np.all(
+        found.nu <= normal_equations.MOST_MULTIPLIER
+    )
     values = []
     for at in (start, found):
         made = multiplied_form(problem, held_out, at)
@@ -111,7 +114,7 @@ def test_they_say_more_than_no_multipliers_where_columns_are_correlated() -> Non
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_slope_of_the_ascent_is_that_of_its_value(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(normal_equations, "NEAR", 1e-12)
+    monkeypatch.setattr(normal_equations, "RELAXED_NEAR", 1e-12)
     problem, held_out = drawn(seed, forced=(2,) if seed % 2 else ())
     rng, start = np.random.default_rng(seed), plain(problem, 1.5)
     ascent = normal_equations._Ascent(problem, held_out, 2, (problem.yy, held_out[2]), start, lambda: False)

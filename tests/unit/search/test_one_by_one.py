@@ -88,7 +88,7 @@ def test_a_gap_of_zero_decides_every_cell(gap: float) -> None:
 def test_a_budget_ends_it() -> None:
     run = to_end(drawn_run("grid", mio_budget=4))
     assert run.mios() == 4 and run.exhausted and run.finished
-    assert run.snapshot().engine == "grid on native"
+    assert run.snapshot().work.engine == "grid on native"
 
 
 def test_work_on_takes_the_next_open_cells_of_a_pair() -> None:

@@ -230,7 +230,7 @@ def test_steps_lead_to_a_proof_and_bounds_only_tighten() -> None:
         low, high = cells.lower.copy(), cells.upper.copy()
     assert run.run.proved() and run.run.cells.decided.all()
     assert run.mios() <= run.run.cells.decided.size
-    assert run.snapshot().engine == "per-fold"
+    assert run.snapshot().work.engine == "per-fold"
 
 
 def test_work_on_decides_the_pairs_asked_for() -> None:
