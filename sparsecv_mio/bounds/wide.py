@@ -691,7 +691,7 @@ class WideFold:
         return np.array([max(objective[0], 0.0), objective[1], *interval, *origins, ends.estimate, open_columns])
 
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
-        """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `as_printed` needs."""
+        """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `printed_ends` needs."""
         rows, X, tau = self.rows, self.rows.X_test, self.rows.choice.size(tau)
         dual, _ = self.relaxation.solve(tau, NEAR_OF_MANY * self.known.best.get(tau, rows.yy))
         self.known.round(tau, self.relaxation.b, self.relaxation.g)

@@ -102,8 +102,8 @@ class RankedTrees(ABC):
         """(G, T): pairs whose lower bounds they may raise."""
 
     @abstractmethod
-    def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
-        """Do a slice of work at some pairs, by the effort of so many tries."""
+    def grow(self, pairs: list[Pair], until: Deadline) -> None:
+        """Do a slice of work at some pairs, which were tried as often."""
 
     @abstractmethod
     def progress(self) -> FloatArray:
@@ -151,9 +151,9 @@ class RankedTrees(ABC):
     def work(self, offer: Offer) -> None:
         """Do a slice, and note by how much it raised each pair a second."""
         run, pairs = self.run, list(offer.pairs)
-        at, bar, began = tuple(zip(*pairs, strict=True)), self.bar, run.context.deadline.seconds
+        at, began = tuple(zip(*pairs, strict=True)), run.context.deadline.seconds
         before, until = self.progress()[at], run.context.deadline.sooner(SLICE_SHARE)
-        self.grow(pairs, int(self.tries[at].max()), bar, until)
+        self.grow(pairs, until)
         self.most = max(len(pairs) // 2, 1) if until.expired() else min(2 * self.most, self.tries.size)
         rises = self.progress()[at] - before
         seconds = run.context.deadline.seconds - began
@@ -195,10 +195,10 @@ class RankedAllRows(RankedTrees):
         """Return work that promises something."""
         return [offer for offer in super().offers() if offer.rate > 0.0]
 
-    def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
+    def grow(self, pairs: list[Pair], until: Deadline) -> None:
         """Solve all rows at some pairs, as far as it takes to raise each by what is asked."""
-        raised = self._raised(self._rises())
-        self.trees.solve(mask_of(self.tries.shape, *pairs), effort_of(tries), SLICE_SHARE, raised)
+        raised, effort = self._raised(self._rises()), effort_of(int(self.tries[pairs[0]]))
+        self.trees.solve(mask_of(self.tries.shape, *pairs), effort, SLICE_SHARE, raised)
 
     def _rises(self) -> FloatArray:
         """(G, T): by how much bounds are to rise, in shares of the bar: no more than best objectives known allow."""
@@ -352,12 +352,12 @@ class RankedLeftOut(RankedTrees):
         """(G, T): lower bounds, in shares of the bar."""
         return np.asarray(self.run.cells.lower.sum(axis=2) / self.bar)
 
-    def grow(self, pairs: list[Pair], tries: int, bar: float, until: Deadline) -> None:
+    def grow(self, pairs: list[Pair], until: Deadline) -> None:
         """Grow a tree in every fold of some pairs."""
         run = self.run
         taus = run.context.said_taus[np.unique([t for _, t in pairs])]
         run.signals.doing(f"trees with rows left out: {taus_named(taus)}, fold")
-        self.weight.branch(pairs, RISE * bar, LEFT_OUT_NODES, until)
+        self.weight.branch(pairs, RISE * self.bar, LEFT_OUT_NODES, until)
 
     def gained(self, rises: FloatArray) -> FloatArray:
         """Return the mean: what one pair rose says little of the next ones."""
