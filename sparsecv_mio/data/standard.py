@@ -386,6 +386,11 @@ class StandardData:
             return self._compute(index)
         return cached[0][index], cached[1][index]
 
+    def targets(self, index: slice | IntArray | NDArray[np.intp]) -> FloatArray:
+        """Return `r` of some rows, each times the root of its weight."""
+        r: FloatArray = (self.dataset.y[index] - self.y_center) / self.y_unit - self.r_rest
+        return r if self.root is None else r * self.root[index]
+
     def root_of(self, index: slice | IntArray) -> FloatArray | None:
         """Return the roots of the weights of some rows; None where rows have none."""
         return None if self.root is None else self.root[index]
@@ -410,14 +415,11 @@ class StandardData:
         X, whole = self.dataset.X, self.q == self.dataset.p
         V = (X[index] if whole else part_of(X, index, self.columns)) - self.center
         V /= self.divisor
-        r = (self.dataset.y[index] - self.y_center) / self.y_unit
         if self.intercept is Intercept.GLOBAL:
             V -= self.rest
-            r -= self.r_rest
         if self.root is not None:
             V *= self.root[index][:, None]
-            r *= self.root[index]
-        return V, r
+        return V, self.targets(index)
 
     def about_own_centres(self, rows: IntArray) -> StandardData:
         """Return the same scales about the means of some rows, for those whose digits other centres would take.

@@ -82,11 +82,6 @@ class WeightedRows:
             out -= ones * (parts.sum(axis=1) / np.einsum("ij,ij->i", ones, ones))[:, None]
         return out
 
-    def response(self) -> FloatArray:
-        """Return the (n,) response of all rows."""
-        values = (self.data.dataset.y - self.data.y_center) / self.data.y_unit - self.data.r_rest
-        return values if self.data.root is None else values * self.data.root
-
 
 class ForwardSelection:
     """Forward selection in several folds at once, at one gamma; columns that are forced in come first.
@@ -115,7 +110,7 @@ class ForwardSelection:
         self.rows, self.top = rows, top
         self.picked: list[list[int]] = [[] for _ in folds]
         self._inside = rows.inside(folds)
-        self._response = rows.centre(rows.response(), self._inside)
+        self._response = rows.centre(rows.data.targets(slice(None)), self._inside)
         self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
         self._null = NULL * self._curvature
         self._slope = rows.products(self._response)  # of every column, with what the picks leave of the response

@@ -74,10 +74,9 @@ class LossByRows:
     """
 
     def __init__(self, run: Run) -> None:
-        data = run.context.data
-        r, root = (data.dataset.y - data.y_center) / data.y_unit - data.r_rest, data.root_of(slice(0, data.n))
+        r = run.context.data.targets(slice(None))
         self.run, self.values = run, np.full(run.context.shape, np.inf)
-        self.slip = ROWS_ROUNDING * float(r @ r if root is None else (root * r) @ (root * r))
+        self.slip = ROWS_ROUNDING * float(r @ r)
         self.tried = np.zeros(run.context.shape[:2], dtype=np.int64)
 
     def note(self, where: Where, fit: RowFit) -> None:
