@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, solve_lower
+from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, dot
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
@@ -71,13 +71,14 @@ class Mixture(NamedTuple):
 
 
 class BlockWork(NamedTuple):
-    """Work of a node: masks that are in and out, values of subsets, the knapsack, H and its factor, small systems.
+    """Work of a node: masks that are in and out, lengths of masks, values of subsets, the knapsack, H, small systems.
 
     Last, the slope g of the point that was met last, and D of it but for the largest sum.
     """
 
     needed: np.ndarray
     barred: np.ndarray
+    length: np.ndarray
     value: np.ndarray
     best: np.ndarray
     best_mask: np.ndarray
@@ -87,6 +88,8 @@ class BlockWork(NamedTuple):
     H: np.ndarray
     L: np.ndarray
     columns: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
     K: np.ndarray
     GL: np.ndarray
     U: np.ndarray
@@ -102,11 +105,13 @@ def new_block_work(q, tau, blocks):
     count, s = blocks.member.shape
     most = MOST_SUPPORTS
     return BlockWork(
-        np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros(1 << s), np.zeros((count, s + 1)),
-        np.zeros((count, s + 1), dtype=np.int64), np.zeros((count + 1, tau + 1)),
+        np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64),
+        np.array([mask.bit_count() for mask in range(1 << s)], dtype=np.int64), np.zeros((count, 1 << s)),
+        np.zeros((count, s + 1)), np.zeros((count, s + 1), dtype=np.int64), np.zeros((count + 1, tau + 1)),
         np.zeros((count, tau + 1), dtype=np.int64), np.zeros(count, dtype=np.int64), np.zeros((count, s, s)),
-        np.zeros((q, q)), np.zeros(q, dtype=np.int64), np.zeros((q, q)), np.zeros((q, q)), np.zeros((most, q)),
-        np.zeros((most, q)), np.zeros((most, most)), np.zeros((most, most)), np.zeros(q), np.zeros(1),
+        np.zeros((q, q)), np.zeros(q, dtype=np.int64), np.zeros(q, dtype=np.int64), np.zeros(q, dtype=np.int64),
+        np.zeros((q, q)), np.zeros((q, q)), np.zeros((most, q)), np.zeros((q, most)), np.zeros((most, most)),
+        np.zeros((most, most)), np.zeros(q), np.zeros(1),
     )  # fmt: skip
 
 
@@ -172,19 +177,18 @@ def largest_sum(g, blocks, tau, work):
     work : BlockWork
         With the masks that are needed and barred.
     """
-    value, best, best_mask, sums, taken, choice = (
-        work.value, work.best, work.best_mask, work.sums, work.taken, work.choice,
-    )  # fmt: skip
+    best, best_mask, sums, taken, choice = work.best, work.best_mask, work.sums, work.taken, work.choice
     count, s = blocks.member.shape
     for x in range(tau + 1):
         sums[0, x] = -np.inf
     sums[0, 0] = 0.0
-    value[0] = 0.0
+    here = np.zeros(s)
     for b in range(count):
-        member = blocks.member[b]
+        member, value = blocks.member[b], work.value[b]
         needed, barred = work.needed[b], work.barred[b]
         size = 0
         while size < s and member[size] >= 0:
+            here[size] = g[member[size]]
             size += 1
         for x in range(s + 1):
             best[b, x] = -np.inf
@@ -195,28 +199,27 @@ def largest_sum(g, blocks, tau, work):
             own = 1 << top
             if barred & own:
                 continue
-            for low in range(own):
-                if low & barred:
-                    continue
+            below, some = (own - 1) & ~(barred | needed), 0
+            while True:  # over what may be chosen below, and all that is needed there
+                low = needed & (own - 1) | some
                 mask = own | low
-                row = blocks.factor[b, mask]
-                r, held = g[member[top]], 1
-                for i in range(top):
-                    if (low >> i) & 1:
-                        r -= row[i] * g[member[i]]
-                        held += 1
+                k = work.length[mask]
+                r = here[top] - dot(blocks.factor[b, mask], here, top)
                 x = value[low] + r * r * blocks.pivot[b, mask]
                 value[mask] = x
-                if (mask & needed) == needed and x > best[b, held]:
-                    best[b, held] = x
-                    best_mask[b, held] = mask
+                if (mask & needed) == needed and x > best[b, k]:
+                    best[b, k] = x
+                    best_mask[b, k] = mask
+                some = (some - below) & below
+                if some == 0:
+                    break
         for x in range(tau + 1):
             most = -np.inf
-            for held in range(min(size, x) + 1):
-                y = sums[b, x - held] + best[b, held]
+            for k in range(min(size, x) + 1):
+                y = sums[b, x - k] + best[b, k]
                 if y > most:
                     most = y
-                    taken[b, x] = held
+                    taken[b, x] = k
             sums[b + 1, x] = most
     last = 0
     for x in range(tau + 1):
@@ -224,9 +227,8 @@ def largest_sum(g, blocks, tau, work):
             last = x
     total = sums[count, last]
     for b in range(count - 1, -1, -1):
-        held = taken[b, last]
-        choice[b] = best_mask[b, held]
-        last -= held
+        choice[b] = best_mask[b, taken[b, last]]
+        last -= taken[b, last]
     return total
 
 
@@ -252,8 +254,11 @@ def _inverse_times(masks, g, blocks, u):
 
 @njit(cache=True, nogil=True)
 def _factor_mixture(mixture, held, blocks, work):
-    """Fill `columns` with those of the mixture and L with a Cholesky factor of H on them; returns how many."""
-    H, L, columns = work.H, work.L, work.columns
+    """Fill `columns` with those of the mixture and L with a Cholesky factor of H on them; returns how many.
+
+    Columns of a block follow each other: row p of L is zero before `first[p]`, column p from `last[p]` on.
+    """
+    H, L, columns, first, last = work.H, work.L, work.columns, work.first, work.last
     count, s = blocks.member.shape
     H[:, :, :] = 0.0
     for a in range(held):
@@ -272,22 +277,37 @@ def _factor_mixture(mixture, held, blocks, work):
                     H[b, top, top] += w
     p = 0
     for b in range(count):
-        first = p
+        start = p
         for i in range(s):
             if H[b, i, i] > 0.0:
                 columns[p] = blocks.member[b, i]
-                for e in range(first):
-                    L[p, e] = 0.0
-                for e in range(first, p + 1):
+                first[p] = start
+                for e in range(start, p + 1):
                     x = H[b, i, blocks.place[columns[e]]]
-                    for f in range(first, e):
+                    for f in range(start, e):
                         x -= L[p, f] * L[e, f]
                     if e < p:
                         L[p, e] = x / L[e, e] if L[e, e] > 0.0 else 0.0
                     else:
                         L[p, p] = np.sqrt(x) if x > DEPENDENT * H[b, i, i] else 0.0
                 p += 1
+        for e in range(start, p):
+            last[e] = p
     return p
+
+
+@njit(cache=True, nogil=True)
+def _solve_columns(L, R, size, count):
+    """Overwrite the first `count` columns of R by the solutions of `L X = R`. O(size^2 count / 2)."""
+    for i in range(size):
+        row = R[i]
+        for k in range(i):
+            w, before = L[i, k], R[k]
+            for a in range(count):
+                row[a] -= w * before[a]
+        w = 1.0 / L[i, i]
+        for a in range(count):
+            row[a] *= w
 
 
 @njit(cache=True, nogil=True)
@@ -436,12 +456,13 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
 
     Notes
     -----
-    A step costs O(blocks 2^s s + p^3 / 3 + p q + held q^2), p the columns of the mixture.
+    A step costs O(blocks 2^s s + p^3 / 6 + p^2 (s + held) + p q + held tau q), p the columns of the mixture.
     """
     G, c, yy = blocks.G, form.c, form.yy
     tau = work.sums.shape[1] - 1
     bar, hope = ends
-    L, K, GL, U, R, A, columns = work.L, work.K, work.GL, work.U, work.R, work.A, work.columns
+    L, K, GL, U, R, A = work.L, work.K, work.GL, work.U, work.R, work.A
+    columns, first, last = work.columns, work.first, work.last
     q = c.shape[0]
     g, x, to = work.slope, np.empty(q), np.empty(MOST_SUPPORTS)
     slope = np.empty(MOST_SUPPORTS)
@@ -463,20 +484,22 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
         # K = I + L'G L, b = L K^{-1} L'c
         for i in range(p):
             row = G[columns[i]]
-            for e in range(p):
+            for e in range(last[i]):
                 s = 0.0
-                for f in range(e, p):
+                for f in range(e, last[e]):
                     s += row[columns[f]] * L[f, e]
                 GL[i, e] = s
         for i in range(p):
+            own = K[i]
             for e in range(i + 1):
-                s = 1.0 if i == e else 0.0
-                for f in range(i, p):
-                    s += L[f, i] * GL[f, e]
-                K[i, e] = s
+                own[e] = 0.0
             s = 0.0
-            for f in range(i, p):
-                s += L[f, i] * c[columns[f]]
+            for f in range(i, last[i]):
+                w, row = L[f, i], GL[f]
+                for e in range(i + 1):
+                    own[e] += w * row[e]
+                s += w * c[columns[f]]
+            own[i] += 1.0
             x[i] = s
         if not cholesky_in_place(K, p):
             break
@@ -487,7 +510,7 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
             g[j] = c[j]
         for i in range(p):
             s = 0.0
-            for e in range(i + 1):
+            for e in range(first[i], i + 1):
                 s += L[i, e] * x[e]
             j = columns[i]
             b[j] = s
@@ -538,22 +561,21 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
                     for k in range(q):
                         Gu[k] += row[k] * s
             for e in range(a + 1):
-                s = 0.0
-                for j in range(q):
-                    s += U[e, j] * Gu[j]
-                A[a, e] = 2.0 * s
+                A[a, e] = 2.0 * dot(U[e], Gu, q)
             for i in range(p):
                 s = 0.0
-                for f in range(i, p):
+                for f in range(i, last[i]):
                     s += L[f, i] * Gu[columns[f]]
-                R[a, i] = s
-            solve_lower(K, R[a], p)
+                R[i, a] = s
+        _solve_columns(K, R, p, held)
+        for i in range(p):
+            row = R[i]
+            for a in range(held):
+                s = 2.0 * row[a]
+                for e in range(a + 1):
+                    A[a, e] -= s * row[e]
         for a in range(held):
-            for e in range(a + 1):
-                s = 0.0
-                for i in range(p):
-                    s += R[a, i] * R[e, i]
-                A[a, e] -= 2.0 * s
+            for e in range(a):
                 A[e, a] = A[a, e]
         _move_shares(A, slope, mixture.share, held, work.system, to)
         gain = 0.0
@@ -595,7 +617,7 @@ def fix_columns(blocks, bar, work, status):
     -----
     O(blocks (2^s s + tau^2)).
     """
-    value, best, sums, g = work.value, work.best, work.sums, work.slope
+    best, sums = work.best, work.sums
     count, s = blocks.member.shape
     tau = sums.shape[1] - 1
     most = (work.base[0] - bar) / (1.0 + blocks.blur)  # sums up to here lie beyond the bar
@@ -620,31 +642,19 @@ def fix_columns(blocks, bar, work, status):
         for i in range(size):
             having[i] = -np.inf
             lacking[i] = -np.inf
-        value[0] = 0.0
-        for mask in range(1 << size):
-            if mask & barred:
-                continue
-            held = 0
-            top = 0
-            for i in range(size):
-                if (mask >> i) & 1:
-                    held += 1
-                    top = i
-            if held > 0:
-                row = blocks.factor[b, mask]
-                r = g[member[top]]
-                for i in range(top):
+        open_columns, some = ((1 << size) - 1) & ~(barred | needed), 0
+        while True:
+            mask = needed | some
+            if work.length[mask] <= tau:
+                x = work.value[b, mask] + level[tau - work.length[mask]]
+                for i in range(size):
                     if (mask >> i) & 1:
-                        r -= row[i] * g[member[i]]
-                value[mask] = value[mask ^ (1 << top)] + r * r * blocks.pivot[b, mask]
-            if (mask & needed) != needed or held > tau:
-                continue
-            x = value[mask] + level[tau - held]
-            for i in range(size):
-                if (mask >> i) & 1:
-                    having[i] = max(having[i], x)
-                else:
-                    lacking[i] = max(lacking[i], x)
+                        having[i] = max(having[i], x)
+                    else:
+                        lacking[i] = max(lacking[i], x)
+            some = (some - open_columns) & open_columns
+            if some == 0:
+                break
         for i in range(size):
             if status[member[i]] == FREE and having[i] <= most:
                 status[member[i]] = DROPPED

@@ -51,7 +51,7 @@ class MetSupports(NamedTuple):
     values: FloatArray
 
 
-BLOCKS_LEAVE = 0.95  # of the gap of a node, at most, where they take over: their nodes cost twice as much
+BLOCKS_LEAVE = 0.95  # of the gap of a node, at most, where they take over: their nodes cost up to twice as much
 
 
 class PathListing:
