@@ -119,7 +119,7 @@ def test_work_that_does_not_return_is_left_behind() -> None:
 
 def test_work_that_returns_within_the_grace_is_the_result() -> None:
     clock = Deadline(0.01, None)
-    assert run_within_limit(lambda: time.sleep(0.05) or "done", clock, lambda: "held") == "done"
+    assert run_within_limit(lambda: time.sleep(0.05) or "done", clock, lambda: "held", grace=60.0) == "done"
 
 
 def test_an_error_of_the_work_is_raised() -> None:
