@@ -277,19 +277,13 @@ def inspect_table(
     dealt = subjects or order
     read_columns = features if goal is None else [*features, goal]
     gaps = np.logical_or.reduce([np.zeros(table.rows, dtype=bool), *(column.empty for column in read_columns)])
-    na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder))
-    filled = na.fills and bool(gaps.any())
+    na = _proposed_na(how, gaps, isinstance(dealt, TimeOrder)) if gaps.any() else None
+    filled = na is not None and na.fills
     facts = _with_dealing(_with_absent(facts, features, filled), dealt)
-    if loss is None:
-        loss = Loss.LOGISTIC if goal is not None and _has_two_values(goal) else Loss.SQUARED
+    loss = loss or (Loss.LOGISTIC if goal is not None and _has_two_values(goal) else Loss.SQUARED)
     two_classes = loss is Loss.LOGISTIC
-    options = _proposed_options(facts, features if two_classes else read_columns, how, na if gaps.any() else None)
-    if filled and any(column.empty.any() and not column.is_words for column in features):
-        options.append(f"--na-within {Within.FOLDS}")
-    options += [f"--loss {loss}"] * (loss is not Loss.SQUARED)
-    options += ([] if exposure is None else [f"--exposure {shlex.quote(exposure)}"]) + (
-        [] if dealt is None else [dealt.option]
-    )
+    options = _proposed_options(facts, features if two_classes else read_columns, how, na)
+    options += _of_search(features if filled else [], loss, exposure, dealt)
     without_target = 0 if goal is None else int(goal.empty.sum())
     n = table.rows - (int(gaps.sum()) if "--na drop" in options else without_target)
     return Inspection(
@@ -593,6 +587,17 @@ def _proposed_options(
     if any(column.others and column.is_words for column in kept):
         options.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return options
+
+
+def _of_search(
+    filled: Sequence[RawColumn], loss: Loss, exposure: str | None, dealt: Subjects | TimeOrder | None
+) -> list[str]:
+    """Return options of the search: how columns are filled, what is fitted, and how rows are dealt."""
+    has_gaps = any(column.empty.any() and not column.is_words for column in filled)
+    options = [f"--na-within {Within.FOLDS}"] if has_gaps else []
+    options += [f"--loss {loss}"] if loss is not Loss.SQUARED else []
+    options += [f"--exposure {shlex.quote(exposure)}"] if exposure is not None else []
+    return options + ([dealt.option] if dealt is not None else [])
 
 
 def _as_given(how: Reading) -> list[str]:

@@ -203,7 +203,8 @@ class Outward(StoredPart):
         elif decided and not tried and self.searched[winner[1]]:
             self._sweep(range(winner[1] + 1))
         elif tried and not self.looked:
-            self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, SLICE_SHARE)
+            until = self.run.context.deadline.sooner(SLICE_SHARE)
+            self.all_rows.solve(self.in_question.pairs(), FIRST_LOOK, until)
             self.looked = True
         elif offer := best_offer(self.sources):
             offer.source.work(offer)

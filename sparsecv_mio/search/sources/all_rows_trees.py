@@ -144,7 +144,9 @@ class AllRowsTrees:
         decided = cells.final[best].all() and np.isfinite(cells.upper[best]).all()
         return np.asarray(decided & (self.enough() <= self.run.all_rows.of_pairs(lambda cell: cell.upper)))
 
-    def solve(self, pairs: BoolArray, effort: int, share: float = 1.0, bars: FloatArray | None = None) -> None:
+    def solve(
+        self, pairs: BoolArray, effort: int, until: Deadline | None = None, bars: FloatArray | None = None
+    ) -> None:
         """Solve all rows at some pairs (G, T) as far as an effort goes, and bound the folds by what that proves.
 
         A pair is left once its lower bound reaches its bar. A tree goes on where the last effort left it.
@@ -154,8 +156,8 @@ class AllRowsTrees:
         pairs : (G, T) bool array
         effort : int
             Nodes of a tau; 0 for relaxations.
-        share : float
-            Of the time limit that is spent at most.
+        until : Deadline, optional
+            When to end; by default with the run.
         bars : (G, T) array, optional
             As of `enough`.
         """
@@ -166,7 +168,7 @@ class AllRowsTrees:
             by_gamma = [(g, which[i::threads]) for g, which in by_gamma for i in range(threads)]
         by_gamma = [(g, which) for g, which in by_gamma if which]
         with self.run.accounts.of(BoundSource.ALL_ROWS if effort else BoundSource.ALL_ROWS_RELAXED):
-            self._solve(by_gamma, pairs, effort, self.run.context.deadline.sooner(share), self.enough(bars))
+            self._solve(by_gamma, pairs, effort, until or self.run.context.deadline, self.enough(bars))
             self.loss.apply()
 
     def _solve(

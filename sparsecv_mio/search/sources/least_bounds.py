@@ -198,7 +198,7 @@ class RankedAllRows(RankedTrees):
     def grow(self, pairs: list[Pair], until: Deadline) -> None:
         """Solve all rows at some pairs, as far as it takes to raise each by what is asked."""
         raised, effort = self._raised(self._rises()), effort_of(int(self.tries[pairs[0]]))
-        self.trees.solve(mask_of(self.tries.shape, *pairs), effort, SLICE_SHARE, raised)
+        self.trees.solve(mask_of(self.tries.shape, *pairs), effort, until, raised)
 
     def _rises(self) -> FloatArray:
         """(G, T): by how much bounds are to rise, in shares of the bar: no more than best objectives known allow."""
