@@ -429,7 +429,8 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
     for close in CLOSE:
         newton(Z, response, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
         upper, lower, radius = proved(Z, response, penalty, theta)
-        if lower > bar or upper - lower <= (TIGHT + 3.0 * _value_rounding(Z.W.shape[1], Z.places.shape[0])) * upper:
+        rounded = (TIGHT + 3.0 * _value_rounding(Z.W.shape[1], Z.places.shape[0])) * upper
+        if lower > bar or upper - lower <= rounded < np.inf:
             return upper, lower, radius
     if radius < np.inf:
         return upper, lower, radius

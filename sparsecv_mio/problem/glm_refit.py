@@ -22,6 +22,7 @@ from sparsecv_mio.arrays import CACHED_ROWS, FloatArray, IntArray
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.responses import response_of, row_loss
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
+from sparsecv_mio.problem.training_moments import constant_in
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
@@ -146,12 +147,16 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
     training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
-    theta = np.zeros(len(penalty))
+    theta, flat = np.zeros(len(penalty)), np.zeros(0, dtype=np.int64)
     if first:
+        # coefficients of columns that are constant beside an intercept are 0, and not off
+        flat = first + np.flatnonzero(np.isin(support, constant_in(data, np.arange(data.n)[rows], support)))
+        training.Z[:, flat] = 0.0
         theta[0] = training.loss.origin(training.y, training.w)
     largest = np.maximum(training.Z.max(axis=0, initial=0.0), -training.Z.min(axis=0, initial=0.0))
     blur = np.minimum(_blur(data, support, first), 2.0 * largest)
     theta, point = newton(training, nearly_fitted(training, theta), blur)
+    point.root[:, flat] = 0.0
     radius, drop = accuracy(training.Z, point)
     finite = np.isfinite(radius)
     spread = radius * np.linalg.norm(point.root, axis=0) if finite else np.full(len(theta), np.inf)

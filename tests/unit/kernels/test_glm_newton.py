@@ -29,6 +29,7 @@ from sparsecv_mio.kernels.glm_newton import (
 from sparsecv_mio.kernels.row_losses import Response, new_state
 from sparsecv_mio.problem import row_losses
 from sparsecv_mio.problem.glm import GlmProblem
+from sparsecv_mio.problem.poisson import PoissonLoss
 
 SEEDS = range(300, 332)
 
@@ -132,6 +133,16 @@ def test_what_is_left_unproved_is_above_the_bar_and_the_others_have_bounds(seed:
     assert np.all(upper[left] >= bar) and np.all(ends[0][left] == 0.0) and np.all(np.isinf(ends[2][left]))
     assert np.all(ends[0][~left] <= upper[~left]) and np.all(lower[~left] <= ends[1][~left])
     assert np.all(upper[~left] <= bar * (1.0 + 1e-9))
+
+
+def test_a_fit_from_where_losses_overflow_begins_again() -> None:
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(30, 2)), rng.poisson(2.0, 30).astype(float)
+    rows = rows_of(GlmProblem(X, y, np.ones(30), np.ones(2), 0.5, intercept=True, loss=PoissonLoss()))
+    masks, points = np.ones((2, 2), dtype=bool), np.array([[0.0, 1e4, 1e4], [rows.origin, 0.0, 0.0]])
+    lower, upper, radius = np.empty(2), np.empty(2), np.empty(2)
+    refit(rows, masks, points, np.inf, True, (lower, upper, radius))
+    assert upper == pytest.approx(upper[1]) and lower == pytest.approx(upper[1]) and np.all(radius < 1e-6)
 
 
 def test_copies_are_fitted_as_one_column_and_predict_as_two() -> None:

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 from logistic_truth import drawn, harder, least
 
+from sparsecv_mio.data.counts import as_counts
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.glm_fit import expanded, fit_glm
+from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.moment_fits import refit_moments
+from sparsecv_mio.words import Loss
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -36,3 +41,18 @@ def test_the_expansion_has_the_fit_as_its_own() -> None:
         around = expanded(problem, fit)
         size = np.abs(fit.beta).max()
         assert refit_moments(around, S).beta == pytest.approx(fit.beta, rel=1e-5, abs=1e-6 * size)
+
+
+def test_a_column_that_is_constant_in_the_training_rows_has_no_coefficient() -> None:
+    """Under next to no ridge rounding gave it one, which counts where the row that it tells apart is scored."""
+    rng = np.random.default_rng(5)
+    X, y = rng.normal(size=(40, 2)), rng.poisson(500.0, 40).astype(float)
+    X[:, 0] = 0.0
+    X[33, 0] = 416.0
+    data = standardize(as_counts(Dataset.from_arrays(X, y)), scale="none", loss=Loss.POISSON)
+    train = np.setdiff1d(np.arange(40), [33, 34])
+    both, alone = (refit_glm(data, train, np.array(S), 1e-4) for S in ([0, 1], [1]))
+    assert both.beta[0] == 0.0 and both.beta[1] == pytest.approx(alone.beta[0], rel=1e-12)
+    outside = np.array([33, 34])
+    (losses, off), (without, _) = both.losses(data, outside), alone.losses(data, outside)
+    assert losses == pytest.approx(without, rel=1e-9, abs=1e-12) and np.all(off <= 1e-10)
