@@ -342,7 +342,8 @@ class PathSearch:
             at_gamma = problem.with_gamma(gamma) if problem is not None else None
             for tau in taus:
                 cell, made = cells[g, tau], self._rows.get((g, tau))
-                ready = quick and made is not None and made[0] is cell
+                alike = data.loss is not Loss.SQUARED and not cell.complete  # one fit, however quick
+                ready = made is not None and made[0] is cell and (quick or alike)
                 rows.append(made[1] if made is not None and ready else self._row(gamma, at_gamma, cell, quick))
         done = all(row.proved for row in rows)
         options, branched = self.options, sum(cell.branched for cell in cells.values())

@@ -353,7 +353,8 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
         m, off = at.margins[here], at.margin_off[here]
         curvature = problem.loss.least_curvature(m, ranges.low[here] - off, ranges.high[here] + off, problem.y[here])
         weights = problem.v[here] * curvature * (1.0 - 2.0 * off)
-        H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
+        if k:  # of no column LAPACK prints a complaint
+            H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
     unit = np.sqrt(np.diag(H))
     if not np.all((unit > 0.0) & np.isfinite(unit)):
@@ -361,7 +362,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     factor, failed = dpotrf(H / unit[:, None] / unit)
     if failed:
         return None
-    inverse = symmetric(dpotri(factor)[0])
+    inverse = symmetric(dpotri(factor)[0]) if k else factor
     doubt = k * (2.0 * float(at.margin_off.max()) + (n + 4 * k + 64) * EPS) * float(np.trace(inverse))
     if not doubt <= CURVATURE_DOUBT:
         return None

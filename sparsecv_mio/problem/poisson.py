@@ -16,6 +16,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.row_losses import EPS, RowLoss
 
 FARTHEST_RIGHT = 30.0  # beyond the margin to the right, where the ratio of curvature is still far above what is needed
+OVERFLOWN = 1e300  # what is known of a loss beyond it, whose rounding is no float
 
 
 class PoissonLoss(RowLoss):
@@ -85,7 +86,8 @@ class PoissonLoss(RowLoss):
             for t in (nearest, low, high):
                 off = self.roundings(t, y, 0.0, EPS)
                 ends.append((np.nan_to_num(self.losses(t, y), nan=np.inf), np.where(np.isnan(off), np.inf, off)))
-            least = np.where(np.isfinite(nearest), np.maximum(ends[0][0] - ends[0][1], 0.0), 0.0)
+            least = np.where(ends[0][0] > OVERFLOWN, OVERFLOWN, np.maximum(ends[0][0] - ends[0][1], 0.0))
+            least = np.where(np.isfinite(nearest), least, 0.0)
             most = np.maximum(ends[1][0] + ends[1][1], ends[2][0] + ends[2][1])
         return least, np.where(np.isnan(most), np.inf, most)
 

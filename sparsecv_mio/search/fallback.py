@@ -301,14 +301,15 @@ def supports_on_all_rows(
     Returns
     -------
     list of dicts of int to (int array, float)
-        By gamma and tau, a support and its objective.
+        By gamma and tau, a support and its objective; inf with another loss than the squared one, which needs a fit.
 
     Notes
     -----
     O(n q + G n m^2) with m = max(64, 2 tau).
     """
     if data.loss is not Loss.SQUARED:
-        return _of_rows_on_all_rows(data, gammas, taus)
+        order = _marginal_order(data, slice(0, data.n))
+        return [{tau: (np.sort(order[:tau]), np.inf) for tau in taus}] * len(gammas)
     if data.restrictions.beyond_forcing:
         return _on_all_rows_within_restrictions(data, gammas, taus)
     out = []
@@ -591,15 +592,3 @@ def _left_out_of_all(
     held_out = np.array([float(alone[folds.scored_rows(fold)].sum()) for fold in range(folds.k)])
     out = np.array([float(inside[folds.left_out(fold)].sum()) for fold in range(folds.k)])
     return made.objective, held_out, made.objective - out
-
-
-def _of_rows_on_all_rows(
-    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
-) -> list[dict[int, tuple[IntArray, float]]]:
-    """Do the same for `supports_on_all_rows`."""
-    whole = slice(0, data.n)
-    order, fits_by_gamma = _marginal_order(data, whole), []
-    for gamma in gammas:
-        made = {tau: refit_rows(data, whole, np.sort(order[:tau]), gamma) for tau in taus}
-        fits_by_gamma.append({tau: (fit.support, fit.objective + fit.objective_error) for tau, fit in made.items()})
-    return fits_by_gamma

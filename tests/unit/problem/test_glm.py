@@ -9,7 +9,8 @@ import pytest
 
 from sparsecv_mio.arrays import FloatArray, put_beside_ones
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.problem.glm import Centring, GlmProblem, minorant
+from sparsecv_mio.problem.glm import Centring, GlmProblem, level_ranges, minorant
+from sparsecv_mio.problem.poisson import PoissonLoss
 from sparsecv_mio.problem.row_losses import LOG_LOSS
 
 
@@ -122,3 +123,21 @@ def test_columns_that_are_not_or_may_be_copies_are_centred(other: Callable[[Floa
     X = np.column_stack([x, other(x), np.where(np.arange(60) == 30, 1.0, 0.0)])
     assert not Centring.of(X, np.ones(60), True).changes_nothing
     assert Centring.of(X[:, :1], np.ones(60), True).changes_nothing
+
+
+def test_the_intercept_ends_where_rows_reach_far() -> None:
+    """Under little ridge every loss within reach of it overflowed at once: it had no end, and tangents said nothing."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(20, 2)), rng.poisson(3.0, 20).astype(float)
+    counts = GlmProblem(X, y, np.ones(20), np.ones(2), 1e-12, intercept=True, loss=PoissonLoss())
+    start = counts.start()
+    ranges, middle, half = level_ranges(counts, start, counts.objective(start))
+    assert np.isfinite(ranges.low).all() and np.isfinite(ranges.high).all() and np.isfinite(half).all()
+    assert np.all(np.abs(middle - start) <= half)
+
+
+def test_nothing_is_printed_of_rows_without_a_column(capfd: pytest.CaptureFixture[str]) -> None:
+    nothing = GlmProblem(np.zeros((4, 0)), np.array([1.0, -1.0, 1.0, 1.0]), np.ones(4), np.ones(0), 1.0, False)
+    below = minorant(nothing, np.zeros(0), 4.0)
+    assert below is not None and 0.0 <= below.shift + below.moments.yy <= 4.0 * np.log(2.0) <= 4.0
+    assert capfd.readouterr() == ("", "")

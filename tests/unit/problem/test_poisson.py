@@ -71,6 +71,7 @@ def test_held_out_losses_lie_between_their_ends() -> None:
     low, high, y = np.array([-np.inf, -800.0, 0.0]), np.array([np.inf, 0.0, 900.0]), np.array([2.0, 0.0, 1.0])
     least, most = LOSS.between(low, high, y)
     assert least.tolist() == [0.0, 0.0, 0.0] and most[0] == most[2] == np.inf and 1.0 <= most[1] < 1.0 + 1e-12
+    assert np.all(LOSS.between(np.full(3, 800.0), np.full(3, 1e9), y)[0] >= 1e300)  # losses there are no floats
 
 
 def test_what_has_no_fit_is_refused() -> None:
