@@ -185,7 +185,7 @@ def with_keys(message: str, given: Mapping[str, Any]) -> str:
 
 RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
 RANGED = ("seed", "split", "draw", "n", "p", "support")  # of which LO:HI is a range
-MOST_OF_RANGE = 100_000
+MOST_TASKS = 1_000_000  # and values of a range
 
 
 def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
@@ -231,8 +231,8 @@ def _value(name: str, text: str) -> Any:
     ends = RANGE.fullmatch(text)
     if name in RANGED and ends is not None:
         low, high = int(ends[1]), int(ends[2])
-        if not low <= high <= low + MOST_OF_RANGE:
-            raise BadInput(f"--set {name}={text}: give LO:HI with LO not above HI")
+        if not low <= high < low + MOST_TASKS:
+            raise BadInput(f"--set {name}={text}: give LO:HI with LO not above HI, of at most {MOST_TASKS:,} values")
         return list(range(low, high + 1))
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -241,7 +241,6 @@ def _value(name: str, text: str) -> Any:
 
 
 DEFAULTS: Mapping[str, Any] = {"folds": "10", "seed": 0, "estimator": OURS}
-MOST_TASKS = 1_000_000
 PLAN_BYTES = 10_000_000
 MOST_PARTS = 50
 LONG_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){{{MOST_PARTS}}}""")

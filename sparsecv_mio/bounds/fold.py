@@ -346,7 +346,6 @@ def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
 
 
-ALL_ROWS_ACCURACY = 1e-6  # of the relaxations on all rows
 WILDEST = 4.0  # b'Gb over y'y beyond which the dual value is a difference of large numbers
 
 
@@ -413,7 +412,7 @@ def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
     sizes = np.unique(np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64))
     if not len(sizes):
         return None
-    solved = relax_form(form, sizes.tolist(), accuracy=ALL_ROWS_ACCURACY)
+    solved = relax_form(form, sizes.tolist())
     return Points(sizes, np.array([point.beta for point in solved]), form.diagonal)
 
 

@@ -66,7 +66,13 @@ def test_settings_and_designs_change_and_the_plan_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"), [("seed", "write NAME=VALUES"), ("seed=5:2", "not above"), ("n=5", "no design that has it")]
+    ("change", "message"),
+    [
+        ("seed", "write NAME=VALUES"),
+        ("seed=5:2", "not above"),
+        ("n=5", "no design that has it"),
+        ("seed=0:1000000", "at most 1,000,000 values"),
+    ],
 )
 def test_what_is_no_change(change: str, message: str) -> None:
     with pytest.raises(BadInput, match=message):
