@@ -44,7 +44,8 @@ class Proved(NamedTuple):
 
 def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
     """Return an interval that is proved; refuse one that is claimed narrower."""
-    words = f"{what}: {{}} is {{!r}}, proved is {{!r}}"
+    by_floats = ", by floats: use exact mode, which rounds nothing" if isinstance(low, float) else ""
+    words = f"{what}: {{}} is {{!r}}, proved is {{!r}}{by_floats}"
     need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
     if line["upper"] is not None:
         need(number(line["upper"], "upper") >= high, words.format("upper", line["upper"], float(high)))

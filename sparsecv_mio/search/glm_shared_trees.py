@@ -232,7 +232,9 @@ class SharedTree:
 
     def _others(self, at: slice = slice(None)) -> FloatArray:
         """Return what the held-out loss of a support that is not listed is at least, in some folds."""
-        return np.asarray(np.maximum(self.others_above - self.least[at] - self.slip, 0.0))
+        least = self.least[at]  # inf where nothing is known; there may be no others, which then are above inf
+        above = np.maximum(self.others_above - np.where(least < np.inf, least, 0.0) - self.slip, 0.0)
+        return np.where(least < np.inf, above, 0.0)
 
     def enough_to_decide(self, most: FloatArray) -> float:
         """Return a T from which on most folds are decided, as far as (K,) upper ends of `most_held` are known."""

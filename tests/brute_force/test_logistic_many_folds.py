@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.search import cells, glm_search
-from sparsecv_mio.search.api import solve
+from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.glm_search import GlmSearch
 from sparsecv_mio.search.pairs import Grid, likely_winner
 from sparsecv_mio.trees import glm_left_out
@@ -200,3 +201,16 @@ def test_a_size_with_one_support_has_an_upper_end_before_others_are_shown(
     data = Dataset.from_arrays(X, np.asarray(y, dtype=float))
     record = solve(data, folds="loo", loss=loss, gammas=[0.1, 1.0, 10.0])
     assert bounded == [True] * 4 and record.status == "proved"
+
+
+@pytest.mark.parametrize("seed", [1, 3, 5])
+def test_a_fold_of_which_nothing_is_known_leaves_the_others_as_they_are(seed: int) -> None:
+    """Counts with a fill value, whose fold had no objective: what others have at least was no number."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 1))
+    X[4, 0] = -3.6e8
+    y = rng.poisson(1.5, 24) + (np.arange(24) < 2)
+    data = Dataset.from_arrays(X, y)
+    how: dict[str, Any] = {"gammas": [4.88e-5], "scale": "none", "loss": "poisson", "gap": 0.0, "threads": 1}
+    record = cross_validate(data, make_folds("loo", data), taus=[0, 1], **how)
+    assert record.tau == 0 and verify(record, data).ok

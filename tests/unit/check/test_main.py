@@ -7,6 +7,7 @@ import hashlib
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from forged_proofs import Lines, read_lines, write_lines
 from repository import INSTANCES, ROOT
 from true_claims import Truth
 
-from sparsecv_mio.check.main import check, check_file, run
+from sparsecv_mio.check.main import _proved_interval, check, check_file, run
 from sparsecv_mio.check.proof_file import Refused, Unreadable
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
@@ -218,3 +219,11 @@ def test_the_command_needs_nothing_of_the_package(tmp_path: Path) -> None:
     assert told.stdout.splitlines()[-1] == "0 False" and "cover all supports" in told.stdout
     assert run([str(place), str(INSTANCES / "housing.csv")]) == 2
     assert run([str(place)]) == 2
+
+
+def test_a_claim_beyond_what_floats_prove_names_the_mode_that_rounds_nothing() -> None:
+    line = {"lower": 2.0, "upper": 3.0}
+    with pytest.raises(Refused, match="proved is 1.0, by floats: use exact mode"):
+        _proved_interval(line, 1.0, 2.5, "tau 1")
+    with pytest.raises(Refused, match="proved is 1.0$"):
+        _proved_interval(line, Fraction(1), Fraction(5, 2), "tau 1")
