@@ -512,7 +512,7 @@ def _path_tree(
         bars[tau] = wanted[tau]
     V = np.linalg.inv(problem.M)
     V = 0.5 * (V + V.T)
-    beta = V @ problem.c
+    beta = np.linalg.solve(problem.M, problem.c)  # by V it would have the digits of V, and f so few more
     value = float(problem.yy - problem.c @ beta)
     nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
     while True:

@@ -227,3 +227,14 @@ def test_a_claim_beyond_what_floats_prove_names_the_mode_that_rounds_nothing() -
         _proved_interval(line, 1.0, 2.5, "tau 1")
     with pytest.raises(Refused, match="proved is 1.0$"):
         _proved_interval(line, Fraction(1), Fraction(5, 2), "tau 1")
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_columns_far_from_0_without_an_intercept_are_proved(tmp_path: Path, seed: int) -> None:
+    """f of all columns had the digits of an inverse: supports that had to be listed were not, in one of ten proofs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(15, 4)) + 1e3
+    data = Dataset.from_arrays(X, rng.normal(size=15) + X[:, 2])
+    record = best_subsets(data, gammas=[9.0], taus=[1, 2], scale="none", intercept="none")
+    write_proof(record, data, tmp_path / "far.proof")
+    assert all(check(str(tmp_path / "far.proof"), X, data.y, mode).words for mode in ("fast", "exact"))
