@@ -18,6 +18,7 @@ No kernel is imported or called here: kernels may be being compiled just then.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -78,6 +79,7 @@ class RunningSearch:
     stored: Stored | None = field(default=None, init=False)
     keeper: Checkpoint | None = field(default=None, init=False)
     _known_before: CellTable | None = field(default=None, init=False)
+    _finding: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def standardize(self) -> Context:
         """Bring the data to standard coordinates; from here on a record can be made."""
@@ -126,7 +128,10 @@ class RunningSearch:
                 self._find_fallback(snapshot.context, until)
 
     def _find_fallback(self, context: Context, until: float) -> None:
-        self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
+        """Find fallback supports for a grid, unless there are some; of two threads the second takes the first one's."""
+        with self._finding:
+            if self.fallback is None or self.fallback.gamma not in context.grid.gammas:
+                self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
 
     def record(self) -> Record:
         """Return the record of what is known now, from any thread.
@@ -137,8 +142,7 @@ class RunningSearch:
             If the data are not even in standard coordinates.
         """
         snapshot = self._snapshot(prepared(self.context))
-        grid = snapshot.context.grid
-        if not snapshot.scored and (self.fallback is None or self.fallback.gamma not in grid.gammas):
+        if not snapshot.scored:
             self._find_fallback(snapshot.context, self.deadline.began)
         self.reported = rechecked(with_fallback(snapshot, self.fallback))
         return build_record(self.reported)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,8 +13,9 @@ from drawn_search import drawn, drawn_run
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
+from sparsecv_mio.search import running as module
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fallback import fallback_supports
+from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
@@ -39,6 +42,29 @@ def test_a_record_without_any_method() -> None:
     record = made.record()
     assert record.estimate and record.status == "limit" and record.work.engine == "forward selection"
     verify(record, made.question.dataset)
+
+
+def test_a_thread_takes_the_fallback_that_another_one_is_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a limit the thread that searches and the one that waits fitted the same supports at the same time."""
+    made, find, calls, begun, go_on = running(), fallback_supports, list[int](), threading.Event(), threading.Event()
+    made.standardize()
+
+    def found(*given: Any) -> FallbackSupports:
+        calls.append(1)
+        begun.set()
+        assert go_on.wait(60.0)
+        return find(*given)
+
+    monkeypatch.setattr(module, "fallback_supports", found)
+    waits = threading.Thread(target=made.prepare_fallback, args=(made.deadline.at,))
+    waits.start()
+    assert begun.wait(60.0)
+    searches = threading.Thread(target=made.record)
+    searches.start()
+    go_on.set()
+    waits.join()
+    searches.join()
+    assert len(calls) == 1 and made.fallback is not None
 
 
 def test_a_record_of_the_state_of_a_method() -> None:
