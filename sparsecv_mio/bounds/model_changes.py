@@ -28,11 +28,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.standard import StandardData, constant_in
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.objective import fit, ridge_weights
 from sparsecv_mio.problem.problem import lam_of, penalty_of
-from sparsecv_mio.problem.training_moments import WORN, constant_in, worn_means
+from sparsecv_mio.problem.training_moments import WORN, worn_means
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD
 from sparsecv_mio.words import Intercept
 

@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray, row_chunks
 from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.standard import StandardData, constant_in
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
@@ -24,7 +24,7 @@ from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_c
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.moment_fits import picks
 from sparsecv_mio.problem.problem import lam_of
-from sparsecv_mio.problem.training_moments import constant_in, worn_means
+from sparsecv_mio.problem.training_moments import worn_means
 from sparsecv_mio.trees.normal_form import ROOT_STEPS
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept

@@ -524,6 +524,13 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
     return np.asarray(X[np.ix_(index, columns)])
 
 
+def constant_in(data: StandardData, rows: IntArray, places: IntArray) -> IntArray:
+    """Return those of some columns, or the target at place q, that have one value in some rows of the file."""
+    X, y = data.dataset.X, data.dataset.y
+    values = ((y if j == data.q else X[:, data.columns[j]])[rows] for j in places.tolist())
+    return places[[bool((column == column[0]).all()) for column in values]]
+
+
 def standardize(
     dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE,
     loss: Loss = Loss.SQUARED,

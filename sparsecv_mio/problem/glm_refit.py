@@ -19,10 +19,9 @@ from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dposv
 
 from sparsecv_mio.arrays import CACHED_ROWS, FloatArray, IntArray
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.standard import StandardData, constant_in
 from sparsecv_mio.problem.responses import response_of, row_loss
 from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RADII_TRIED, RowLoss, worst_ratio
-from sparsecv_mio.problem.training_moments import constant_in
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble

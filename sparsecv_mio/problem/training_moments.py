@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.data.standard import StandardData, constant_in
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.units import ALIKE_PENALTIES
 from sparsecv_mio.words import Intercept
@@ -231,13 +231,6 @@ def in_own_digits(data: StandardData, moments: TrainingMoments, rows: Callable[[
 def worn_means(mean: FloatArray, squares: FloatArray, total: float) -> IntArray:
     """Return the places of means that are more than `WORN` spreads off zero, squares about them being given."""
     return np.flatnonzero(~(np.abs(mean) <= WORN * np.sqrt(squares / total))).astype(np.int64)
-
-
-def constant_in(data: StandardData, rows: IntArray, places: IntArray) -> IntArray:
-    """Return those of some columns, or the target at place q, that have one value in some rows of the file."""
-    X, y = data.dataset.X, data.dataset.y
-    values = ((y if j == data.q else X[:, data.columns[j]])[rows] for j in places.tolist())
-    return places[[bool((column == column[0]).all()) for column in values]]
 
 
 def moments_of_training(data: StandardData, rows: IntArray) -> TrainingMoments:
