@@ -101,7 +101,7 @@ ELSEWHERE = {  # what other packages call some options of commands: letters alon
     "threads": ("njob", "nthread", "ncore"),
     "workers": ("njob", "job", "nproc"),
     "target": ("y", "response", "label"),
-    "json": ("output", "record", "save"),
+    "json": ("out", "output", "record", "save"),
 }
 
 

@@ -39,6 +39,7 @@ REFITS = ("all", TRAINING)
 SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
+TABLES = ("data", "vary", "include", "exclude")  # of a plan
 NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
 KINDS: Mapping[str, type] = {
     **{name: option.kind for name, option in OPTIONS.items() if name not in RESTRICTING},
@@ -436,7 +437,8 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
 
 def _check_shape(plan: Mapping[str, Any]) -> None:
     """Refuse a plan that is not made of the tables that plans are made of, or has values that no setting takes."""
-    _known(plan, ("data", "vary", "include", "exclude"), "the plan")
+    if stray := next((name for name in plan if name not in TABLES), None):
+        raise BadInput(f"a plan has the tables {', '.join(TABLES)} and no {stray!r}: settings stand in [vary]")
     if not plan.get("data"):
         raise BadInput("the plan names no data: give at least one table [[data]]")
     for name, value in plan.items():

@@ -255,7 +255,8 @@ def _elsewhere(option: str, error: Exception) -> str:
     group, here = context.find_root().command, context.info_name
     params = {name: group.get_command(context, name).params for name in COMMANDS}
     takers = [name for name in COMMANDS if any(option in parameter.opts for parameter in params[name])]
-    return f" of `{here}`: it belongs to {first_named(takers)}" if takers else ""
+    instead = did_you_mean(option, ["--json"]) if "--json" in _options_of(error) else ""
+    return f" of `{here}`: it belongs to {first_named(takers)}{instead}" if takers else ""
 
 
 def _too_many(message: str, error: Exception) -> str:

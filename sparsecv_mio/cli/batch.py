@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
 
 SHOWN_TASKS = 20
+FIRST_USE = "a first use on this machine compiles for a minute or two before"  # said until a task has ended
 BATCH_CODES = (
-    "\b\nSettings of a plan, as the options of solve; beside them test, split, refit, cpu_limit and estimator:\n"
+    "\b\nSettings of a plan, in its table [vary], as the options of solve; beside them test, split,\n"
+    "refit, cpu_limit and estimator:\n"
     + "".join(
         f"{line}\n"
         for panel, names in plan_panels().items()
@@ -187,6 +189,8 @@ class Counted:
             words += f", {met:,} met a limit"
         if (remaining := self.seconds_left) is not None:
             words += f"; about {math.ceil(remaining):,} s left"
+        elif not self.ended:
+            words += f"; {FIRST_USE}"
         return f"sparsecv: {seconds:.0f} s; {words}"
 
 
@@ -267,7 +271,8 @@ def _bar(counted: Counted) -> Iterator[Callable[[], None]]:
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
                TextColumn("left"), TimeRemainingColumn())  # fmt: skip
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("tasks", total=counted.total, completed=counted.ended)
+        words = "tasks" if counted.ended else f"tasks ({FIRST_USE})"
+        shown = bar.add_task(words, total=counted.total, completed=counted.ended)
 
         def told() -> None:
             failed = counted.states["failed"]

@@ -266,8 +266,9 @@ def _held_out_file(
     scored_rows, weights = times > 0, dataset.row_weights
     said, kind = (plan.labels, "fold") if plan.is_partition else (times, "times scored")
     name = "prediction" if record.classes is None else "probability"
+    classes = None if record.classes is None else (record.classes.negative, record.classes.positive)
     columns = {
-        "target": dataset.y.tolist(),
+        "target": dataset.y.tolist() if classes is None else [classes[int(y > 0.0)] for y in dataset.y.tolist()],
         kind: [number if scored else None for number, scored in zip(said.tolist(), scored_rows, strict=True)],
         name if record.average is None else f"pair_{name}": means.tolist(),
     }  # fmt: skip

@@ -452,17 +452,25 @@ class RawColumn:
         return first_named(said)
 
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
-        """Return the place of every cell in the levels, -1 where it is empty; `BadInput` for a word that is none."""
-        places = {word: k for k, word in enumerate(levels)}
+        """Return the place of every cell in the levels, -1 where it is empty; `BadInput` for words that are none."""
+        codes, unknown = self._places(levels)
+        if unknown:
+            raise BadInput(_unknown_words(self.name, unknown, levels))
+        return codes
+
+    def unknown(self, levels: Sequence[str]) -> dict[int, str]:
+        """Return the words that are none of the levels, by row from 0."""
+        return self._places(levels)[1]
+
+    def _places(self, levels: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
+        places, unknown = {word: k for k, word in enumerate(levels)}, dict[int, str]()
         codes = np.full(len(self.numbers), -1, dtype=np.int64)
         for row in np.flatnonzero(~self.empty).tolist():
             word = self.others.get(row, f"{self.numbers[row]:g}")
-            code = places.get(word, places.get(word.lower(), -1))
-            if code < 0:
-                some_words = first_named(levels)
-                raise BadInput(f"column {self.name!r} holds {word!r} in row {row + 1}, none of its words: {some_words}")
-            codes[row] = code
-        return codes
+            codes[row] = places.get(word, places.get(word.lower(), -1))
+            if codes[row] < 0:
+                unknown[row] = word
+        return codes, unknown
 
     def at(self, rows: NDArray[np.intp]) -> RawColumn:
         """Return the column on some rows, in rising order."""
@@ -641,12 +649,32 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
         for row, word in list(column.others.items())[: 0 if words else 1]:
             faults.add(column.name, row + 1, word)
     faults.raise_if_any()
+    _check_words(table, learnt.levels)
     reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
     columns, filled = tuple(column.name for column in table.features), _filled(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
     return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole)), notes=notes))
+
+
+def _check_words(table: RawTable, levels: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise `BadInput` that names the words of all features that none of their levels is."""
+    unknown = [(column, column.unknown(levels[column.name])) for column in table.features if column.name in levels]
+    said = [_unknown_words(column.name, rows, levels[column.name]) for column, rows in unknown if rows]
+    if said:
+        more = f"; and {several(len(said) - MOST_NAMED, 'more column')}" if len(said) > MOST_NAMED else ""
+        raise BadInput("; ".join(said[:MOST_NAMED]) + more)
+
+
+def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) -> str:
+    """Say which words of a column are none of its levels, each with its first row."""
+    first: dict[str, int] = {}
+    for row, word in rows.items():
+        first.setdefault(word, row)
+    words = first_named([f"{word!r} in row {row + 1}" for word, row in first.items()])
+    known = [level for level in levels if level != reading_options.ABSENT]
+    return f"column {column!r} holds {words}, none of its words: {first_named(known)}"
 
 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
@@ -771,7 +799,19 @@ def absent_note(one: RawColumn) -> str:
     return f"{several(cells, 'empty cell')} of {one.name!r} {own}, {level}"
 
 
-OVER_ALL_ROWS = "over all rows, held-out ones included"  # in the note of what fills empty cells
+HELD_OUT_TOO = ", held-out ones included"
+OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # in the note of what fills empty cells
+
+
+def without_folds(notes: Iterable[str]) -> tuple[str, ...]:
+    """Return notes as they are where no row is held out.
+
+    Examples
+    --------
+    >>> without_folds([f"filled with the mean {OVER_ALL_ROWS}, in 'age'"])
+    ("filled with the mean over all rows, in 'age'",)
+    """
+    return tuple(note.replace(OVER_ALL_ROWS, OVER_ALL_ROWS.removesuffix(HELD_OUT_TOO)) for note in notes)
 
 
 def _filled(table: RawTable, how: reading_options.Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:

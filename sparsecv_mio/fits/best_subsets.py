@@ -22,6 +22,7 @@ from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import PATH_SCHEMA, PathRecord, Surface, SurfacePiece
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
+from sparsecv_mio.data.cure import without_folds
 from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.errors import BadInput
@@ -347,6 +348,7 @@ class PathSearch:
                 rows.append(made[1] if made is not None and ready else self._row(gamma, at_gamma, cell, quick))
         done = all(row.proved for row in rows)
         options, branched = self.options, sum(cell.branched for cell in cells.values())
+        read = without_folds(data.warnings)
         return PathRecord(
             schema=PATH_SCHEMA,
             status=self.clock.status(done),
@@ -354,7 +356,7 @@ class PathSearch:
             work=Work(branched, self.nodes, self.clock.seconds, "path"),
             data=data_info(data),
             request=options.request(gammas, taus),
-            warnings=data.warnings if done or self.clock.expired() else (*data.warnings, NOT_TOLD_APART),
+            warnings=read if done or self.clock.expired() else (*read, NOT_TOLD_APART),
             versions=versions(),
             classes=classes_of(self.dataset, np.arange(data.n)),
             counts=counts_of(data, np.arange(data.n)),

@@ -16,6 +16,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
+from sparsecv_mio.data.cure import without_folds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import check_whole
@@ -398,7 +399,7 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         stop=str(stop),
         raw_status=outcome.raw_status,
         data=data_info(data),
-        warnings=(*data.warnings, *notes),
+        warnings=(*without_folds(data.warnings), *notes),
         versions={**versions(), backend.name: backend.available().version},
         side=model.asked,
         classes=classes_of(data.dataset, np.arange(data.n)),

@@ -73,7 +73,10 @@ def _findings(found: Inspection) -> list[str]:
         rows = "row has" if found.incomplete == 1 else "rows have"
         lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
     if f"--na-within {Within.FOLDS}" in found.options:
-        lines.append("--na-within folds: the training rows of each fold say what fills empty cells, not held-out ones")
+        lines.append(
+            "--na-within folds: the training rows of each fold say what fills empty cells, not held-out ones; "
+            "`predict --interval` needs a record without it"
+        )
     for names in found.factors:
         levels = first_named([quoted_name(name) for name in names])
         lines.append(f"{levels} add up to 1 in every row, levels of one factor: drop one to have the others against it")

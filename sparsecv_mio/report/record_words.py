@@ -281,7 +281,7 @@ def what_ended(record: Record) -> str:
 
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
-WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
+WHOLE_LIMIT = 1.0 - MODEL_SHARE  # of a time limit, from which on it ended a run: the rest is kept for the model
 AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
 AS_GOOD = 0.5  # of a row: accuracies that differ by less are the same
 BISECTIONS = 50  # of [0.5, 1], to the last digit

@@ -167,6 +167,8 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
     [
         ("a = ", "is no TOML"),
         ("[vary]\nfolds = '5'\n", "names no data"),
+        ("[[data]]\nsklearn = 'diabetes'\n[settings]\nfolds = '5'\n", "no 'settings': settings stand in .vary."),
+        ("folds = '5'\n[[data]]\nsklearn = 'diabetes'\n", "no 'folds': settings stand in .vary."),
         ("[[data]]\nfile = 'no.csv'\n", "does not exist"),
         ("[[data]]\nfile = 'no*.csv'\n", "no file matches"),
         ("[[data]]\nfiles = 'a.csv'\n", "give one of file, design and sklearn"),

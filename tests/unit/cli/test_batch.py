@@ -107,6 +107,13 @@ def test_tasks_are_counted_by_what_came_of_them() -> None:
     assert "running" not in Counted(10, [], None).line()
 
 
+def test_why_no_task_has_ended_yet_is_said() -> None:
+    counted = Counted(10, [], 3)
+    assert counted.line().endswith("0 failed; a first use on this machine compiles for a minute or two before")
+    counted.states.update(["done"])
+    assert "compiles" not in counted.line()
+
+
 def test_a_dry_run_tells_of_lists_and_of_settings_in_vain(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(PLAN.replace('"0.1"', "[0.1, 1.0]") + 'way = "tree"\n')

@@ -471,6 +471,16 @@ def test_records_that_cannot_predict_and_outputs_that_cannot_be_written(
     assert "is the data too" in capsys.readouterr().err
 
 
+def test_classes_of_held_out_rows_are_called_as_in_the_file(tmp_path: Path) -> None:
+    data, held = tmp_path / "t.csv", tmp_path / "held.csv"
+    words = ["ill" if (k * 7) % 5 < 2 else "well" for k in range(30)]
+    data.write_text("a,b,y\n" + "".join(f"{k % 6},{k * k % 11},{word}\n" for k, word in enumerate(words)))
+    asked = ["--loss", "logistic", "--positive", "ill", "--gamma", "1", "--tau", "1", "--save-held-out", str(held)]
+    assert run(["solve", str(data), "-t", "y", "--folds", "3", *asked, "-q"]) == 0
+    rows = read_csv(held)
+    assert list(rows.columns) == ["row", "target", "fold", "probability"] and rows.target.tolist() == words
+
+
 def test_held_out_predictions_of_repeated_folds_are_means(tmp_path: Path, capsys: Said) -> None:
     out = tmp_path / "rows.csv"
     command = [

@@ -112,6 +112,17 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
         read_rows(path, ["smoker"], "y", learnt)
 
 
+def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "new.csv"
+    FRAME.to_csv(path, index=False)
+    learnt = read_dataset(path, "y", na="mean", encode="onehot").reading
+    path.write_text("smoker,city,age\nno,Paris,1\nperhaps,Rome,2\nno,Wien,3\nno,Paris,4\n")
+    with pytest.raises(BadInput) as refused:
+        read_rows(path, ["city=Oslo", "smoker"], "y", learnt)
+    city = "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, none of its words: Oslo, Rome"
+    assert str(refused.value) == f"column 'smoker' holds 'perhaps' in row 2, none of its words: no, yes; {city}"
+
+
 def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("a,b,y\n1,2,3\n3,,1\n5,4,2\n")

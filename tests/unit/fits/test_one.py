@@ -16,6 +16,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits import one
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
 from sparsecv_mio.fits.one import export_one, fit_one
 from sparsecv_mio.formulation.outcome import Limits
@@ -223,3 +224,10 @@ def test_side_constraints_are_read_as_restrictions_are() -> None:
     ):
         with pytest.raises(BadInput, match=message):
             fit_one(data, tau=3, gamma=0.1, side=SideOptions(adjust=("city",), **given))  # type: ignore[arg-type]
+
+
+def test_cells_are_filled_by_all_rows_and_none_is_held_out() -> None:
+    frame = pd.DataFrame({"a": [1.0, None, 3.0, 5.0, 2.0], "b": [2.0, 1.0, 0.0, 2.0, 5.0], "y": [1, 2, 4, 4, 1]})
+    data = Dataset.from_frame(frame, "y", na="mean")
+    for record in (fit_one(data, tau=1, gamma=0.1), best_subsets(data, gammas=0.1)):
+        assert record.warnings == ("1 empty cell filled with the mean of their column over all rows, in 'a'",)

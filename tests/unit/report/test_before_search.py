@@ -35,6 +35,7 @@ def test_which_rows_fill_empty_cells_is_said_where_numbers_are_filled(options: t
     text = printed(Inspection(50, (empty, column("y")), "y", 4, 0, options, 50, 8))
     said = "--na-within folds: the training rows of each fold say what fills empty cells" in text
     assert "4 rows have an empty cell" in text and said == (len(options) == 2)
+    assert ("`predict --interval` needs a record without it" in text) == said
 
 
 @pytest.mark.parametrize(

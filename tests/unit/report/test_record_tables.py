@@ -78,6 +78,17 @@ def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> 
         assert hints(spent)[0].startswith("more time would prove no more: --mio-budget 0 is spent")
 
 
+def test_a_run_that_ended_in_the_part_of_its_limit_that_the_model_has_is_not_said_to_have_ended_by_itself(
+    record: Record,
+) -> None:
+    for seconds, by_itself in ((6.9, False), (6.7, True)):  # the search may end after 85% of its limit
+        ended = replace(
+            record, status="limit", request=replace(record.request, time_limit=8.0),
+            work=replace(record.work, seconds=seconds),
+        )  # fmt: skip
+        assert any(words.startswith("more time would prove no more") for words in hints(ended)) == by_itself
+
+
 def test_the_limit_of_a_nested_run_is_shared_with_the_outer_folds(record: Record) -> None:
     outer = FoldInfo("4", 0, 4, "0" * 64)
     for seconds, said in ((2.1, "limit reached"), (1.5, "ended without a proof")):  # two of six shares are its own
