@@ -151,7 +151,7 @@ class Fault:
         if self.few(rows) or len(self.levels) > MOST_LEVELS:
             return ""
         classes = self.column == target and len(self.levels) == 2
-        return 'encode="onehot"' + (", or as two classes with loss logistic" if classes else "")
+        return 'encode="onehot"' + (', or as two classes with loss="logistic"' if classes else "")
 
 
 @dataclass
@@ -193,9 +193,10 @@ class Faults:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
         parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults[:MOST_NAMED]]
         more, columns = len(faults) - len(parts), len({fault.column for fault in faults})
+        advice = "" if self.settled else "; `sparsecv inspect` proposes options for the whole file"
         raise BadInput(
             f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "
-            f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}"
+            f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}{advice}"
         )
 
     def _alone(self, one: Fault) -> str:

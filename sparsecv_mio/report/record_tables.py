@@ -248,7 +248,8 @@ def error_lines(
     found: FitQuality | ClassQuality | accuracy.CountQuality,
 ) -> list[str]:
     """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
-    lines, averaged = [f"errors: {error_line(found)}"], getattr(record, "average", None) is not None
+    alike = " (rows count alike here, not by their weights)" if record.data.weights or record.data.class_weight else ""
+    lines, averaged = [f"errors: {error_line(found)}{alike}"], getattr(record, "average", None) is not None
     of_pair = " of the best pair, not of the averaged model that predicts" if averaged else ""
     if isinstance(record, records.Record) and record.classes is not None:
         error = layout.marked(shown(record.cv_error), record.estimate)

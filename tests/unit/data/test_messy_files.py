@@ -150,7 +150,7 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
         "3 columns have cells that are no numbers: 'b' holds text 'u' in row 1 (line 2) (3 cells; encode=\"onehot\"), "
         "'c' is empty in row 1 (line 2) (1 cell; na=\"drop\" or na=\"mean\"), 'a' has a missing value, 'NA', in row 2 "
         '(line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; mend them, or drop '
-        "it)"
+        "it); `sparsecv inspect` proposes options for the whole file"
     )
     with pytest.raises(BadInput) as caught:
         read_dataset(path, "y")

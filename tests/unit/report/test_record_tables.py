@@ -9,6 +9,7 @@ import pytest
 from repository import INSTANCES
 
 from sparsecv_mio.bounds.cv_error import compute_bounds
+from sparsecv_mio.certificate.accuracy import FitQuality
 from sparsecv_mio.certificate.parts import FoldInfo
 from sparsecv_mio.certificate.records import Nested, Record, TableRow
 from sparsecv_mio.cli import run
@@ -18,7 +19,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.digits import ends_of, shown
 from sparsecv_mio.report.before_search import print_bounds
 from sparsecv_mio.report.layout import pair
-from sparsecv_mio.report.record_tables import compared, print_answer
+from sparsecv_mio.report.record_tables import compared, error_lines, print_answer
 from sparsecv_mio.report.record_words import hints
 from sparsecv_mio.search.api import solve
 
@@ -181,3 +182,9 @@ def test_how_levels_are_counted_is_said() -> None:
     assert said[""] == "each level of city counts as a feature"
     assert said["count"] == "factors whole, each counted once (city)"
     assert said["adjust"] == "adjusted for city=b, city=c (levels against city=a)"
+
+
+def test_errors_of_new_rows_are_said_to_count_alike_beside_a_weighted_cross_validation(record: Record) -> None:
+    found, weighted = FitQuality(1.0, 0.5, 0.25), replace(record, data=replace(record.data, weights="w"))
+    assert error_lines(record, found)[0] == "errors: RMSE 1, MAE 0.5, R^2 0.2500"
+    assert error_lines(weighted, found)[0].endswith("0.2500 (rows count alike here, not by their weights)")
