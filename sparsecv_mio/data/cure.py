@@ -193,7 +193,9 @@ class Faults:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
         parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults[:MOST_NAMED]]
         more, columns = len(faults) - len(parts), len({fault.column for fault in faults})
-        advice = "" if self.settled else "; `sparsecv inspect` proposes options for the whole file"
+        advice = (
+            "" if self.settled or self.lines is None else "; `sparsecv inspect` proposes options for the whole file"
+        )
         raise BadInput(
             f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "
             f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}{advice}"

@@ -274,14 +274,14 @@ def pairs_left(record: Record) -> int:
 
 def what_ended(record: Record) -> str:
     """Say what ended a run that left pairs undecided."""
-    limit = record.request.time_limit
+    limit = _search_limit(record)
     if limit is not None and record.work.seconds >= WHOLE_LIMIT * limit:
         return "limit reached"
     return "interrupted" if record.request.mio_budget is None else "MIO budget spent"
 
 
 LEAST_GAMMAS = 5  # of a range that a hint proposes
-WHOLE_LIMIT = 1.0 - MODEL_SHARE  # of a time limit, from which on it ended a run: the rest is kept for the model
+WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
 AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
 AS_GOOD = 0.5  # of a row: accuracies that differ by less are the same
 BISECTIONS = 50  # of [0.5, 1], to the last digit
@@ -293,13 +293,22 @@ def limit_words(asked: Request) -> str:
     return "none" if asked.time_limit is None else f"{asked.time_limit:g} s"
 
 
+def _search_limit(record: Record | PathRecord) -> float | None:
+    """Return the seconds that a search has of a limit: outer folds, and a model that is made after it, have the rest."""
+    limit = record.request.time_limit
+    if limit is None or not isinstance(record, Record):
+        return limit
+    asked = record.request
+    if record.nested is not None:
+        limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
+    if asked.model == Model.AVERAGE or asked.na_within is not None or asked.scale_within is not None:
+        limit *= 1.0 - MODEL_SHARE
+    return limit
+
+
 def ended_by_itself(record: Record | PathRecord) -> bool:
     """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
-    limit = record.request.time_limit
-    if limit is not None and isinstance(record, Record) and record.nested is not None:
-        limit *= MAIN_SHARE / (record.nested.outer.k + MAIN_SHARE)
-    if limit is not None and isinstance(record, Record) and record.request.model == Model.AVERAGE:
-        limit *= 1.0 - MODEL_SHARE
+    limit = _search_limit(record)
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 
