@@ -294,7 +294,7 @@ def limit_words(asked: Request) -> str:
 
 
 def _search_limit(record: Record | PathRecord) -> float | None:
-    """Return the seconds that a search has of a limit: outer folds, and a model that is made after it, have the rest."""
+    """Return the seconds of a limit that the search has: outer folds, and a model made after it, have the rest."""
     limit = record.request.time_limit
     if limit is None or not isinstance(record, Record):
         return limit
