@@ -22,7 +22,8 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
 * what is still open is swept again with more effort, eight times as much every time
   (:mod:`sparsecv_mio.search.sources.tau_sweeps`);
 * under a time limit up to half of the time, and all of its second half, goes to trees at the pairs whose lower bounds
-  are the least of the grid: these are the gap that a limit leaves (:mod:`sparsecv_mio.search.sources.least_bounds`).
+  are the least of the grid: these are the gap that a limit leaves (:mod:`sparsecv_mio.search.sources.least_bounds`);
+  none of it where what is open is expected to be decided within the limit.
 """
 
 from __future__ import annotations
@@ -141,7 +142,8 @@ class Outward(StoredPart):
         self.looked = False
         self.in_question = InQuestion(run)
         self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question.cells)
-        self.sweeps, self.share = TauSweeps(self.all_rows, self.folds), TimeShare(run.context.deadline)
+        self.sweeps = TauSweeps(self.all_rows, self.folds)
+        self.share = TimeShare(run.context.deadline, self.sweeps.seconds_left)
         self.left_out = RankedLeftOut(self.all_rows, self.share)
         self.sources: tuple[Source, ...] = (RankedAllRows(self.all_rows, self.share), self.left_out)
 

@@ -20,6 +20,9 @@ from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
 
+MOST_LONGER = 2.0  # times as long as a tau, that the next one is expected to take
+LATER_LONGER = 3.0  # times as long as its first sweep, that a later one of a pair takes (64 columns: 1.3 to 3)
+
 
 class TauSweeps(StoredPart):
     """Works on all rows, then on the folds, of the pairs of some taus that are in question.
@@ -35,6 +38,8 @@ class TauSweeps(StoredPart):
         How often a tau was swept.
     spent : (2,) int array
         Nodes spent on taus that were new, and on those that were tried before.
+    seconds : (T,) array
+        That the last sweep of a tau took for each pair in whose folds trees grew; inf where there was none.
     """
 
     stored_as: ClassVar = {"outward_tries": ("tries", 0, MOST_TRIES), "outward_spent": ("spent", 0, MOST_COUNTED)}
@@ -43,6 +48,7 @@ class TauSweeps(StoredPart):
         self.run, self.in_question, self.all_rows, self.folds = all_rows.run, all_rows.in_question, all_rows, folds
         self.tries = np.zeros(len(self.run.context.grid.taus), dtype=np.int64)
         self.spent = np.zeros(2, dtype=np.int64)
+        self.seconds = np.full(len(self.tries), np.inf)
 
     def due(self) -> range:
         """Return the tau to sweep, by index: the smallest new one, or the least tried of the others.
@@ -65,10 +71,29 @@ class TauSweeps(StoredPart):
         spared = self.all_rows.may_exclude() & (self.tries == 0)
         with self.run.accounts.of(BoundSource.FOLD_TREES):
             for t in taus:
+                began = self.run.context.deadline.seconds
                 self.folds.grow(mask_of(self.run.context.shape, self.leader(t)) & ~spared, effort)
-                self.folds.grow(self.in_question.pairs() & (np.arange(len(self.tries)) == t) & ~spared, effort)
+                pairs = self.in_question.pairs() & (np.arange(len(self.tries)) == t) & ~spared
+                self.folds.grow(pairs, effort)
+                if pairs.any():
+                    self.seconds[t] = (self.run.context.deadline.seconds - began) / pairs.sum()
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[int(tries > 0)] += self.run.counts.nodes - before
+
+    def seconds_left(self) -> float:
+        """Return about how long sweeps take until no pair is in question, if all goes on as it went.
+
+        A pair of a new tau takes as long as one of the largest tau that was swept, and longer with each tau by as much
+        as that took longer than the one before, at most twice as long. inf where nothing is known of it.
+        """
+        pairs, swept = self.in_question.pairs().sum(axis=0), np.flatnonzero(np.isfinite(self.seconds))
+        if not len(swept):
+            return float(np.inf)
+        last, before = self.seconds[swept[-1]], self.seconds[swept[-min(2, len(swept))]]
+        growth = min(max(last / before, 1.0), MOST_LONGER) if before > 0.0 else MOST_LONGER
+        each, new = self.seconds * LATER_LONGER, np.flatnonzero(np.isinf(self.seconds) & (pairs > 0))
+        each[new] = last * growth ** (1.0 + np.arange(len(new)))
+        return float(each[pairs > 0] @ pairs[pairs > 0])
 
     def leader(self, top: int, least: int = 0) -> Pair:
         """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""

@@ -100,17 +100,36 @@ def test_least_bounds_have_their_share_of_a_limit(run: Any) -> None:
     assert [offer.source for offer in offers] == list(sources)
     sources[0].work(offers[0])
     assert share.spent > 0.0 and sources[0].tries.any() and not sources[1].tries.any()
-    free = TimeShare(Deadline(None, None))
+    free = TimeShare(Deadline(None, None), lambda: np.inf)
     free.began = -1e9
     assert not free.due, "no limit"
 
 
 @pytest.mark.parametrize("gone, due", [(40.0, False), (60.0, True)])
 def test_least_bounds_come_first_in_the_second_half_of_a_limit(gone: float, due: bool) -> None:
-    share = TimeShare(Deadline(100.0, None, time.monotonic() - gone))
+    needed = 101.0 - gone
+    share = TimeShare(Deadline(100.0, None, time.monotonic() - gone), lambda: needed)
     assert not share.due, "no tau was worked on"
     share.began, share.spent = 1.0, gone
     assert share.due is due
+    needed = 99.0 - gone
+    assert not share.due, "a proof fits into what is left"
+
+
+def test_sweeps_say_about_how_long_they_take(run: Any) -> None:
+    sweeps, everywhere = run.outward.sweeps, np.ones(run.context.shape[:2], dtype=bool)
+    sweeps.in_question.pairs = lambda: everywhere  # of two gammas
+    assert np.isinf(sweeps.seconds_left()), "nothing was swept"
+    sweeps.seconds[:3] = 1.0, 2.0, 3.0
+    assert sweeps.seconds_left() == pytest.approx(2 * (3 * (1 + 2 + 3) + 3 * (1.5 + 1.5**2)))
+    everywhere[:, :4] = False
+    assert sweeps.seconds_left() == pytest.approx(2 * 3 * 1.5)
+    everywhere[:] = False
+    assert sweeps.seconds_left() == 0.0
+    del sweeps.in_question.pairs
+    sweeps.seconds[:] = np.inf
+    sweeps.sweep(range(1))
+    assert np.isfinite(sweeps.seconds[0]) == (sweeps.seconds_left() < np.inf)
 
 
 def test_trees_on_all_rows_promise_by_what_is_left_to_raise(run: Any) -> None:
