@@ -39,7 +39,7 @@ class TauSweeps(StoredPart):
     spent : (2,) int array
         Nodes spent on taus that were new, and on those that were tried before.
     seconds : (T,) array
-        That the last sweep of a tau took for each pair in whose folds trees grew; inf where there was none.
+        That the first sweep of a tau took for each pair in whose folds trees grew; inf where none did.
     """
 
     stored_as: ClassVar = {"outward_tries": ("tries", 0, MOST_TRIES), "outward_spent": ("spent", 0, MOST_COUNTED)}
@@ -75,7 +75,7 @@ class TauSweeps(StoredPart):
                 self.folds.grow(mask_of(self.run.context.shape, self.leader(t)) & ~spared, effort)
                 pairs = self.in_question.pairs() & (np.arange(len(self.tries)) == t) & ~spared
                 self.folds.grow(pairs, effort)
-                if pairs.any():
+                if tries == 0 and pairs.any():
                     self.seconds[t] = (self.run.context.deadline.seconds - began) / pairs.sum()
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[int(tries > 0)] += self.run.counts.nodes - before
