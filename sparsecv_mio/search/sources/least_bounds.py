@@ -10,9 +10,9 @@ Without a limit only relaxations are made: a proof needs all pairs excluded, wha
 
 Both together have half of the time in the first half of a limit, and all of the second. To rank them with sweeps over
 taus, pairs proved and gap closed counting alike, was tried: on 64 columns the gap after a minute was 0.058 and tau 11
-was proved, instead of 0.083 and tau 15; on 91 columns the gap was larger. They have no part while sweeps are expected to
-end within the limit: 44 columns of prostate, tau 1 to 10, are proved in 21 CPU seconds, and ended a limit of 40 with a
-gap of 0.16.
+was proved, instead of 0.083 and tau 15; on 91 columns the gap was larger. They have no part while sweeps are expected
+to end within the limit: 44 columns of prostate, tau 1 to 10, are proved in 22 CPU seconds, and ended a limit of 40 with
+a gap of 0.16.
 """
 
 from __future__ import annotations
