@@ -25,6 +25,7 @@ from sparsecv_mio.units import MODEL_SHARE
 CHOOSING_SHARE = 0.5  # of a limit, for what chooses the model; then what proves it comes first
 SLICE_SHARE = 0.05  # of a limit, that a slice of work may take
 REPORT_SHARE = 1.0 / SLICE_SHARE  # what tells of a run, checks or stores it, may take one part in so many of the time
+CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice of work counts as at least
 GRACE = 0.2  # seconds after the limit, or after a stop, in which the work may still return, or the answer be made
 
 

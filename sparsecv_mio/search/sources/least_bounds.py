@@ -17,7 +17,6 @@ a gap of 0.16.
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -28,7 +27,7 @@ from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.bounds.more_weight import MOST_MISSED, Known, MoreWeight, RowsTogether
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.deadline import CHOOSING_SHARE, SLICE_SHARE, Deadline
+from sparsecv_mio.search.deadline import CHOOSING_SHARE, CLOCK_TICK, SLICE_SHARE, Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.loss_bounds import in_folds
 from sparsecv_mio.search.pairs import Pair
@@ -45,7 +44,6 @@ LESS = 0.5, 0.25, 0.125  # of the rise, that trees on all rows are asked for whe
 LEAST_DISTANCE = 1e-6  # of an objective, that what is asked is away at least
 LEAST_MISSING = 0.05  # of the rise of a pair, below which a fold is not worth a tree
 NEAR_BEST = 0.25  # of what the most promising fold promises: those below have no trees before it has had more
-CLOCK_TICK = time.get_clock_info("monotonic").resolution  # seconds that a slice counts as at least
 
 
 class TimeShare:

@@ -14,14 +14,13 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.deadline import CLOCK_TICK
 from sparsecv_mio.search.pairs import Pair, likely_winner
 from sparsecv_mio.search.run import MOST_COUNTED, MOST_TRIES, StoredPart, effort_of
 from sparsecv_mio.search.sources.all_rows_trees import AllRowsTrees
 from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
-
-MOST_LONGER = 2.0  # times as long as a tau, that the next one is expected to take
-LATER_LONGER = 3.0  # times as long as its first sweep, that a later one of a pair takes (64 columns: 1.3 to 3)
+from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
 
 class TauSweeps(StoredPart):
@@ -83,15 +82,17 @@ class TauSweeps(StoredPart):
     def seconds_left(self) -> float:
         """Return about how long sweeps take until no pair is in question, if all goes on as it went.
 
-        A pair of a new tau takes as long as one of the largest tau that was swept, and longer with each tau by as much
-        as that took longer than the one before, at most twice as long. inf where nothing is known of it.
+        A pair of a new tau takes as long as one of the last new tau, and longer with each tau by as much as pairs did
+        from one to the next so far. One that was swept takes as much longer than at first as its effort grew, at most
+        (64 columns: 1.3 to 3 times for the second sweep). inf where nothing is known of it.
         """
         pairs, swept = self.in_question.pairs().sum(axis=0), np.flatnonzero(np.isfinite(self.seconds))
         if not len(swept):
             return float(np.inf)
-        last, before = self.seconds[swept[-1]], self.seconds[swept[-min(2, len(swept))]]
-        growth = min(max(last / before, 1.0), MOST_LONGER) if before > 0.0 else MOST_LONGER
-        each, new = self.seconds * LATER_LONGER, np.flatnonzero(np.isinf(self.seconds) & (pairs > 0))
+        first, last = np.maximum(self.seconds[swept[[0, -1]]], CLOCK_TICK)
+        growth = max(last / first, 1.0) ** (1.0 / max(len(swept) - 1, 1))
+        each = self.seconds * float(ROUND_GROWTH) ** self.tries
+        new = np.flatnonzero(np.isinf(self.seconds) & (pairs > 0))
         each[new] = last * growth ** (1.0 + np.arange(len(new)))
         return float(each[pairs > 0] @ pairs[pairs > 0])
 

@@ -120,14 +120,14 @@ def test_sweeps_say_about_how_long_they_take(run: Any) -> None:
     sweeps, everywhere = run.outward.sweeps, np.ones(run.context.shape[:2], dtype=bool)
     sweeps.in_question.pairs = lambda: everywhere  # of two gammas
     assert np.isinf(sweeps.seconds_left()), "nothing was swept"
-    sweeps.seconds[:3] = 1.0, 2.0, 3.0
-    assert sweeps.seconds_left() == pytest.approx(2 * (3 * (1 + 2 + 3) + 3 * (1.5 + 1.5**2)))
+    sweeps.seconds[:3], sweeps.tries[:3] = (1.0, 2.0, 4.0), (1, 1, 2)
+    assert sweeps.seconds_left() == pytest.approx(2 * (8 * (1 + 2) + 64 * 4 + 4 * (2 + 4)))
     everywhere[:, :4] = False
-    assert sweeps.seconds_left() == pytest.approx(2 * 3 * 1.5)
+    assert sweeps.seconds_left() == pytest.approx(2 * 4 * 2)
     everywhere[:] = False
     assert sweeps.seconds_left() == 0.0
     del sweeps.in_question.pairs
-    sweeps.seconds[:] = np.inf
+    sweeps.seconds[:], sweeps.tries[:] = np.inf, 0
     sweeps.sweep(range(1))
     assert np.isfinite(sweeps.seconds[0]) == (sweeps.seconds_left() < np.inf)
 
