@@ -33,7 +33,7 @@ def test_a_full_answer_ends_with_the_table(booked: Record) -> None:
     check(lambda console: print_sources(console, booked))
     full = printed(lambda console: print_answer(console, booked, full=True), 200)
     row = next(line for line in full.splitlines() if "trees of single folds" in line)
-    assert row.split()[-6:] == ["150", "47,430", "1.50", "1,200", "0", "75.0%"]
+    assert row.split()[-7:] == ["150", "47,430", "1.50", "1.40", "1,200", "0", "75.0%"]
     assert "source of bounds" not in printed(lambda console: print_answer(console, booked), 200)
 
 
