@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 HEADS = ("source of bounds", "problems", "nodes", "seconds", "CPU s", "decided", "ruled out", "gap closed")
 CAPTION = (
-    "What each source of bounds cost and brought: ridge problems set up, nodes of trees, seconds by the clock and of all "
-    "processors; fits decided, fits ruled out by the bound of their pair, and how far the relative gap of the grid, 100% at first, fell meanwhile."
+    "What each source of bounds cost and brought: ridge problems set up, nodes of trees, seconds, then CPU seconds; "
+    "fits decided, fits ruled out by the bound of their pair, and how far the relative gap of the grid, 100% at first, "
+    "fell meanwhile."
 )
 
 
