@@ -71,7 +71,7 @@ def restarted(problem: SparseProblem, taus: list[int], paths: FoldPaths, g: int,
             others = rng.choice(np.setdiff1d(np.arange(problem.q), kept), tau - len(kept), replace=False)
             start = np.concatenate([kept, others])
             if local_search.load(tableau, moments, start, tau):
-                local_search.exchange(tableau, moments)
+                local_search.exchange(tableau, moments, local_search.MOST_EXCHANGES)
                 out[t] = min(out[t], tableau.now[0])
     return out
 
