@@ -85,9 +85,8 @@ def trees() -> None:
     prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.of(standardize(data)), 0.0)
     walk = standardize(Dataset.from_arrays(np.cumsum(toy(60, 30).X, axis=1), toy(60, 30).y))
     tied, units = full_problem(walk, 0.1), Units.of(walk)
-    PerspectiveProof(2, 0.1 * tied.yy, (100, 100), tied, units.point, units.square).solve(
-        tied.q
-    )  # by blocks of columns
+    by_blocks = PerspectiveProof(2, 0.1 * tied.yy, (100, 100), tied, units.point, units.square)
+    by_blocks.solve(tied.q)
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
     fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
     data = toy(30, MANY + 20)
