@@ -31,7 +31,7 @@ extensions = [
     "cli_help",
     "mathml",
 ]
-exclude_patterns = ["_ext", "_templates", "examples", "tutorials"]
+exclude_patterns = ["_ext", "_templates", "changes", "examples", "tutorials"]
 templates_path = ["_templates"]
 highlight_language = "text"  # blocks without a language are formulas and screens
 default_role = "literal"  # docstrings write names and formulas in single backticks
