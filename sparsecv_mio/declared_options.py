@@ -239,7 +239,8 @@ OPTIONS = {
                check=partial(check_whole, least=1, most=MOST_THREADS)),
         # what is searched, and how
         Option("one_se", bool, False, "",
-               "Report and refit the one-standard-error pair too: the smallest tau."),
+               "Report and refit the one-standard-error pair (the smallest tau) instead of the pair with the "
+               "minimum CV error, which has a line of its own."),
         Option("stability", str, None, "WEIGHT|nested",
                "Fit the model at the pair with the least CV error + WEIGHT x instability, where the instability is the "
                "largest change that leaving out a fold makes to the losses of all rows. nested: the weight by "

@@ -502,14 +502,21 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return int(np.sum(same[folds.which] & ~np.asarray(folds.decided)))
 
     def __repr__(self) -> str:
-        return f"Record({self.status}: {self._answer()})"
+        minimum, reported = self._answer()
+        return f"Record({minimum}\n{reported})" if minimum else f"Record({reported})"
 
-    def _answer(self) -> str:
+    def _answer(self) -> tuple[str, str]:
+        """Return a line on the minimum CV error, empty where the reported pair has it, and a line on that pair."""
         nested = "" if self.nested is None else f", nested CV error {shown(self.nested.error)}"
         averaged = self.average
         model = "" if averaged is None else f"; an averaged model of {len(averaged.model.support)} features predicts"
         error = "CV error" if self.loss is Loss.SQUARED else LOSS_WORDS[self.loss].cv_error
-        return f"{pair_in_words(self, error)}{nested}{model}"
+        reported = f"{pair_in_words(self, error)}{nested}{model}"
+        if self.least is None:
+            return "", f"{self.status}: {reported}"
+        minimum = f"{self.status}, minimum CV error: {pair_in_words(self.least, error)}"
+        unsettled = "" if self.is_settled else ", which is not settled"
+        return minimum, f"reported by {self.rule}{unsettled}: {reported}"
 
     @property
     def rule(self) -> str:
@@ -518,6 +525,14 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return "the one-standard-error rule"
         weighed = self.stability is not None and self.stability.chosen is not None
         return "the weight of the instability" if weighed else "the least CV error"
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether it is certain which pair the requested rule chooses, given the certified minimum CV error."""
+        if self.one_se is not None:
+            return not self.one_se.estimate
+        chosen = None if self.stability is None else self.stability.chosen
+        return chosen is None or chosen.proved
 
     def chosen_in(self) -> dict[str, int]:
         """Return in how many folds each feature is in the model; those in none are left out.
@@ -587,13 +602,12 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         """Return the answer in a few lines: the pair, what is certified, the model."""
         weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
         lines = [
-            f"{self.status}: {self._answer()}",
+            *filter(None, self._answer()),
             f"on held-out rows{'' if self.average is None else ', the pair'}: {self.accuracy_line()}",
             *([] if self.classes is None else [self._of_classes(self.classes)]),
             *([] if self.counts is None else ["certified is the half deviance; predicted is the expected count"]),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
-            *([] if self.least is None else [f"chosen by {self.rule}; least CV error: {pair_in_words(self.least)}"]),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{several(len(self.table), 'pair')} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),

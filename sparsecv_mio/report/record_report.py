@@ -248,7 +248,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
         ends = f"{least} at tau = {certificate.tau}, gamma = {shown(certificate.gamma)}, {ends}"
     proof = "proved" if record.status == "proved" else f"{record.status}: not proved, gap {shown(certificate.gap, 3)}"
     facts = [
-        ("status", proof),
+        ("status" if record.least is None else "status of the least CV error", proof),
         *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
@@ -308,7 +308,7 @@ def proved_sentences(record: Record) -> list[str]:
     if record.status == "proved":
         gap = f"up to a relative gap of {shown(best.gap, 2)}" if best.gap > 0.0 else "to the last digit"
         lines.append(f"So {_least_pair(record)} has the least CV error, {gap}.")
-    if record.least is not None and record_tables.settled(record):
+    if record.least is not None and record.is_settled:
         lines.append(f"By {record.rule} the reported pair is chosen.")
     lines.append(_fits_decided(record, bool(lines)))
     lines += _sentences(record_words.proved_region(record)).lines
@@ -367,7 +367,7 @@ def open_sentences(record: Record) -> list[str]:
         ends = ends_of(record.refit.lower, record.refit.upper)
         within = " within the restrictions" if record.request.restrictions else ""
         lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
-    if not record_tables.settled(record):
+    if not record.is_settled:
         weighed = record.stability is not None and record.stability.chosen is not None
         numbers = "instabilities" if weighed else "CV errors"
         lines.append(f"The choice by {record.rule}: not all {numbers} that it compares are known well enough.")

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 
-RULES = {  # by their names: the pair that they choose, and how it was chosen
-    "the one-standard-error rule": ("one-standard-error pair", "by the one-standard-error rule"),
-    "the weight of the instability": ("stable pair", "the stable pair"),
-    "the least CV error": ("the pair", "by the least CV error"),
+RULES = {  # by their names: the pair that they choose
+    "the one-standard-error rule": "one-standard-error pair",
+    "the weight of the instability": "stable pair",
+    "the least CV error": "the pair",
 }
 SCREEN_ROWS, KEPT_ROWS = 15, 10  # of a table; one with more than a screen holds is cut to the second number
 MEANING = {
@@ -106,14 +106,26 @@ def meaning(record: records.Record | fit_records.PathRecord) -> tuple[str, str]:
 
 
 def _print_pair(console: Console, record: records.Record, word: str, colour: str) -> None:
-    """Print the pair that is reported, and the rule that chose it where that is not the least CV error."""
-    if not settled(record) and record.status == "proved":
-        word, colour = f"least CV error proved, {RULES[record.rule][0]} not", MEANING["limit"][1]
+    """Print the reported pair; where another pair has the minimum CV error, that pair and its interval before it."""
+    if not record.is_settled and record.status == "proved":
+        word, colour = f"least CV error proved, {RULES[record.rule]} not", MEANING["limit"][1]
     elif pairs := record_words.pairs_left(record):
         word = f"least CV error proved, {record_words.what_ended(record)} with {pairs:,} of {len(record.table):,} pairs"
         word, colour = f"{word} undecided", MEANING["limit"][1]
-    by = "" if record.least is None else f", {RULES[record.rule][1]}"
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}{by}"))
+    reported = layout.pair(record.tau, record.gamma)
+    if (least := record.least) is None:
+        console.print(Text.assemble((word, f"bold {colour}"), f"   {reported}"))
+        return
+    error = layout.marked(shown(least.cv_error, _digits(record)), least.estimate)
+    minimum = f"minimum CV error {_searched_over(record)}: {error} at {layout.pair(least.tau, least.gamma)}"
+    console.print(Text.assemble((word, f"bold {colour}"), f"   {minimum}"))
+    layout.say(console, f"reported by {record.rule}: {reported}")
+
+
+def _digits(record: records.Record) -> int:
+    """Return how many digits tell the ends of the intervals of a record apart."""
+    least = record.certificate
+    return interval_digits([(record.lower, record.upper), (least.lower, least.upper)])
 
 
 def interval_lines(record: records.Record) -> list[str]:
@@ -150,8 +162,7 @@ def compared(
 
 def _error_lines(record: records.Record) -> list[str]:
     """Return lines on the error of the reported pair, its bounds, a refined gamma and the moves of a descent."""
-    certificate = record.certificate
-    digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
+    digits = _digits(record)
     error = layout.marked(shown(record.cv_error, digits), record.estimate)
     meaning = LOSS_WORDS[record.loss].cv_error
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
@@ -188,18 +199,15 @@ def _error_lines(record: records.Record) -> list[str]:
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
     """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
     scope, certificate = _searched_over(record), record.certificate
-    own, lines = own_line(record, digits), []
-    if record.least is not None:
-        error = layout.marked(shown(certificate.cv_error, digits), certificate.estimate)
-        lines.append(f"least CV error: {error}, of {layout.pair(certificate.tau, certificate.gamma)}")
+    own = own_line(record, digits)
     if _says_nothing(record):
-        return [*lines, f"certified: nothing yet, no bound of the least CV error {scope} is proved"]
+        return [f"certified: nothing yet, no bound of the least CV error {scope} is proved"]
     ends = ends_of(certificate.lower, certificate.upper, digits)
     loosest = record.loosest
     others = loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma)
     by = f", held open by {layout.pair(loosest.tau, loosest.gamma)}" if loosest is not None and others else ""
-    lines.append(f"certified: the least CV error {scope} is in {ends}, gap {shown(certificate.gap, 3)}{by}")
-    return [own, *lines] if own and record.least is not None else [*lines, own] if own else lines
+    line = f"certified: the least CV error {scope} is in {ends}, gap {shown(certificate.gap, 3)}{by}"
+    return list(filter(None, (own, line) if record.least is not None else (line, own)))
 
 
 def _searched_over(record: records.Record) -> str:
@@ -402,14 +410,6 @@ def rule_lines(record: records.Record) -> list[str]:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
     which = "no simpler pair than that of the least CV error" if record.least is None else "the simplest pair that"
     return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
-
-
-def settled(record: records.Record) -> bool:
-    """Whether it is sure which pair the rule that was asked for chooses among pairs with the least CV error proved."""
-    if record.one_se is not None:
-        return not record.one_se.estimate
-    chosen = None if record.stability is None else record.stability.chosen
-    return chosen is None or chosen.proved
 
 
 def print_model(

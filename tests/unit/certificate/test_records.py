@@ -322,13 +322,19 @@ def test_text_that_is_no_record(text: str) -> None:
 
 def test_records_are_short_on_a_screen_and_long_in_a_frame() -> None:
     record = example()
-    assert repr(record) == "Record(proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001])"
+    minimum = "proved, minimum CV error: tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
+    reported = "reported by the one-standard-error rule: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
+    assert repr(record) == f"Record({minimum}\n{reported})"
+    assert (
+        repr(dataclasses.replace(record, least=None))
+        == "Record(proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001])"
+    )
     frame = record.to_frame()
     assert frame.shape == (2, len(dataclasses.fields(record.table[0]))) and frame.status.tolist() == ["decided", "open"]
     lines = record.summary().splitlines()
-    assert lines[0] == "proved: tau=1, gamma=0.1, CV error 2 in [1.9999, 2.0001]"
-    assert lines[1] == "on held-out rows: RMSE 1.41421, R^2 0.3000"
-    least = "tau=1, gamma=1, CV error 1.5 in [1.5, 1.5]"
-    assert lines[2] == f"chosen by the one-standard-error rule; least CV error: {least}"
+    assert lines[:3] == [minimum, reported, "on held-out rows: RMSE 1.41421, R^2 0.3000"]
+    assert record.one_se is not None
+    unsettled = dataclasses.replace(record, one_se=dataclasses.replace(record.one_se, estimate=True))
+    assert "\nreported by the one-standard-error rule, which is not settled: tau=1" in repr(unsettled)
     assert lines[4].endswith("tau=1, gamma=0.1:") and [line.split()[-1] for line in lines[5:]] == ["0.3", "-1e-150"]
     assert "CV error ~2 in" in repr(example(estimate=True))

@@ -143,6 +143,14 @@ def test_without_a_proof_the_estimates_are_shown(record: Record) -> None:
     assert panel_of(cut, "all").get_suptitle().endswith(" in [0, ?]")
 
 
+def test_the_title_states_the_minimum_and_the_reported_pair_on_two_lines(simplest: Record) -> None:
+    least = simplest.least
+    assert least is not None
+    minimum, reported = panel_of(simplest, "all").get_suptitle().splitlines()
+    assert f"proved, minimum CV error: tau={least.tau}, " in minimum
+    assert reported.startswith(f"reported by the one-standard-error rule: tau={simplest.tau}, ")
+
+
 def test_ticks_are_whole_numbers(record: Record) -> None:
     for name in ("plot_cv_error", "plot_features"):
         ticks = drawn(name, record).get_xticks()

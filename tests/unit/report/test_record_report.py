@@ -121,6 +121,7 @@ def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> Non
     assert least is not None
     known = facts(report_of(simplest))
     assert (known["features, tau"], known["chosen by"]) == (str(simplest.tau), "the one-standard-error rule")
+    assert known["status of the least CV error"] == "proved" and "status" not in known
     where = f"{shown(least.cv_error)} at tau = {least.tau}, gamma = {shown(least.gamma)}"
     ends = ends_of(least.lower, least.upper)
     assert known["least CV error of the grid"] == f"{where}, certified in {ends}"

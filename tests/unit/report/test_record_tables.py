@@ -37,9 +37,10 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     least = simplest.least
     assert least is not None and simplest.one_se is not None
     lines = printed(lambda console: print_answer(console, simplest), 200).splitlines()
-    assert lines[0] == f"proved   {pair(simplest.tau, simplest.gamma)}, by the one-standard-error rule"
-    assert lines[1].startswith(f"CV error {shown(simplest.cv_error)} ")
-    assert lines[2] == f"least CV error: {shown(least.cv_error)}, of {pair(least.tau, least.gamma)}"
+    minimum = f"minimum CV error of the grid: {shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
+    assert lines[0] == f"proved   {minimum}"
+    assert lines[1] == f"reported by the one-standard-error rule: {pair(simplest.tau, simplest.gamma)}"
+    assert lines[2].startswith(f"CV error {shown(simplest.cv_error)} ")
     ends = ends_of(least.lower, least.upper)
     assert lines[3].startswith(f"certified: the least CV error of the grid is in {ends}, gap ")
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
@@ -54,7 +55,7 @@ def test_a_rule_that_is_not_settled_says_so(simplest: Record) -> None:
     assert simplest.one_se is not None
     unsettled = replace(simplest, one_se=replace(simplest.one_se, estimate=True))
     text = printed(lambda console: print_answer(console, unsettled), 200)
-    assert text.startswith("least CV error proved, one-standard-error pair not   tau = ")
+    assert text.startswith("least CV error proved, one-standard-error pair not   minimum CV error of the grid: ")
     assert "one-standard-error rule, not settled" in text and "smallest tau" not in text
     assert "the smallest tau, then the largest gamma" in printed(lambda console: print_answer(console, simplest), 200)
 

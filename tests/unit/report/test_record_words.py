@@ -132,15 +132,16 @@ def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
     record = solve(data(), folds="5", gammas="0.1,1", stability=1.0, threads=1)
     assert record.stability is not None and record.stability.chosen is not None and record.least is not None
     head = printed(lambda console: print_answer(console, record), 200).splitlines()[:3]
-    assert head[0] == f"proved   {pair(record.tau, record.gamma)}, the stable pair"
     least = record.least
-    assert head[2] == f"least CV error: {shown(least.cv_error)}, of {pair(least.tau, least.gamma)}"
+    minimum = f"minimum CV error of the grid: {shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
+    assert head[0] == f"proved   {minimum}"
+    assert head[1] == f"reported by the weight of the instability: {pair(record.tau, record.gamma)}"
     unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
     text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
-    assert text.startswith("least CV error proved, stable pair not   tau = ")
+    assert text.startswith("least CV error proved, stable pair not   minimum CV error of the grid: ")
     same = solve(data(), folds="5", gammas="0.1,1", stability=0.0, threads=1)
     text = printed(lambda console: print_answer(console, same), 200)
-    assert text.splitlines()[0] == f"proved   {pair(same.tau, same.gamma)}" and "\nleast CV error:" not in text
+    assert text.splitlines()[0] == f"proved   {pair(same.tau, same.gamma)}" and "minimum CV error" not in text
 
 
 def test_what_would_complete_a_proof_is_told(record: Record) -> None:
