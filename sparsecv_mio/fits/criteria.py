@@ -25,10 +25,14 @@ from sparsecv_mio.words import Loss
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
+ROUNDING_RTOL = 4 * float(np.finfo(float).eps)  # of the terms of a residual: up to this size it is rounding error
 
 
 class Criteria(NamedTuple):
-    """How well a subset fits; NaN where the rows are too few, or the fit is perfect.
+    """How well a subset fits; NaN where a criterion is undefined.
+
+    `adjusted` and `cp` are undefined where the rows are too few. `bic` is undefined where RSS is rounding error, and
+    `cp` where the RSS of all columns is. An RSS that is rounding error counts as 0 in `r_squared` and `adjusted`.
 
     With RSS the residual sum of squares, TSS that about the mean, d features and n rows: `r_squared = 1 - RSS / TSS`,
     `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual variance
@@ -117,17 +121,17 @@ def criteria(
     weights = np.ones(data.n) if data.row_weights is None else data.row_weights
     free, place = int(intercept), {name: j for j, name in enumerate(data.names)}
     X, y = (_about_mean(values, weights) if intercept else values for values in (data.X, data.y))
-    total, variance = float(weights @ y**2), _residual_variance(X, y, weights, intercept)
+    total, variance = float(weights @ y**2), _residual_variance(X, y, data, weights, intercept)
     made = []
     for row in rows:
         beta = np.zeros(data.p)
         for name, value in row.coefficients.items():
             beta[place[name]] = value
-        rss = float(weights @ (y - X @ beta) ** 2)  # about the means: an intercept of 1e12 has four decimals left
+        rss = _residual_sum(X, y, beta, data, weights)
         share, used = rss / total, len(row.coefficients) + free - _spare_levels(row, X, record)
         freedom = data.n - used
         adjusted = 1.0 - share * (data.n - free) / freedom if freedom > 0 else math.nan
-        bic = data.n * math.log(share) + used * math.log(data.n) if share > 1e-20 else math.nan
+        bic = data.n * math.log(share) + used * math.log(data.n) if share > 0.0 else math.nan
         made.append(Criteria(1.0 - share, adjusted, rss / variance - data.n + 2 * used if variance else math.nan, bic))
     return made
 
@@ -148,14 +152,25 @@ def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(near - np.average(near, axis=0, weights=weights))
 
 
-def _residual_variance(X: FloatArray, y: FloatArray, weights: FloatArray, intercept: bool) -> float:
-    """Return the residual variance of least squares on all columns; 0 where there is none, or it takes long."""
+def _residual_sum(X: FloatArray, y: FloatArray, beta: FloatArray, data: Dataset, weights: FloatArray) -> float:
+    """Return the weighted residual sum of squares; 0 where rounding of the entries of X and y can explain all of it.
+
+    X and y are about their means: an intercept of 1e12 would leave four decimals.
+    """
+    rss = float(weights @ (y - X @ beta) ** 2)
+    rounding = ROUNDING_RTOL * (np.abs(data.y) + np.abs(data.X) @ np.abs(beta))
+    return rss if rss > float(weights @ rounding**2) else 0.0
+
+
+def _residual_variance(
+    X: FloatArray, y: FloatArray, data: Dataset, weights: FloatArray, intercept: bool
+) -> float:  # fmt: skip
+    """Return the residual variance of least squares on all columns; 0 where it is undefined or takes long."""
     n, p = X.shape
     if n <= p + intercept or n * p**2 > CP_WORK:
         return 0.0
     root = np.sqrt(weights)
-    X, y = X * root[:, None], y * root
-    length = np.linalg.norm(X, axis=0)
-    beta, _, rank, _ = np.linalg.lstsq(X[:, length > 0.0] / length[length > 0.0], y, rcond=None)
-    residual = y - X[:, length > 0.0] / length[length > 0.0] @ beta
-    return float(residual @ residual) / (n - int(rank) - intercept)
+    length = np.linalg.norm(X * root[:, None], axis=0)
+    unit = np.divide(1.0, length, out=np.zeros(p), where=length > 0.0)
+    beta, _, rank, _ = np.linalg.lstsq(X * root[:, None] * unit, y * root, rcond=None)
+    return _residual_sum(X, y, beta * unit, data, weights) / (n - int(rank) - intercept)

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
 GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `GlmCriteria`, without the scatter of counts
+UNDEFINED = (
+    "?: undefined, because the residual is rounding error or the rows are too few (for Cp: the residual of all "
+    "features, which is not computed for very large data)"
+)
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
 
@@ -89,6 +93,8 @@ def _print_models(
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
         say(console, f"{chosen} (each feature counts as one degree of freedom: for a small gamma)", "dim")
+    if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
+        say(console, UNDEFINED, "dim")
     if fits and isinstance(fits[0], GlmCriteria):
         say(console, "explained: share of the deviance of the model without features", "dim")
         _explain_scatter(console, [fit.scatter for fit in fits if isinstance(fit, GlmCriteria)])

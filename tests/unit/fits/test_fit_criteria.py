@@ -87,6 +87,26 @@ def test_what_cannot_be_is_not_a_number() -> None:
     assert math.isnan(found[0].cp) and math.isnan(found[-1].adjusted) and found[0].r_squared == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+@pytest.mark.parametrize("intercept", ["fold", "none"])
+def test_criteria_of_a_residual_that_is_rounding_error_are_undefined(offset: float, intercept: str) -> None:
+    rng = np.random.default_rng(7)
+    X = np.round(rng.normal(size=(40, 5)), 1) * [1.0, 10.0, 1e3, 1.0, 1.0] + offset
+    y = 0.1 * X[:, 0] + 0.3 * X[:, 1] - 0.7 * X[:, 2]
+    tables = []
+    for noise in (0.0, 1e-4):
+        data = sc.Dataset.from_arrays(X, y + noise * rng.normal(size=40))
+        tables.append(sc.best_subsets(data, gammas=0, taus=range(1, 6), intercept=intercept).to_frame(data))
+    exact, noisy = tables
+    assert exact.cp.isna().all() and exact.bic.isna().tolist() == [False, False, True, True, True]
+    assert exact.r_squared.tolist()[2:] == exact.adjusted.tolist()[2:] == [1.0] * 3
+    assert (
+        noisy.cp.notna().all()
+        and noisy.bic.notna().all()
+        and noisy.cp.iloc[-1] == pytest.approx(5 + (intercept == "fold"))
+    )
+
+
 def test_dependent_columns_need_a_ridge_weight() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))

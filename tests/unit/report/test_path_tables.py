@@ -59,3 +59,11 @@ def test_names_with_commas_are_quoted_in_models() -> None:
 def test_a_criterion_that_is_not_known_prefers_nothing() -> None:
     nothing = Criteria(1.0, math.nan, math.nan, math.nan)
     assert best_sizes([1, 2], [nothing, nothing]) == "" and best_sizes([1], []) == ""
+
+
+def test_no_size_is_chosen_by_a_residual_that_is_rounding_error() -> None:
+    rows = sc.Dataset.from_arrays(X := [[a % 7, a % 5, a % 3] for a in range(30)], [0.1 * x[0] - 0.3 * x[2] for x in X])
+    lines = printed(lambda console: print_path(console, sc.best_subsets(rows, gammas=[0.0]), rows), 200).splitlines()
+    assert [line.split()[3] for line in lines if line.strip()[:1].isdigit()] == ["?"] * 3
+    assert any(line.startswith("best tau by adjusted R^2: 2 (") for line in lines)
+    assert any(line.startswith("?: undefined, because the residual is rounding error") for line in lines)
