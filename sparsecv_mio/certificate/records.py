@@ -491,9 +491,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     @property
     def seen_folds(self) -> int:
-        """In how many open folds of the pair the support is that of the model on all rows, which saw the held-out ones.
+        """In how many open folds of the pair the support is that of the model on all rows.
 
-        The CV error, an estimate, is likely too low then.
+        That model may have been found with the held-out rows; the CV error, an estimate, is likely too low then.
         """
         if not self.estimate or not self.support:
             return 0
@@ -583,7 +583,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return ""
         some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
         word = "likely" if 2 * seen >= self.folds.k else "perhaps"
-        return f"{word} {how}: {some} the features found with all rows, those held out among them"
+        return f"{word} {how}: {some} the features of the model of all rows, perhaps found with the rows they hold out"
 
     def _averaged_error(self) -> list[str]:
         """Return a line on the error of the averaged model, as far as it is known."""

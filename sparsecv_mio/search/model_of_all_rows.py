@@ -20,7 +20,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import SearchOptions
-from sparsecv_mio.search.result import data_info, fitted_row, fold_info
+from sparsecv_mio.search.result import data_info, fitted_row, fold_info, with_supports_of_folds
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset
 from sparsecv_mio.words import Loss, Within
@@ -45,9 +45,13 @@ def with_model(
     """
     place = {name: j for j, name in enumerate(data.names)}
     start = np.array(sorted(place[name] for name in record.support), dtype=np.int64)
-    cell, nodes = BestSubset.unproved(record.tau, start), 0
+    folds_of_record = record.chosen_folds
+    supports = [np.array(sorted(place[name] for name in names), dtype=np.int64) for names in folds_of_record.supports]
+    counts = np.bincount(folds_of_record.which, minlength=len(supports)).tolist()
+    cell = with_supports_of_folds(data, record.gamma, BestSubset.unproved(record.tau, start), supports, counts)
+    nodes = 0
     if expired is not None and not expired():
-        cell, nodes = _best_subset(data, record.gamma, record.tau, start, expired)
+        cell, nodes = _best_subset(data, record.gamma, record.tau, cell.support, expired)
     row = fitted_row(data, record.gamma, None, cell, record.request.gap, quick=expired is None)
     folds_word: Literal["folds"] = "folds"
     na, scale = (folds_word if word is Within.FOLDS else None for word in (options.na_within, options.scale_within))

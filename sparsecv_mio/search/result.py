@@ -33,6 +33,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import Inconsistent
 from sparsecv_mio.model_space import text_of_gammas, text_of_taus
+from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
 from sparsecv_mio.problem.coordinates import objective_slack
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import fit, r_squared, ridge_weights, standard_error
@@ -46,6 +47,7 @@ from sparsecv_mio.search.deadline import GRACE, Deadline
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
+from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
@@ -132,6 +134,7 @@ UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LITTLE_WORK = 1 << 25  # numbers that steps of fits look at in a fifth of a second
 OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # what a fit is worth: by QR for a row and column, by steps for a row
+MAX_FOLD_SUPPORTS = 16  # supports that the folds suggest for all rows, fitted where the best subset is open
 LATEST = 0.5, 1.5  # seconds after `GRACE`, in which some fits may end that steps do not reach; where these are few
 
 
@@ -272,6 +275,63 @@ def _first_copies(data: StandardData, support: IntArray) -> IntArray:
         if i >= 0 and i not in chosen:
             chosen = (chosen - {j}) | {i}
     return np.array(sorted(chosen), dtype=np.int64)
+
+
+def with_supports_of_folds(
+    data: StandardData, gamma: float, cell: BestSubset, supports: Sequence[IntArray], counts: Sequence[int]
+) -> BestSubset:
+    """Return what is known of a size on all rows; where the best subset is open, its support is the best one known.
+
+    The candidates are the support of the cell, the columns that most folds choose, and the supports of the folds.
+
+    Parameters
+    ----------
+    data : StandardData
+    gamma : float
+    cell : BestSubset
+        What is known of the size on all rows.
+    supports : sequence of int arrays
+        Distinct supports of the folds at the pair.
+    counts : sequence of int
+        Number of folds that choose each of them.
+
+    Notes
+    -----
+    O(n tau^2) a support. At most `MAX_FOLD_SUPPORTS` are fitted, and of many rows one, so that no clock is needed.
+    """
+    if cell.complete:
+        return cell
+    work, most = (
+        (data.n * (cell.tau + 1) ** 2, QUICK_WORK)
+        if data.loss is Loss.SQUARED
+        else (max(data.n, LEAST_ROWS) * OF_STEPS, LITTLE_WORK)
+    )
+    constraints, own = constraints_of(data), _supports_to_fit(data, cell)[0]
+    suggested = _suggested_by_folds(data, constraints, cell.tau, supports, counts)
+    suggested = suggested[: min(max(int(most // work), 1), MAX_FOLD_SUPPORTS)]
+    low, high = constraints.interval(data.q)
+    fits = [_fit_quickly(data, gamma, support) for support in [own, *suggested]]
+    inside = [np.all((low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])) for fit in fits]
+    best = min(
+        (fit for fit, keeps in zip(fits, inside, strict=True) if keeps), key=lambda fit: fit.objective, default=fits[0]
+    )
+    return replace(cell, support=best.support)
+
+
+def _suggested_by_folds(
+    data: StandardData, constraints: SideConstraints, tau: int, supports: Sequence[IntArray], counts: Sequence[int]
+) -> list[IntArray]:
+    """Return allowed supports of at most tau columns: those that most folds choose, then those of single folds."""
+    by_column = np.zeros(data.q, dtype=np.int64)
+    for support, count in zip(supports, counts, strict=True):
+        by_column[support] += count
+    order = np.argsort(-by_column, kind="stable")[: np.count_nonzero(by_column)]
+    chosen = order[:tau].tolist()
+    if data.restrictions.beyond_forcing:
+        chosen = list(columns_of(Family.some(data.q, tau, constraints)[0].greedily(order.tolist()) or 0))
+    frequent = [supports[i] for i in np.argsort(-np.asarray(counts), kind="stable")]
+    suggested = [np.sort(np.array(support, dtype=np.int64)) for support in (chosen, *frequent)]
+    return [support for support in suggested if constraints.allows(support.tolist(), tau)]
 
 
 def fitted_row(
@@ -629,6 +689,9 @@ def _fitted_at(
     cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
     at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
     quick = context.deadline.abandoned.is_set() and data.n * cell.tau**2 > QUICK_WORK
+    numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
+    supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
+    cell = with_supports_of_folds(data, gamma, cell, supports, counts.tolist())
     return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,17 @@ def test_without_time_nothing_of_it_is_proved() -> None:
     quick = with_model(record, standardize(data), sc.make_folds("3", data), SearchOptions(), None)
     assert not quick.refit.proved and quick.support == record.support
     assert quick.coefficients == pytest.approx(record.coefficients)
+
+
+def test_without_time_it_begins_with_the_supports_of_the_folds() -> None:
+    data = sc.read_dataset(FRAME, "y", na="mean")
+    found = sc.solve(data, folds="3", gammas=0.5, taus=2)
+    assert found.support == ("a", "b") and set(found.chosen_folds.supports) == {("a", "b")}
+    poor = replace(found, support=("c", "d"))  # as where all rows were not searched yet
+    for expired in (None, lambda: True):
+        record = with_model(poor, standardize(data), sc.make_folds("3", data), SearchOptions(), expired)
+        assert record.support == ("a", "b") and not record.refit.proved
+        assert record.refit.objective == pytest.approx(found.refit.objective)
 
 
 def test_more_columns_than_rows() -> None:

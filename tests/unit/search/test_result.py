@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,9 @@ from sparsecv_mio.certificate.records import Region
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import Inconsistent
+from sparsecv_mio.model_space import AtMost, Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.cells import CellTable
@@ -33,7 +36,9 @@ from sparsecv_mio.search.result import (
     compiling_took,
     longer_limit,
     names_of,
+    with_supports_of_folds,
 )
+from sparsecv_mio.trees.subsets import BestSubset
 
 REQUEST = SearchRequest((0.01, 0.1, 1.0, 10.0), tuple(range(1, 31)), 1e-4)
 
@@ -207,3 +212,22 @@ def test_the_model_has_the_first_of_equal_columns_as_the_folds_have() -> None:
         assert verify(record, data).ok
     forced = cross_validate(data, make_folds("5", data), gammas=(0.1,), taus=(2,), force_in=("x4",))
     assert "x4" in forced.coefficients and verify(forced, data).ok
+
+
+def with_open_model(restrict: dict[str, Any], supports: list[list[int]], tau: int, start: list[int]) -> list[int]:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 6))
+    data = Dataset.from_arrays(X, X[:, 0] + X[:, 1] - X[:, 2] + 0.1 * rng.normal(size=40))
+    std = standardize(data, restrictions=Restrictions(**restrict).within(data.names))
+    cell = BestSubset.unproved(tau, np.array(start))
+    counts = [3] + [1] * (len(supports) - 1)
+    better = with_supports_of_folds(std, 0.1, cell, [np.array(support) for support in supports], counts)
+    return [int(j) for j in better.support]
+
+
+def test_an_open_model_of_all_rows_begins_with_the_supports_of_its_folds() -> None:
+    assert with_open_model({}, [[0, 1], [1, 2], [2, 4]], 3, [3, 4, 5]) == [0, 1, 2]  # those that most folds choose
+    assert with_open_model({}, [[3, 4], [0, 2]], 2, [4, 5]) == [0, 2]  # one of them
+    assert with_open_model({}, [[3, 4]], 2, [0, 1]) == [0, 1]  # what is known stays where it is better
+    assert with_open_model({"nonnegative": ["x2"]}, [[0, 2], [1, 2]], 2, [3, 4]) == [3, 4]  # x2 has the other sign
+    assert with_open_model({"at_most": [AtMost(1, ("x0", "x1"))]}, [[0, 2], [1, 2]], 3, [3, 4, 5]) != [0, 1, 2]
