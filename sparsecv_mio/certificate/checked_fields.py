@@ -51,7 +51,8 @@ class VerifyReport:
         What was only read: fields, and checks left out for their cost.
     failures : tuple of Failure
     caveat : str
-        What the record claims and this verification could not prove; empty if there is no such thing.
+        What the record claims and this verification could not prove, and the fields that it could only read; empty if
+        everything is proved.
     fields : tuple of (treatment, tuple of fields)
         How every field was treated: `recomputed`, `bounded: ` and the parts that bound it, or `read`.
     """
@@ -197,8 +198,10 @@ class Checks:
         """
         treated = [] if record is None else self._treated(list(dict.fromkeys(field_paths(record))))
         only_read = [", ".join(names) for words, names in treated if words == READ]
+        unproved = f"read, not recomputed: {', '.join(sorted(self._unproved))}" if self._unproved else ""
         return VerifyReport(
-            tuple(self.verified), (*self.reread, *only_read), tuple(self.failures), self.caveat,
+            tuple(self.verified), (*self.reread, *only_read), tuple(self.failures),
+            "; ".join(filter(None, (self.caveat, unproved))),
             tuple((words, tuple(names)) for words, names in treated),
         )  # fmt: skip
 

@@ -13,7 +13,15 @@ from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Check
 from sparsecv_mio.certificate.claims import row_of, same
 from sparsecv_mio.certificate.enumeration import LOOSE_TIES, AllowedSupports, UnitColumns, close_fits
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
-from sparsecv_mio.certificate.parts import STATUSES, FoldInfo, OuterModel, Stability, StableChoice, WeighedModel
+from sparsecv_mio.certificate.parts import (
+    STATUSES,
+    FoldInfo,
+    InstabilityRow,
+    OuterModel,
+    Stability,
+    StableChoice,
+    WeighedModel,
+)
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
 from sparsecv_mio.certificate.refits import checked_support, positions
@@ -224,6 +232,7 @@ def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> N
 SAME_OBJECTIVE = 4.0 * ROUNDING  # of an objective: no fit tells closer ones apart
 STABILITY_NUMBERS = 5e8  # numbers: refits of one pair beyond which its instability is only read
 LAST = 1e-11  # relative: sums rounded outward
+INTERVAL_BOUNDS = "stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper"
 
 
 class LossesOfModels:
@@ -365,7 +374,7 @@ def check_stability(
     decided = row.folds_decided == row.folds
     checks.that(decided or stable.estimate, "stability.estimate", "is false though a fold of the pair is open")
     if stable.chosen is not None:
-        _choice(checks, record, stable, stable.chosen, level)
+        _choice(checks, record, stable, stable.chosen)
     tried = level is not EnumerationLevel.NEIGHBOURS
     ends = ("stability.instability_lower", "stability.instability_upper")
     checks.bounded(*ends, "request.stability")
@@ -373,8 +382,13 @@ def check_stability(
         checks.leaves("how far it is from the instability is read", *ends)
     if not checks.part("stability agrees with the table, and the choice by a weight with both"):
         return
+    n_compared = 0
     if _at_supports(checks, record, models, plan, stable, level) and tried:
-        _by_enumeration(checks, record, models, plan, stable, level)
+        n_compared = _by_enumeration(checks, record, models, plan, stable, level)
+    n_claimed = len(_claimed_intervals(record, stable))
+    if stable.chosen is not None and n_compared < n_claimed:
+        for name in INTERVAL_BOUNDS:
+            checks.only_read(name, f"of {n_claimed - n_compared} of {n_claimed} pairs")
 
 
 def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
@@ -414,38 +428,27 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
     checks.part(f"error of the models that {len(chosen.tried)} weights chose without an outer fold")
 
 
-def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice, level: EnumerationLevel) -> None:
+def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
     """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
     checks.that(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
     if not checks.that(len(chosen.intervals) == len(record.table), f"{path}intervals", "are not one for each pair"):
         return
-    lower = np.array(
-        [row.lower + weight * interval.lower for row, interval in zip(record.table, chosen.intervals, strict=True)]
-    )
-    upper = np.array([
-        row.upper + (weight * interval.upper if weight else 0.0)
-        for row, interval in zip(record.table, chosen.intervals, strict=True)
-    ])  # fmt: skip
+    lower, upper = _criterion_bounds(record, chosen, weight)
     for i, interval_said in enumerate(chosen.intervals):
         checks.that(0.0 <= interval_said.lower <= interval_said.upper, f"{path}intervals[{i}]", "is no interval")
-    ends = f"{path}intervals[].lower", f"{path}intervals[].upper"
-    checks.bounded(*ends)
-    if level is not EnumerationLevel.GRID:
-        checks.leaves("how far it is from the true one is read", *ends)
+    checks.bounded(*INTERVAL_BOUNDS)
     checks.bounded(f"{path}proved", f"{path}models[].weight", f"{path}models[].tau")
     here = next(i for i, row in enumerate(record.table) if (row.gamma, row.tau) == (record.gamma, record.tau))
     mine, slip = chosen.intervals[here], 1e-9 * stable.instability_upper
     inside = mine.lower <= stable.instability_lower + slip and stable.instability_upper <= mine.upper + slip
     checks.that(inside, f"{path}intervals[{here}]", "does not hold the interval of the model's instability")
-    least, lowest = float(lower.min()), int(lower.argmin())
+    least = float(lower.min())
     checks.that(_near(chosen.lower, least), f"{path}lower", f"is {chosen.lower!r}, table and intervals give {least!r}")
     top = float(upper[here])
     checks.that(_near(chosen.upper, top), f"{path}upper", f"is {chosen.upper!r}, table and intervals give {top!r}")
-    decided = record.table[lowest].folds_decided == record.table[lowest].folds
-    width = float(upper[lowest] - lower[lowest])
-    room = width * (1.0 + FOLLOWS_RTOL) + LAST * abs(float(upper[lowest])) if decided else 0.0
+    room = _largest_allowance(record, lower, upper)
     words = f"{chosen.allowance!r} is not the width of the pair with the least lower end, {room!r}"
     checks.that(0.0 <= chosen.allowance <= room, f"{path}allowance", words)
     closed = math.isfinite(top) and chosen.upper - chosen.lower <= record.request.gap * top + chosen.allowance
@@ -456,10 +459,34 @@ def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableCho
         checks.that(first, f"{path}upper", "another pair has a smaller one")
 
 
+def _criterion_bounds(record: Record, chosen: StableChoice, weight: float) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and upper bounds of `h + weight * instability` by row of the table."""
+    rows = list(zip(record.table, chosen.intervals, strict=True))
+    lower = np.array([row.lower + weight * interval.lower for row, interval in rows])
+    return lower, np.array([row.upper + (weight * interval.upper if weight else 0.0) for row, interval in rows])
+
+
+def _largest_allowance(record: Record, lower: FloatArray, upper: FloatArray) -> float:
+    """Return the width of the pair with the smallest lower bound where all its folds are solved, else 0."""
+    lowest = int(lower.argmin())
+    if record.table[lowest].folds_decided < record.table[lowest].folds:
+        return 0.0
+    return float(upper[lowest] - lower[lowest]) * (1.0 + FOLLOWS_RTOL) + LAST * abs(float(upper[lowest]))
+
+
 def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, asked: tuple[float, ...]) -> None:
     """Check that the models of several weights are of those asked for, and that the first is the answer."""
     for i, model in enumerate(chosen.models):
         _model(checks, record, model, f"{path}[{i}].")
+        lower, upper = _criterion_bounds(record, chosen, model.weight)
+        here = [j for j, row in enumerate(record.table) if (row.gamma, row.tau) == (model.gamma, model.tau)]
+        if i and here and model.proved:
+            top = float(upper[here[0]])
+            width = record.request.gap * top + _largest_allowance(record, lower, upper)
+            closed = math.isfinite(top) and top - float(lower.min()) <= width
+            checks.that(closed, f"{path}[{i}].proved", "is true though the criterion of its weight leaves a larger gap")
+    if len(chosen.models) > 1:
+        checks.only_read(f"{path}[].support", "no other subset is compared")
     if chosen.models:
         weights = tuple(model.weight for model in chosen.models)
         checks.that(weights == asked, path, "are not those of the weights that were asked for")
@@ -488,7 +515,7 @@ def _at_supports(
     """Refit the model of all rows and of every fold; return whether the changes agree with what the record says."""
     data, design = models.dataset, models.design
     if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
-        checks.reread.append("stability.instability (too many rows and folds to fit all again)")
+        checks.only_read("stability.instability", "too many rows and folds to fit all again")
         return True
     full = positions(record.support, design.index)
     by_number = [positions(names, design.index) for names in record.chosen_folds.supports]
@@ -515,37 +542,40 @@ def _at_supports(
     return checks.part("instability of the model at the supports of the record, by refits")
 
 
+def _claimed_intervals(record: Record, stable: Stability) -> list[tuple[float, int, InstabilityRow, str]]:
+    """Return gamma, tau, interval and path of every pair with a claim: the model's pair, then the smallest bounds."""
+    own = InstabilityRow(stable.instability_lower, stable.instability_upper)
+    claimed = [(record.gamma, record.tau, own, "stability.instability")]
+    if stable.chosen is None:
+        return claimed
+    weight, rows = stable.chosen.weight, zip(record.table, stable.chosen.intervals, strict=True)
+    others = [
+        (row.lower + weight * interval.lower, (row.gamma, row.tau, interval, f"stability.chosen.intervals[{i}]"))
+        for i, (row, interval) in enumerate(rows)
+        if (row.gamma, row.tau) != (record.gamma, record.tau)
+        and (interval.lower > 0.0 or math.isfinite(interval.upper))
+    ]
+    return claimed + [claim for _, claim in sorted(others, key=lambda bound_and_claim: bound_and_claim[0])]
+
+
 def _by_enumeration(
     checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
-) -> None:
-    """Compare intervals of instabilities with the truth: the model's pair, then the least lower ends, then others."""
-    pairs = [(record.gamma, record.tau)]
-    intervals = {pairs[0]: (stable.instability_lower, stable.instability_upper, "stability.instability")}
-    if stable.chosen is not None:
-        order = np.argsort([
-            row.lower + stable.chosen.weight * interval.lower
-            for row, interval in zip(record.table, stable.chosen.intervals, strict=True)
-        ], kind="stable")  # fmt: skip
-        for i in order.tolist():
-            row, interval_said = record.table[i], stable.chosen.intervals[i]
-            if (row.gamma, row.tau) not in intervals and (
-                interval_said.lower > 0.0 or math.isfinite(interval_said.upper)
-            ):
-                pairs.append((row.gamma, row.tau))
-                intervals[pairs[-1]] = interval_said.lower, interval_said.upper, f"stability.chosen.intervals[{i}]"
+) -> int:
+    """Compare the intervals of instabilities with the truth; return how many pairs were compared."""
+    claimed = _claimed_intervals(record, stable)
     most = max(1, MOST_ENUMERATED // plan.k) if level is EnumerationLevel.GRID else 1
-    for pair in pairs[:most]:
-        lower, upper, path = intervals[pair]
-        own = stable if pair == pairs[0] else None
-        if not _check_true_interval(checks, record, (models, plan), pair, (lower, upper), path, own):
+    for i, (gamma, tau, interval, path) in enumerate(claimed[:most]):
+        ends = interval.lower, interval.upper
+        if not _check_true_interval(checks, record, (models, plan), (gamma, tau), ends, path, None if i else stable):
             checks.leaves("how far it is from the instability is read", "stability.instability_lower")
             checks.leaves("how far it is from the instability is read", "stability.instability_upper")
-            return
+            return i
     checks.bounded("stability.instability_lower", "stability.instability_upper")
-    if len(pairs) > 1 and most > 1:
-        checks.bounded("stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper")
-    which = "the pair" if len(pairs) == 1 else f"{min(most, len(pairs))} of {len(pairs)} pairs"
+    if len(claimed) > 1 and most > 1:
+        checks.bounded(*INTERVAL_BOUNDS)
+    which = "the pair" if len(claimed) == 1 else f"{min(most, len(claimed))} of {len(claimed)} pairs"
     checks.part(f"instability of {which}, by {models.how} all supports")
+    return min(most, len(claimed))
 
 
 def _check_true_interval(

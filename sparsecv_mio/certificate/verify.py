@@ -179,7 +179,9 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         check_weights(checks, record, dataset, plan)
         complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design), own)
         of_classes = LogLossesOfModels(design, GlmDesign(record, dataset), MOST_FITS // (plan.k + 1))
-        check_stability(checks, record, of_classes, plan, EnumerationLevel.PAIR)
+        grid_proved = complete and not checks.caveat  # the instability of every pair takes about as many fits
+        level = EnumerationLevel.GRID if grid_proved else EnumerationLevel.PAIR
+        check_stability(checks, record, of_classes, plan, level)
         level, _ = optimality.level_of(record, design, plan)
         check_average(checks, record, GlmPairFits(design, plan, GlmDesign(record, dataset)), level)
         return complete

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate import stable_models
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -156,6 +157,9 @@ CASES: list[tuple[str, Callable[[Record], Record], str]] = [
     ("weights", lambda r: chosen(r, models=(r.stability.chosen.models[0],  # type: ignore[union-attr]
                                             R(r.stability.chosen.models[1], support=("x9",)))),  # type: ignore[union-attr]
      "stability.chosen.models[1].support"),
+    ("weights", lambda r: chosen(r, models=(r.stability.chosen.models[0],  # type: ignore[union-attr]
+                                            R(r.stability.chosen.models[1], gamma=5.0, tau=1))),  # type: ignore[union-attr]
+     "stability.chosen.models[1].proved"),
     ("nested", lambda r: tried(r, error=0.0), "stability.chosen.tried[0].error"),
     ("nested", lambda r: chosen(r, outer=None), "stability.chosen.outer"),
     ("nested", lambda r: chosen(r, outer=R(r.stability.chosen.outer, seed=9)), "stability.chosen.outer"),  # type: ignore[union-attr]
@@ -225,3 +229,36 @@ def test_models_that_are_all_but_tied_may_be_told_apart(loss: Loss, apart: float
         {"instability_lower": 0.5, "instability": 0.5, "instability_upper": 0.5},
     ):
         assert not verify(replace(record, stability=replace(record.stability, **wrong)), data).ok
+
+
+def made_of_rows(loss: Loss) -> tuple[Record, Dataset]:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(24, 3))
+    y = X[:, 0] + rng.logistic(size=24)
+    rows = Dataset.from_arrays(X, (y > 0.0).astype(float) if loss is Loss.LOGISTIC else np.round(np.exp(y / 3.0)))
+    rows = as_two_classes(rows) if loss is Loss.LOGISTIC else rows
+    given: dict[str, Any] = {"gammas": [0.1, 1.0], "taus": [1, 2], "stability": (0.3,), "gap": 0.0, "threads": 1}
+    return cross_validate(rows, "4", loss=loss, **given), rows
+
+
+@pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
+def test_every_interval_of_the_choice_is_compared(loss: Loss) -> None:
+    made, rows = made_of_rows(loss)
+    report = verify(made, rows)
+    assert report.ok and not report.caveat
+    assert made.stability is not None and made.stability.chosen is not None
+    for i, interval in enumerate(made.stability.chosen.intervals):
+        for wrong in ({"lower": 3.0, "upper": np.inf}, {"lower": 0.0, "upper": interval.lower / 2.0}):
+            failures = verify(with_row(made, i, **wrong), rows).failures
+            assert any(failure.field.startswith("stability.chosen.") for failure in failures), (i, wrong)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "weight"])
+def test_intervals_that_are_not_compared_are_named_as_read(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, rows = made_of_rows(Loss.LOGISTIC) if kind == "logistic" else (record(kind), data())
+    monkeypatch.setattr(stable_models, "MOST_ENUMERATED", 2 * made.folds.k)
+    report = verify(made, rows)
+    assert report.ok and report.caveat == (
+        "read, not recomputed: stability.chosen.intervals[].lower, stability.chosen.intervals[].upper"
+    )
+    assert report.reread[0].startswith("stability.chosen.intervals[].lower (of ")
