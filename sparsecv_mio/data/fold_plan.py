@@ -173,6 +173,19 @@ class RowLists(NamedTuple):
         """Return the rows of fold j."""
         return self.rows[self.starts[j] : self.starts[j + 1]]
 
+    def of_several(self, folds: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the rows of several folds, one fold after the other, and how many each has.
+
+        Examples
+        --------
+        >>> rows, sizes = RowLists(np.array([4, 5, 0, 2]), np.array([0, 1, 2, 4])).of_several(np.array([2, 0]))
+        >>> rows.tolist(), sizes.tolist()
+        ([0, 2, 4], [2, 1])
+        """
+        sizes = self.starts[folds + 1] - self.starts[folds]
+        first = self.starts[folds] - (np.cumsum(sizes) - sizes)
+        return self.rows[np.repeat(first, sizes) + np.arange(sizes.sum())], sizes
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoldPlan:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
-from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
 from sparsecv_mio.data.standard import StandardData, about_means
 from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.problem.moment_fits import NULL, forward_selection
@@ -151,6 +151,7 @@ class ForwardSelection:
             self.picked[f].append(int(columns[f]))
 
 
+FOLDS_AT_ONCE = 256  # folds whose columns are ordered before their supports are fitted
 CHOSEN_FROM = 64  # columns of a fold that forward selection chooses from, at least; or twice the largest size
 
 
@@ -237,7 +238,7 @@ def fallback_supports(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     made, taus = _nothing_known(data, folds, grid), grid.taus.tolist()
     fits = _Folds(data, folds, made.gamma, max(taus))
     order = [ALL_ROWS, *range(folds.k)]
-    made.nominal[:], made.value[:] = fits.least()
+    made.nominal[:], made.value[:], _ = fits.fit_in_folds(data.forced, np.arange(folds.k))
     for done, fold in enumerate(order):
         if done * data.n * data.q > QUICK_WORK and time.monotonic() > until:
             break
@@ -357,6 +358,9 @@ class _Folds:
         self.data, self.folds, self.chosen_from = data, folds, min(max(CHOSEN_FROM, 2 * most), data.q)
         self.centred = data.intercept is Intercept.FOLD
         self.penalty = penalty_of(lam_of(gamma), data.weight)
+        self.low, self.high = np.full(data.q, -np.inf), np.full(data.q, np.inf)
+        if data.restrictions.beyond_forcing:
+            self.low, self.high = constraints_of(data).interval(data.q)
         self.promising: dict[int, IntArray] = {}
         parts = [_Sums.of(*data.rows(rows), data.root_of(rows)) for rows in row_chunks(data.n, data.q)]
         self.all = parts[0]
@@ -375,49 +379,87 @@ class _Folds:
     def _scored(self, fold: int) -> IntArray:
         return self.folds.scored_rows(fold) if self.folds is not None and fold >= 0 else np.zeros(0, dtype=np.int64)
 
-    def least(self) -> tuple[FloatArray, FloatArray]:
-        """Return held-out sums of squares of every fold, and training objectives, by the forced columns. O(n f^2)."""
-        assert self.folds is not None
-        folds, k, forced = self.folds, self.folds.k, self.data.forced
-        rows = np.column_stack([*self.data.only(forced).rows(slice(0, self.data.n))])
-        f, left_out = len(forced), folds.order if folds.left is None else folds.left.rows
-        left_out = left_out[: int(folds.left_sizes.sum())]
-        label = np.repeat(np.arange(k), folds.left_sizes)
+    def fit_in_folds(self, columns: IntArray, folds: IntArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Fit some columns in several folds at once, without those whose coefficient would be outside of its bounds.
+
+        Returns (m,) held-out sums of squares, (m,) training objectives and (m, s) which columns each fold keeps.
+        O(n s^2 + m s^3), beside the rows left out.
+        """
+        rows = np.column_stack([*self.data.only(columns).rows(slice(0, self.data.n))])
         root = np.ones(len(rows)) if self.data.root is None else self.data.root
+        at_once = max(CHUNK_ELEMENTS // (len(columns) + 1) ** 2, 1)
+        parts = [folds[lo : lo + at_once] for lo in range(0, len(folds), at_once)]
+        fits = [self._fit_in_some(columns, rows, root, part) for part in parts]
+        return tuple(np.concatenate(arrays) for arrays in zip(*fits, strict=True))  # type: ignore[return-value]
+
+    def _fit_in_some(
+        self, columns: IntArray, rows: FloatArray, root: FloatArray, folds: IntArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Do so for folds whose moments fit into memory."""
+        k, s = len(folds), len(columns)
+        left_out, label = self._listed(folds, scored=False)
         gone, ones = rows[left_out], root[left_out]
-        count = np.bincount(label, ones * ones, k)
-        total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(f + 1)], axis=1)
-        second = np.empty((k, f + 1, f + 1))
-        for i, j in np.ndindex(f + 1, f + 1):
+        total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(s + 1)], axis=1)
+        second = np.empty((k, s + 1, s + 1))
+        for i, j in np.ndindex(s + 1, s + 1):
             second[:, i, j] = rows[:, i] @ rows[:, j] - np.bincount(label, gone[:, i] * gone[:, j], k)
-        n = self.all.n - count
-        mean = total / n[:, None] if self.centred else np.zeros((k, f + 1))
+        n = self.all.n - np.bincount(label, ones * ones, k)
+        mean = total / n[:, None] if self.centred else np.zeros((k, s + 1))
         second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
-        M, c = second[:, :f, :f] + np.diag(self.penalty[forced]), second[:, :f, f]
-        beta = (np.linalg.pinv(M, hermitian=True) @ c[:, :, None])[:, :, 0]
-        value = np.maximum(second[:, f, f] - np.sum(c * beta, axis=1), 0.0)
-        scored, scoring = folds.order[: folds.scored], np.repeat(np.arange(k), folds.sizes)
+        M, c, stay = second[:, :s, :s] + np.diag(self.penalty[columns]), second[:, :s, s], np.ones((k, s), dtype=bool)
+        while True:
+            both = stay[:, :, None] & stay[:, None, :]
+            beta = (np.linalg.pinv(np.where(both, M, 0.0), hermitian=True) @ (c * stay)[:, :, None])[:, :, 0] * stay
+            wrong = (beta < self.low[columns]) | (beta > self.high[columns])
+            if not wrong.any():
+                break
+            stay &= ~wrong
+        value = np.maximum(second[:, s, s] - np.sum(c * beta, axis=1), 0.0)
+        scored, scoring = self._listed(folds, scored=True)
         scored_rows = rows[scored] - root[scored, None] * mean[scoring]
-        residual = scored_rows[:, f] - np.sum(scored_rows[:, :f] * beta[scoring], axis=1)
-        return np.asarray(np.bincount(scoring, residual**2, k), dtype=float), value
+        residual = scored_rows[:, s] - np.sum(scored_rows[:, :s] * beta[scoring], axis=1)
+        return np.asarray(np.bincount(scoring, residual**2, k), dtype=float), value, stay
+
+    def _listed(self, folds: IntArray, scored: bool) -> tuple[IntArray, IntArray]:
+        """Return the rows that some folds score, or leave out, one fold after the other; and whose each row is."""
+        none = np.zeros(0, dtype=np.int64)
+        if self.folds is None:
+            return none, none
+        lists = RowLists(self.folds.order, self.folds.starts)
+        lists = lists if scored or self.folds.left is None else self.folds.left
+        rows, sizes = lists.of_several(folds[folds >= 0])
+        return rows, np.repeat(np.flatnonzero(folds >= 0), sizes)
+
+    def gains(self, fold: int) -> tuple[FloatArray, FloatArray, tuple[FloatArray, float], float]:
+        """Return slope and curvature of every column alone, the training means, and the sum of squares of the response.
+
+        O(q) beside the rows left out.
+        """
+        left_out = self._left_out(fold)
+        sums = self.all.plus(_Sums.of(*self.data.rows(left_out), self.data.root_of(left_out)), -1)
+        mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
+        c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
+        return c, np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty, (mean, level), yy
+
+    def order(self, fold: int) -> IntArray:
+        """Return the columns by what each explains alone, as far as its sign allows; those that explain something."""
+        c, M, _, _ = self.gains(fold)
+        c = np.clip(c, np.where(self.low == 0.0, 0.0, -np.inf), np.where(self.high == 0.0, 0.0, np.inf))
+        gain = c**2 / np.maximum(M, np.finfo(float).tiny)
+        order = np.argsort(-gain, kind="stable")
+        return order[gain[order] > 0.0].astype(np.int64)
 
     def first(self, fold: int) -> list[_Fit]:
         """Fit the empty support and the best single column. O(q) beside the rows left out."""
-        left_out = self._left_out(fold)
-        (V, r), root = self.data.rows(left_out), self.data.root_of(left_out)
-        sums = self.all.plus(_Sums.of(V, r, root), -1)
-        mean, level = (sums.v / sums.n, sums.r / sums.n) if self.centred else (np.zeros(self.data.q), 0.0)
-        c, yy = sums.vr - sums.n * mean * level, max(sums.rr - sums.n * level**2, 0.0)
-        M = np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty
+        c, M, (mean, level), yy = self.gains(fold)
         gain = c**2 / M
         best = np.argpartition(-gain, self.chosen_from - 1)[: self.chosen_from]
         self.promising[fold] = best[np.argsort(-gain[best], kind="stable")].astype(np.int64)
         if len(self.data.forced):
             return self.forward(fold, [len(self.data.forced)])
-        j = int(self.promising[fold][0])
-        scored = np.isin(left_out, self._scored(fold))
-        root = None if root is None else root[scored]
-        centred, residual = about_means(V[scored][:, [j]], r[scored], root, mean[[j]], level)
+        j, scored = int(self.promising[fold][0]), self._scored(fold)
+        column = self.data.only(np.array([j])).rows(scored)
+        centred, residual = about_means(*column, self.data.root_of(scored), mean[[j]], level)
         none = _Fit(np.zeros(0, dtype=np.int64), yy, float(residual @ residual))
         residual = residual - centred[:, 0] * (c[j] / M[j])
         return [none, _Fit(np.array([j]), max(yy - float(gain[j]), 0.0), float(residual @ residual))]
@@ -453,72 +495,58 @@ class _Folds:
 
 def _within_restrictions(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> FallbackSupports:
     """Of `fallback_supports`: the least support that is allowed, then columns by what each explains alone."""
-    constraints, made, whole = constraints_of(data), _nothing_known(data, folds, grid), np.arange(data.n)
-    fits = _SignedFits(data, made.gamma, constraints.interval(data.q))
-    families = [Family.some(data.q, tau, constraints) for tau in grid.taus.tolist()]
-    rows = {ALL_ROWS: (whole, whole[:0])}
-    rows |= {fold: (folds.train_rows(fold), folds.scored_rows(fold)) for fold in range(folds.k)}
-    fits_by_fold = {fold: [fits.fit(least, *parts) for _, least in families] for fold, parts in rows.items()}
-    for fold, parts in rows.items():
-        if time.monotonic() > until:
-            break
-        order = fits.order(parts[0])
-        for t, (family, _) in enumerate(families):
-            greedy = fits.fit(family.greedily(order), *parts)
-            fits_by_fold[fold][t] = min(fits_by_fold[fold][t], greedy, key=lambda one: one.value)
-    for fold, mine in fits_by_fold.items():
-        for t, fit in enumerate(mine):
-            _put(made, fold, t, fit)
+    constraints, made, taus = constraints_of(data), _nothing_known(data, folds, grid), grid.taus.tolist()
+    fits = _Folds(data, folds, made.gamma, max(taus))
+    families = [Family.some(data.q, tau, constraints) for tau in taus]
+    order, work = np.arange(ALL_ROWS, folds.k), 0
+    for least in dict.fromkeys(support for _, support in families):
+        _write_to_folds(made, fits, least, {t: order for t, (_, other) in enumerate(families) if other == least})
+    for lo in range(0, len(order), FOLDS_AT_ONCE):
+        greedy: dict[bytes, list[int]] = {}  # folds share the order of their columns
+        chosen: dict[int, dict[int, list[int]]] = {}  # by support and tau, the folds
+        for fold in order[lo : lo + FOLDS_AT_ONCE].tolist():
+            work += data.n * data.q
+            if work > QUICK_WORK and time.monotonic() > until:
+                return made
+            columns = fits.order(fold)
+            if columns.tobytes() not in greedy:
+                greedy[columns.tobytes()] = [family.greedily(columns.tolist()) or 0 for family, _ in families]
+            for t, support in enumerate(greedy[columns.tobytes()]):
+                chosen.setdefault(support, {}).setdefault(t, []).append(fold)
+        for support, by_tau in chosen.items():
+            if work > QUICK_WORK and time.monotonic() > until:
+                return made
+            _write_to_folds(made, fits, support, {t: np.array(which) for t, which in by_tau.items()})
     return made
+
+
+def _write_to_folds(made: FallbackSupports, fits: _Folds, support: int, by_tau: dict[int, IntArray]) -> None:
+    """Fit a support in some folds at once, and keep it for the taus for which a fold has it, where it fits better."""
+    columns, folds = np.array(list(columns_of(support)), dtype=np.int64), np.unique(np.concatenate([*by_tau.values()]))
+    held_out, value, stay = fits.fit_in_folds(columns, folds)
+    supports = [columns if mask.all() else columns[mask] for mask in stay]
+    for t, which in by_tau.items():
+        places = np.searchsorted(folds, which)
+        known = np.where(which < 0, made.value_on_all_rows[t], made.value[t, which])
+        for place in places[value[places] < known].tolist():
+            _put(made, int(folds[place]), t, _Fit(supports[place], float(value[place]), float(held_out[place])))
 
 
 def _on_all_rows_within_restrictions(
     data: StandardData, gammas: Sequence[float], taus: Sequence[int]
 ) -> list[dict[int, tuple[IntArray, float]]]:
     """Of `supports_on_all_rows`."""
-    constraints, whole = constraints_of(data), np.arange(data.n)
-    out = []
+    constraints, out = constraints_of(data), []
+    families, sums = {tau: Family(data.q, tau, constraints) for tau in taus}, _Folds(data, None, gammas[0], max(taus))
     for gamma in gammas:
-        fits = _SignedFits(data, gamma, constraints.interval(data.q))
-        order = fits.order(whole)
-        fits_by_tau = {
-            tau: fits.fit(Family(data.q, tau, constraints).greedily(order), whole, whole[:0]) for tau in taus
-        }
-        out.append({tau: (fit.support, fit.value) for tau, fit in fits_by_tau.items()})
+        fits = sums.at(gamma)
+        order, best = fits.order(ALL_ROWS).tolist(), dict[int, tuple[IntArray, float]]()
+        for tau, family in families.items():
+            columns = np.array(list(columns_of(family.greedily(order) or 0)), dtype=np.int64)
+            _, value, stay = fits.fit_in_folds(columns, np.array([ALL_ROWS]))
+            best[tau] = columns[stay[0]], float(value[0])
+        out.append(best)
     return out
-
-
-class _SignedFits:
-    """Fits on training rows, signs held by leaving out whatever has the wrong one."""
-
-    def __init__(self, data: StandardData, gamma: float, box: tuple[FloatArray, FloatArray]) -> None:
-        self.data, self.gamma, (self.lo, self.hi) = data, gamma, box
-        self.penalty = penalty_of(lam_of(gamma), data.weight)
-
-    def order(self, train: IntArray) -> list[int]:
-        """Columns by what each explains alone, as far as its sign allows."""
-        rows = CentredRows.of(self.data, train)
-        c = rows.r @ rows.V
-        c = np.where(((self.lo == 0.0) & (c < 0.0)) | ((self.hi == 0.0) & (c > 0.0)), 0.0, c)
-        gain = c**2 / (np.einsum("ij,ij->j", rows.V, rows.V) + self.penalty)
-        return [j for j in np.argsort(-gain, kind="stable").tolist() if gain[j] > 0.0]
-
-    def fit(self, support: int | None, train: IntArray, test: IntArray) -> _Fit:
-        """Fit the columns that are left of a support."""
-        columns = np.array(list(columns_of(support or 0)), dtype=np.int64)
-        while True:
-            few = self.data.only(columns)
-            rows = CentredRows.of(few, train)
-            M = rows.V.T @ rows.V + np.diag(self.penalty[columns])
-            b = np.linalg.lstsq(M, rows.r @ rows.V, rcond=None)[0]
-            wrong = (b < self.lo[columns]) | (b > self.hi[columns])
-            if not wrong.any():
-                break
-            columns = columns[~wrong]
-        residual = rows.r - rows.V @ b
-        H, u = few.about(test, rows.v_mean, rows.r_mean)
-        miss = u - H @ b
-        return _Fit(columns, float(residual @ residual + self.penalty[columns] @ b**2), float(miss @ miss))
 
 
 def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:

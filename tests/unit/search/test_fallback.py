@@ -9,6 +9,7 @@ import pytest
 
 import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.data.two_classes import as_two_classes
@@ -124,16 +125,17 @@ def test_many_folds_get_supports_whatever_the_time(spec: str, monkeypatch: pytes
     assert any(len(support) for support in found.supports[0]) and any(not len(s) for s in found.supports[0])
 
 
-@pytest.mark.parametrize("seconds", [0.0, 5.0])
-def test_every_support_keeps_to_the_restrictions(seconds: float) -> None:
+@pytest.mark.parametrize("spec", ["3", "loo", "forward:4"])
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_every_support_keeps_to_the_restrictions(seconds: float, spec: str) -> None:
     rng = np.random.default_rng(2)
     X = rng.normal(size=(30, 5))
     data = sc.Dataset.from_arrays(X, X @ [1.0, -1.0, 0.5, 0.2, 0.0] + rng.normal(size=30))
     asked = Restrictions(at_most="1:x0,x2", hierarchy="x1=x3", nonnegative=["x0", "x1", "x2"]).within(data.names)
-    ready, folds = standardize(data, "length", "fold", asked), sc.make_folds("3", data)
+    ready, folds = standardize(data, "length", "fold", asked), sc.make_folds(spec, data)
     found = fallback_supports(ready, folds, Grid.of([0.1], [1, 3], 5, asked), time.monotonic() + seconds)
     for t in range(2):
-        for fold in range(3):
+        for fold in range(folds.k):
             support = found.supports[t][fold].tolist()
             model = fit(data.X, data.y, support, 0.1, rows=folds.train_rows(fold))
             names = {data.names[j] for j in support}
@@ -145,6 +147,19 @@ def test_every_support_keeps_to_the_restrictions(seconds: float) -> None:
             assert found.nominal[t, fold] * unit == pytest.approx(error)
     on_all = supports_on_all_rows(ready, [0.1], [3])[0][3]
     assert on_all[1] * ready.y_unit**2 == pytest.approx(fit(data.X, data.y, on_all[0].tolist(), 0.1).objective)
+
+
+def test_within_restrictions_no_fold_is_fitted_alone_before_the_clock_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = made(60, 6)
+    asked = Restrictions(at_most="1:x0,x3").within(data.names)
+    ready, folds = standardize(data, "length", "fold", asked), make_folds("loo", data)
+    monkeypatch.setattr(fallback, "QUICK_WORK", 10 * 60 * 6)
+    monkeypatch.setattr(FoldPlan, "train_rows", None)  # all folds together: O(n^2)
+    ordered = []
+    order = fallback._Folds.order
+    monkeypatch.setattr(fallback._Folds, "order", lambda self, fold: ordered.append(fold) or order(self, fold))
+    found = fallback_supports(ready, folds, Grid.of([0.5], [1, 2], 6, asked), 0.0)
+    assert len(ordered) <= 10 and np.isfinite(found.nominal).all() and np.isfinite(found.value).all()
 
 
 def test_a_size_without_a_model_is_refused() -> None:
