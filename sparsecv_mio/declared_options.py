@@ -172,8 +172,12 @@ OPTIONS = {
         Option("keep_default_na", bool, True, "",
                "NA, null, none and the like are words: only empty cells and those of --na-values stand for nothing."),
         Option("encode", str, Encode.ERROR, "",
-               "Columns of words: refused, a column of zeros and ones for every word, or their places in the alphabet. "
-               "Two opposites (no, yes) are 0 and 1.", Encode),
+               "Columns of text values: refused, a column of zeros and ones for every value, or their ranks in an "
+               "order that --order or the data declare. Two opposites (no, yes) are 0 and 1.", Encode),
+        Option("order", str, (), "C=A<B<...",
+               "Code the text values of a column by rank, 0, 1, ..., from the lowest value to the highest, whatever "
+               "--encode is: 'size=small<medium<large'; may be repeated. [the order that the data declare]",
+               several=True),
         Option("weights", str, None, "COLUMN",
                "How much each row counts in every fit and in the errors: a column of the data, or file:F with a number "
                "a line; any numbers from 0 on, a row of weight 0 is left out. [each once]"),
@@ -306,7 +310,7 @@ def defaults(*names: str) -> dict[str, Any]:
 FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "encoding", "header", "index_col")
 )  # of the file of a record, as the record says where nothing is given
-READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode")
+READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order")
 OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")

@@ -125,7 +125,7 @@ class Within(StrEnum):
 
 
 class Encode(StrEnum):
-    """What is done with words: refused, a column of zeros and ones for every word, or their place in the alphabet."""
+    """How text values are treated: refused, a column of zeros and ones for each, or their rank in a declared order."""
 
     ERROR = "error"
     ONEHOT = "onehot"

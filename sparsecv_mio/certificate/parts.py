@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_type_hints
 
@@ -34,7 +34,7 @@ from sparsecv_mio.errors import CorruptStore, SparseCVError, naming_extras
 from sparsecv_mio.files import write_text
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.version import __version__
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import Encode, Loss
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,8 +138,9 @@ class ReadingInfo:
 
     `columns`: the features as the file names them; a column of words became those of `DataInfo.names` that begin with
     its name. `means` (medians with na median) fill the empty cells of new rows, `levels` are the words of a column in
-    the order of their codes. `left_out`: number of rows left out for their empty cells. `marked`: columns beside which
-    another one says which cells were empty.
+    the order of their codes. `order`: columns coded by rank, each with its declared words.
+    `left_out`: number of rows left out for their empty cells. `marked`: columns beside which another one says which
+    cells were empty.
     """
 
     sep: str | None
@@ -159,6 +160,26 @@ class ReadingInfo:
     keep_default_na: bool = True
     na_indicator: bool = False
     marked: tuple[str, ...] = ()
+    order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def ranked(self) -> dict[str, tuple[str, ...]]:
+        """The words of each column that is coded by rank, in the order of their codes 0, 1, ..."""
+        by_rank = self.columns if self.encode == Encode.ORDINAL else self.order
+        return {column: self.levels[column] for column in by_rank if column in self.levels}
+
+    @property
+    def code_texts(self) -> dict[str, str]:
+        """The codes of each of these columns: `poor = 0, fair = 1, good = 2`."""
+        return {
+            column: ", ".join(f"{word} = {code}" for code, word in enumerate(words))
+            for column, words in self.ranked.items()
+        }
+
+    @property
+    def code_lines(self) -> list[str]:
+        """A line for each of these columns."""
+        return [f"codes of {column}: {codes}" for column, codes in self.code_texts.items()]
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:
@@ -169,7 +190,8 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
         declared_field.name: getattr(applied.how, declared_field.name) for declared_field in fields(Reading)
     }
     return ReadingInfo(
-        **words | {"na": str(applied.how.na), "encode": str(applied.how.encode)}, columns=applied.columns,
+        **words | {"na": str(applied.how.na), "encode": str(applied.how.encode), "order": applied.how.orders},
+        columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
         marked=applied.marked,
     )  # fmt: skip
@@ -188,6 +210,7 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     try:
         how = Reading.of(
             **{declared_field.name: getattr(info, declared_field.name) for declared_field in fields(Reading)}
+            | {"order": info.order or info.ranked}  # before `order` existed, all ranks were alphabetical
         )
     except SparseCVError as error:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
@@ -382,9 +405,9 @@ class JsonRecord:
             raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
         _check_data(record.data)
         request = getattr(record, "request", None)
-        for field, values in () if request is None else (("gammas", request.gammas), ("taus", request.taus)):
+        for grid, values in () if request is None else (("gammas", request.gammas), ("taus", request.taus)):
             if not values:
-                raise CorruptStore(f"record: field request.{field} is empty")
+                raise CorruptStore(f"record: field request.{grid} is empty")
         limits = getattr(request or getattr(record, "side", None), "restrictions", None)
         _check_parts(record, frozenset(record.data.names), "", frozenset(limits.adjust if limits else ()))
         return record

@@ -616,7 +616,8 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         ]  # fmt: skip
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))
-        return "\n".join([*lines, *(f"  {name:<{width}}  {shown(value)}" for name, value in model.items())])
+        codes = [] if self.data.reading is None else self.data.reading.code_lines
+        return "\n".join([*lines, *(f"  {name:<{width}}  {shown(value)}" for name, value in model.items()), *codes])
 
 
 def class_words(classes: Classes, mark: str = "") -> str:

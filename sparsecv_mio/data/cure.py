@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import reading_options
-from sparsecv_mio.digits import MOST_NAMED, first_named, several
-from sparsecv_mio.errors import BadInput
+from sparsecv_mio.digits import MOST_NAMED, first_named, plural, several
+from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Encode, Missing
 
 if TYPE_CHECKING:
@@ -430,8 +430,10 @@ class RawColumn:
         beside = len(self.others) + int(self.empty.sum()) < len(self.numbers)
         return reading_options.what_else(text) if beside or not reading_options.BOUND.fullmatch(text) else ""
 
-    def levels(self) -> tuple[str, ...]:
-        """Return the different words of the column: no before yes, else in alphabetical order."""
+    def levels(self, order: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Return the words of a declared order, or those of the column: no before yes, else in alphabetical order."""
+        if order:
+            return order
         words = sorted({*self.others.values(), *(f"{value:g}" for value in set(self.numbers[~self._gaps()].tolist()))})
         plain = sorted({word.lower() for word in words})
         return (
@@ -500,7 +502,8 @@ def _text_of_nothing(cell: object) -> object:
 class RawTable:
     """The columns of a table as they are: features, the target where there is one, others as arrays by name.
 
-    `lines` returns in which lines of a file some rows end, counted from 1.
+    `lines` returns in which lines of a file some rows end, counted from 1. `declared`: the words of ordered categories,
+    from the lowest to the highest.
     """
 
     features: list[RawColumn]
@@ -508,6 +511,7 @@ class RawTable:
     aux: dict[str, NDArray[Any]]
     rows: int
     lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
+    declared: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def marks(self) -> dict[str, reading_options.Marks]:
@@ -549,6 +553,7 @@ def raw_table(
     cells: Callable[[str], Sequence[Any]],
     aux: dict[str, NDArray[Any]],
     how: reading_options.Reading,
+    declared: Mapping[str, Sequence[Any]] | None = None,
 ) -> RawTable:
     """Look at the columns of a table.
 
@@ -562,11 +567,17 @@ def raw_table(
         Returns the cells of a column.
     aux : dict of str to (n,) array
         Group, fold and weight columns.
+    declared : mapping of str to sequence, optional
+        The values of ordered categories by column, from the lowest to the highest.
     """
     features = [RawColumn.of(name, cells(name), how) for name in names]
     target = RawColumn.of(goal, cells(goal), how) if goal else None
     first = target or (features[0] if features else None)
-    return RawTable(features, target, aux, 0 if first is None else len(first.numbers))
+    orders = {
+        column.name: tuple(str(word).strip() for word in declared[column.name])
+        for column in features if declared and column.name in declared and column.others
+    }  # fmt: skip
+    return RawTable(features, target, aux, 0 if first is None else len(first.numbers), declared=orders)
 
 
 class Made(NamedTuple):
@@ -602,6 +613,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     BadInput
         The message names every column with cells that the reading does not allow, or numbers that could be others.
     """
+    how = how.with_declared(table.declared)
+    _check_orders(table, how)
     _check_cells(table, how, wanted)
     if not wanted.sure:
         reading_options.check_marks(table.marks, how.sep)
@@ -612,7 +625,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     means = _fills(table, how)
     holed = (column.name for column in table.features if column.name in means and column.empty.any())
     marked = tuple(holed) if how.na_indicator else ()
-    levels = {column.name: column.levels() for column in table.features if column.others}
+    orders = how.orders
+    levels = {column.name: column.levels(orders.get(column.name, ())) for column in table.features if column.others}
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
@@ -689,7 +703,7 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
             as_word = _as_word(column, table, how)
             for row in np.flatnonzero(column.empty).tolist():
                 faults.add(column.name, row + 1, column.absent, True, as_word)
-        allowed = how.encode is not Encode.ERROR or (column is table.target and wanted.two_words)
+        allowed = how.encode_of(column.name) is not Encode.ERROR or (column is table.target and wanted.two_words)
         wrong: dict[int, object] = {} if allowed and column.is_words else {**column.others}
         wrong |= {row: float(column.numbers[row]) for row in np.flatnonzero(np.isinf(column.numbers)).tolist()}
         for row in sorted(wrong):
@@ -699,6 +713,31 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
     faults.raise_if_any()
     for column in table.columns:
         _check_column(column, how, column is table.target, _as_word(column, table, how))
+
+
+def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
+    """Raise `BadInput` for an order that does not fit its column, and for words to be ranked that have no order."""
+    columns, orders = {column.name: column for column in table.features}, how.orders
+    for name, order in orders.items():
+        if name not in columns:
+            raise BadInput(f"order: {name!r} is no feature{did_you_mean(name, columns)}; name a column of words")
+        if not columns[name].others:
+            raise BadInput(f"order: column {name!r} holds numbers, which have an order already; leave it out")
+        if unknown := columns[name].unknown(order):
+            row, word = next(iter(unknown.items()))
+            raise BadInput(f"order: the words of {name!r} lack {word!r}, in row {row + 1}; add it at its rank")
+    levels = {column.name: column.levels() for column in table.features if column.others and column.is_words}
+    without = [
+        name for name, words in levels.items()
+        if name not in orders and len(words) > 1 and words not in reading_options.OPPOSITES
+    ]  # fmt: skip
+    if without and how.encode is Encode.ORDINAL:
+        names, words = first_named(list(map(repr, without))), first_named(levels[without[0]])
+        ranks = json.dumps(f"{without[0]}=LOWEST<...<HIGHEST", ensure_ascii=False)
+        raise BadInput(
+            f"{plural(len(without), 'column')} {names}: the words have no declared order ({words}); "
+            f'give all of them as order={ranks}, or encode="onehot"'
+        )
 
 
 def name_of_subjects(table: RawTable) -> str:
@@ -730,7 +769,7 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
     if len(levels) > MOST_LEVELS:
         words = f"holds {len(levels):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
-    if how.encode is Encode.ORDINAL and how.na.fills and one.empty.any():
+    if how.encode_of(one.name) is Encode.ORDINAL and how.na.fills and one.empty.any():
         raise BadInput(f'column {one.name!r} has words and empty cells, and words have no {how.na}: give na="drop"')
 
 
@@ -855,7 +894,7 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
             continue
         if feature.empty.any() and reading_options.ABSENT not in levels[feature.name]:
             levels[feature.name] = (*levels[feature.name], reading_options.ABSENT)
-        made += _encoded(feature, levels[feature.name], learnt.how.encode)
+        made += _encoded(feature, levels[feature.name], learnt.how.encode_of(feature.name))
     X = np.empty((table.rows, len(made)))
     for k, (_, column) in enumerate(made):
         X[:, k] = column
@@ -1033,7 +1072,11 @@ def _raw_frame(
     frame: pd.DataFrame, chosen: reading_options.Selection, aux: dict[str, NDArray[Any]], how: reading_options.Reading
 ) -> RawTable:
     place = {name: j for j, name in enumerate(chosen.header)}
-    return raw_table(chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how)
+    kinds = {name: frame.dtypes.iloc[place[name]] for name in chosen.names}
+    declared = {name: kind.categories.tolist() for name, kind in kinds.items() if getattr(kind, "ordered", False)}
+    return raw_table(
+        chosen.names, chosen.goal, lambda name: frame.iloc[:, place[name]].tolist(), aux, how, declared
+    )  # fmt: skip
 
 
 def frame_numbers(frame: Any) -> FloatArray:

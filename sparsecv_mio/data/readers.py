@@ -99,7 +99,17 @@ def _raw(file: Any, chosen: Selection, how: Reading) -> RawTable:
         return values
 
     aux = {chosen.header[j]: np.array(cells(chosen.header[j]), dtype=object) for j in chosen.aux}
-    return raw_table(chosen.names, chosen.goal, cells, aux, how)
+    return raw_table(chosen.names, chosen.goal, cells, aux, how, _declared_orders(file, chosen))
+
+
+def _declared_orders(file: Any, chosen: Selection) -> dict[str, list[Any]]:
+    """Return the values of each ordered category in a file, from the lowest to the highest."""
+    import pyarrow as pa
+
+    kinds = {name: file.schema.field(name).type for name in chosen.names}
+    ordered = [name for name, kind in kinds.items() if pa.types.is_dictionary(kind) and kind.ordered]
+    columns = {name: file.to_table(columns=[name], use_threads=False)[name].unify_dictionaries() for name in ordered}
+    return {name: column.chunk(0).dictionary.to_pylist() for name, column in columns.items() if column.num_chunks}
 
 
 def _check_type(name: str, kind: Any) -> None:
@@ -300,7 +310,7 @@ def read_dataset(
         out. `solve` then deals the rows that are left.
     **reading
         `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `na_indicator`, `na_values`,
-        `keep_default_na`, `encode`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
+        `keep_default_na`, `encode`, `order`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
     -------

@@ -9,11 +9,13 @@ What a column holds is judged by all of its cells, and where both readings take 
 from __future__ import annotations
 
 import codecs
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -327,6 +329,7 @@ OF_CELLS = (
     "na_values",
     "keep_default_na",
     "encode",
+    "order",
     "thousands",
 )  # of the options those that frames have too
 MAY_LACK = ("sep", "comment", "thousands")
@@ -366,6 +369,9 @@ class Reading:
         Whether the usual marks (NA, null, none and the like) stand for nothing; else they are words like others.
     na_indicator : bool
         Whether a column of zeros and ones beside every filled one says which of its cells were empty.
+    order : tuple of (str, tuple of str)
+        Columns of words that are coded by rank, 0, 1, ..., whatever `encode` is; each with its words from the lowest
+        to the highest.
     """
 
     sep: str | None = None
@@ -380,6 +386,7 @@ class Reading:
     na_values: tuple[str, ...] = ()
     keep_default_na: bool = True
     na_indicator: bool = False
+    order: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
@@ -388,7 +395,8 @@ class Reading:
         Parameters
         ----------
         **words
-            The fields of the class, by name.
+            The fields of the class, by name. `order` is a mapping of columns to lists of words, or texts such as
+            `size=small<medium<large`.
 
         Raises
         ------
@@ -421,14 +429,34 @@ class Reading:
         groups, nothing = _thousands(values["thousands"], decimal), _absent_words(values["na_values"])
         return cls(
             between, decimal, comment, encoding, values["header"], index, missing, words_as, groups, nothing,
-            values["keep_default_na"], values["na_indicator"],
+            values["keep_default_na"], values["na_indicator"], _orders(values["order"]),
         )  # fmt: skip
 
     @property
     def cures(self) -> bool:
         """Whether cells are allowed that are no plain numbers."""
         groups = self.thousands not in (None, NONE)
-        return self.na is not Missing.ERROR or self.encode is not Encode.ERROR or groups or bool(self.na_values)
+        encodes = self.encode is not Encode.ERROR or bool(self.order)
+        return self.na is not Missing.ERROR or encodes or groups or bool(self.na_values)
+
+    @property
+    def orders(self) -> dict[str, tuple[str, ...]]:
+        """The words of each column with a declared order, from the lowest to the highest."""
+        return dict(self.order)
+
+    def encode_of(self, column: str) -> Encode:
+        """Return how a column of words is encoded."""
+        return Encode.ORDINAL if column in self.orders else self.encode
+
+    def with_declared(self, orders: Mapping[str, tuple[str, ...]]) -> Reading:
+        """Return the reading with the orders that the data declare, which apply with `ordinal`; `order` has precedence.
+
+        Parameters
+        ----------
+        orders : mapping of str to tuple of str
+            The words of each ordered category, from the lowest to the highest.
+        """
+        return replace(self, order=tuple({**orders, **self.orders}.items())) if self.encode is Encode.ORDINAL else self
 
     @cached_property
     def absent(self) -> tuple[frozenset[str], frozenset[float]]:
@@ -510,6 +538,50 @@ def _absent_words(given: Any) -> tuple[str, ...]:
     return tuple(str(word).strip() for word in listed)
 
 
+ORDER_FORM = "give the words of a column from the lowest to the highest, as 'size=small<medium<large'"
+
+
+def order_text(column: str, words: Sequence[str]) -> str:
+    """Return the order of the words of a column as one text, as the option takes it.
+
+    Parameters
+    ----------
+    column : str
+        The name of the column.
+    words : sequence of str
+        Its words, from the lowest to the highest.
+
+    Examples
+    --------
+    >>> order_text("size", ["small", "large"]), Reading.of(order=order_text("age", ["<18", "18+"])).orders
+    ('size=small<large', {'age': ('<18', '18+')})
+    """
+    text = io.StringIO()
+    csv.writer(text, delimiter="<", lineterminator="").writerow(words)
+    return f"{column}={text.getvalue()}"
+
+
+def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the words of columns in their order, from a mapping or from texts such as `size=small<medium<large`."""
+    pairs: list[Any] = list(given.items()) if isinstance(given, Mapping) else []
+    if not isinstance(given, Mapping):
+        texts = [given] if isinstance(given, str) else given or ()
+        if not isinstance(texts, Iterable) or not all(isinstance(text, str) and "=" in text for text in texts):
+            raise BadInput(f"order: {given!r} names no column and its words; {ORDER_FORM}")
+        pairs = [text.split("=", 1) for text in texts]
+    orders = list[tuple[str, tuple[str, ...]]]()
+    for column, listed in pairs:
+        if isinstance(listed, str):
+            listed = next(csv.reader([listed], delimiter="<"), [])
+        words = tuple(str(word).strip() for word in listed) if isinstance(listed, Iterable) else ()
+        if len(words) < 2 or not all(words) or len(set(words)) < len(words):
+            raise BadInput(f"order: {listed!r} of column {column!r} are not two or more different words; {ORDER_FORM}")
+        orders.append((str(column).strip(), words))
+    if len(dict(orders)) < len(orders):
+        raise BadInput(f"order: a column is given twice; {ORDER_FORM}")
+    return tuple(orders)
+
+
 STRICT = Reading()
 
 
@@ -555,7 +627,7 @@ class Applied:
     def names_of(self, column: str) -> tuple[str, ...]:
         """Return the features that a column of the file became."""
         if column in self.levels:
-            return feature_names(column, self.levels[column], self.how.encode)
+            return feature_names(column, self.levels[column], self.how.encode_of(column))
         return (column, indicator_of(column)) if column in self.marked else (column,)
 
 

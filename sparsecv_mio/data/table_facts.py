@@ -31,7 +31,16 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
-from sparsecv_mio.data.reading_options import ABSENT, WORDS, Reading, Wanted, doubts, feature_names, ways_to_read
+from sparsecv_mio.data.reading_options import (
+    ABSENT,
+    WORDS,
+    Reading,
+    Wanted,
+    doubts,
+    feature_names,
+    order_text,
+    ways_to_read,
+)
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
@@ -289,7 +298,7 @@ def inspect_table(
     return Inspection(
         table.rows, tuple(facts), "" if goal is None else goal.name, int(gaps.sum()), _repeated(columns, table.rows),
         tuple([*_as_given(how), *options]), n,
-        sum(_width(column, filled, how.encode) for column in features),
+        sum(_width(column, filled, how) for column in features),
         unsaid, two_classes=two_classes, loss=loss, factors=_factors(features),
     )  # fmt: skip
 
@@ -584,7 +593,7 @@ def _proposed_options(
     gone = [fact.name for fact in facts if fact.drop]
     options = [f"--drop {quoted(gone)}"] if gone else []
     options += [f"--na {na}"] if na is not None else []
-    if any(column.others and column.is_words for column in kept):
+    if any(column.others and column.is_words and column.name not in how.orders for column in kept):
         options.append(f"--encode {how.encode if how.encode is not Encode.ERROR else 'onehot'}")
     return options
 
@@ -606,20 +615,21 @@ def _as_given(how: Reading) -> list[str]:
         "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
         "--na-values": ",".join(how.na_values),
     }  # fmt: skip
-    names = [name.replace("_", "-") for name in how.given() if name not in ("na", "encode")]
+    orders = [f"--order {shlex.quote(order_text(column, words))}" for column, words in how.order]
+    names = [name.replace("_", "-") for name in how.given() if name not in ("na", "encode", "order")]
     flags = {name: f"--{name}" for name in names}
     switches = {name: flag if name == "na-indicator" else f"--no-{name}" for name, flag in flags.items()}
-    return [f"{flag} {values[flag]!r}" if flag in values else switches[name] for name, flag in flags.items()]
+    return orders + [f"{flag} {values[flag]!r}" if flag in values else switches[name] for name, flag in flags.items()]
 
 
-def _width(one: RawColumn, filled: bool, encode: Encode) -> int:
+def _width(one: RawColumn, filled: bool, how: Reading) -> int:
     """Return how many features a column becomes."""
     if not one.others:
         return 1
     levels = one.levels()
     if filled and one.empty.any():
         levels = (*levels, ABSENT)
-    return len(feature_names(one.name, levels, encode))
+    return len(feature_names(one.name, levels, how.encode_of(one.name)))
 
 
 def about_target(data: Dataset) -> str:

@@ -18,7 +18,7 @@ from sparsecv_mio.digits import ends_of, interval_digits, several, shown
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.files import with_inert_words, write_text
 from sparsecv_mio.formulation.backends import BACKENDS, get_backend, of_packages
-from sparsecv_mio.report.layout import cell, pair, print_table, say, say_of_link
+from sparsecv_mio.report.layout import cell, pair, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import scatter_lines
 from sparsecv_mio.report.record_tables import MEANING, print_model
 from sparsecv_mio.words import LOSS_WORDS, Loss
@@ -117,6 +117,7 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     say_of_link(console, record)
     adjusted = adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, record.loss, data=data, adjusted=adjusted)
+    say_codes(console, record.data)
     for line in scatter_lines(record, record, data):
         say(console, line)
     if brief:

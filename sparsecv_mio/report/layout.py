@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -18,6 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from sparsecv_mio.digits import UNKNOWN, quoted_name, several, shown
+
+if TYPE_CHECKING:
+    from sparsecv_mio.certificate.parts import DataInfo
 
 ESTIMATE = "~"  # stands before a number that is an estimate
 NOT_KNOWN = f"{UNKNOWN} not known yet"
@@ -163,6 +166,20 @@ def _print_stacked(
         for further in others:
             console.print(Padding(Text(further, style=style, overflow="fold"), (0, 0, 0, 2)))
     console.print()
+
+
+def say_codes(console: Console, data: DataInfo) -> None:
+    """Print the codes of each column of text values that is coded by rank.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+        The console to print on.
+    data : DataInfo
+        The description of the data in a record.
+    """
+    for line in [] if data.reading is None else data.reading.code_lines:
+        say(console, line)
 
 
 def say_of_link(console: Console, record: Any) -> None:

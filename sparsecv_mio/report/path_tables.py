@@ -16,7 +16,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.digits import aligned, interval_digits, quoted_name, shown
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
-from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_of_link
+from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
 from sparsecv_mio.words import LOSS_WORDS, Intercept
@@ -72,6 +72,7 @@ def print_path(
         _print_models(console, rows, fits, record.path if short else (), adjusted_for(record))
         if not short:
             _print_ratios(console, rows, record, data)
+    say_codes(console, record.data)
     if short:
         say(console, "--gamma G: coefficients, objectives and bounds of one gamma; --full: of all", "dim")
     if not brief:

@@ -587,6 +587,7 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
         facts.append(("class weight", f"{data.class_weight}: both classes weigh the same"))
     if data.reading is not None:
         facts.append(("read with", _read_with(data.reading)))
+        facts += [(f"codes of {column}", codes) for column, codes in data.reading.code_texts.items()]
     facts += [("penalty measured in units of", data.scale), ("intercept", data.intercept)]
     return (*facts, ("fingerprint", data.fingerprint))
 
@@ -596,7 +597,8 @@ def _read_with(read: ReadingInfo) -> str:
     said += [f"{several(len(read.means), 'column')} filled by the {read.na}"] if read.means else []
     marked = f"{several(len(read.marked), 'column')} with another one that says which cells were empty"
     said += [marked] if read.marked else []
-    said += [f"{several(len(read.levels), 'column')} of words as {read.encode}"] if read.levels else []
+    unranked = set(read.levels) - set(read.ranked)
+    said += [f"{several(len(unranked), 'column')} of words as {read.encode}"] if unranked else []
     said += [f"cells that stand for nothing: {', '.join(read.na_values)}"] if read.na_values else []
     said += ["NA, none and the like as words"] if not read.keep_default_na else []
     said += [f"separator {read.sep!r}"] if read.sep is not None else []

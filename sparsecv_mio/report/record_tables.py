@@ -383,6 +383,7 @@ def _print_coefficients(console: Console, record: records.Record, full: bool, da
     layout.say(console, f"coefficients: {subset} on all rows at {where} ({proof})")
     loss, adjusted = record.loss, adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
+    layout.say_codes(console, record.data)
     for line in scatter_lines(record, record, data):
         layout.say(console, line)
     if lines := record_words.stability_lines(record):
@@ -760,6 +761,7 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     )
     adjusted = adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
+    layout.say_codes(console, record.data)
     layout.say(console, record_words.common_stability(record))
     if brief:
         return

@@ -548,8 +548,9 @@ def solve(
         one in its `aux`, unless its rows have weights already. Rows of weight 0 are left out.
 
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
-        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `decimal`, `thousands`, and of files `sep`, `comment`,
-        `encoding`, `header`, `index_col`. Further options of :func:`~sparsecv_mio.search.api.cross_validate`.
+        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `decimal`, `thousands`, and of files `sep`,
+        `comment`, `encoding`, `header`, `index_col`. Further options of
+        :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns
     -------

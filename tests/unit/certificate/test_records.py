@@ -19,7 +19,8 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 import sparsecv_mio as sc
 from sparsecv_mio.certificate.accuracy import accuracy
-from sparsecv_mio.certificate.parts import relative_gap
+from sparsecv_mio.certificate.parts import applied_reading, relative_gap
+from sparsecv_mio.certificate.read_back import read_again
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.fits.one import fit_one
@@ -82,6 +83,25 @@ def test_rows_of_a_frame_or_a_file_have_their_weights(tmp_path: Path) -> None:
         sc.Dataset.from_frame(frame, "lpsa", weights="w")
     with pytest.raises(sc.SparseCVError, match="^weights: 'w', but these rows have weights already, 'w': leave it out"):
         sc.solve(data, weights="w")
+
+
+def test_codes_of_ranks_are_in_answer_record_and_report(tmp_path: Path) -> None:
+    sizes = pd.Categorical(["small", "large", "medium"] * 8, ["small", "medium", "large"], ordered=True)
+    frame = pd.DataFrame({"size": sizes, "x": np.arange(24.0) % 5, "y": 2.0 * sizes.codes + np.arange(24.0) % 2})
+    found = sc.solve(frame, "y", encode="ordinal", gammas=1e-3, taus=2)
+    codes = "small = 0, medium = 1, large = 2"
+    stored = Record.from_json(found.to_json())
+    assert found.coefficients["size"] > 1.5 and f"codes of size: {codes}" in stored.summary()
+    assert stored.data.reading is not None and stored.data.reading.order == {"size": ("small", "medium", "large")}
+    stored.write_report(tmp_path / "r.md", sc.Dataset.from_frame(frame, "y", encode="ordinal"))
+    report = (tmp_path / "r.md").read_text()
+    assert "codes of size" in report and codes in report
+    frame.to_csv(tmp_path / "d.csv", index=False)  # a file declares no order: the record does
+    assert sc.verify(stored, read_again(tmp_path / "d.csv", stored.data)).ok
+    before = dataclasses.replace(
+        stored.data.reading, order={}, levels={"size": ("large", "medium", "small")}
+    )  # as before 61
+    assert applied_reading(before).how.orders == {"size": ("large", "medium", "small")}  # type: ignore[union-attr]
 
 
 def test_a_frame_of_words_is_read_as_the_training_rows_were() -> None:

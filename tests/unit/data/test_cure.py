@@ -90,8 +90,55 @@ def test_a_frame_is_cured_and_says_so() -> None:
         "1 empty cell of 'city' is a level of its own, city=(missing)",
         "column 'smoker': 'No' and 'no' are one word",
     )
-    coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal")
+    coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal", order={"city": ["Rome", "Oslo"]})
     assert coded.names == ("age", "city", "smoker") and coded.X.tolist() == [[30.0, 0.0, 1.0]]
+
+
+SIZES = ["small", "medium", "large"]
+
+
+@pytest.mark.parametrize("kind", ["frame", "parquet"])
+def test_ordered_categories_are_coded_in_their_declared_order(tmp_path: Path, kind: str) -> None:
+    words = ["large", "small", "large", "small"]  # no row is medium
+    frame = pd.DataFrame({"size": pd.Categorical(words, SIZES, ordered=True), "y": [3.0, 1.0, 3.5, 1.5]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    data = read_dataset(frame if kind == "frame" else tmp_path / "t.parquet", "y", encode="ordinal")
+    assert data.X.ravel().tolist() == [2.0, 0.0, 2.0, 0.0] and data.reading is not None
+    assert data.reading.levels == {"size": tuple(SIZES)} == data.reading.how.orders
+    pd.DataFrame({"size": ["medium"]}).to_csv(tmp_path / "new.csv", index=False)
+    assert read_rows(tmp_path / "new.csv", ["size"], "y", data.reading).data.X.tolist() == [[1.0]]
+    onehot = read_dataset(frame, "y", encode="onehot")
+    assert onehot.names == ("size=small",)
+
+
+def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("size,town,y\n<M,u,1\nlarge,v,2\nsmall,w,3\n")
+    with pytest.raises(
+        BadInput, match="^columns 'size', 'town': the words have no declared order .<M, large, small.; "
+    ):
+        read_dataset(path, "y", encode="ordinal")
+    for order in ('size=small<"<M"<large', {"size": ["small", "<M", "large"]}, ['size=small<"<M"<large']):
+        data = read_dataset(path, "y", encode="onehot", order=order)
+        assert data.names == ("size", "town=u", "town=v", "town=w") and data.X[:, 0].tolist() == [1.0, 2.0, 0.0]
+    assert read_dataset(path, "y", order=order, features=["size"]).X.tolist() == [[1.0], [2.0], [0.0]]
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ("size=small<large", "order: the words of 'size' lack 'medium', in row 2; add it at its rank"),
+        ("sise=small<large", "order: 'sise' is no feature .did you mean 'size'.+; name a column of words"),
+        ("n=1<2", "order: column 'n' holds numbers, which have an order already; leave it out"),
+        ("size", "order: 'size' names no column and its words; give the words"),
+        ("size=small", "order: .'small'. of column 'size' are not two or more different words; give the words"),
+        (["size=a<b", "size=b<a"], "order: a column is given twice; give the words"),
+    ],
+)
+def test_an_order_that_does_not_fit_is_refused(order: object, said: str) -> None:
+    frame = pd.DataFrame({"size": ["small", "medium", "large"], "n": [1, 2, 3], "y": [1.0, 2.0, 4.0]})
+    with pytest.raises(BadInput, match=f"^{said}"):
+        read_dataset(frame, "y", order=order)
 
 
 def test_new_rows_are_read_alike(tmp_path: Path) -> None:
