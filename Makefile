@@ -16,7 +16,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
-	@echo "make bench-guard  ten short questions here and at another commit, fails beyond 15% (BEFORE=main)"
+	@echo "make bench-guard  short questions here and at another commit, fails where this one is slower (BEFORE=main)"
 	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
 	@echo "make fuzz    random runs over every option against enumeration, altered records and proofs (FUZZ_EXAMPLES=2000)"
 	@echo "make audit   known vulnerabilities of the pinned dependencies (asks the index of PyPI)"

@@ -38,27 +38,29 @@ FIXED = """
 * solve diabetes --folds blocks:10 --gamma 0.01:1:3 --tau 1:6 --method bounds
 * solve diabetes --folds 10 --gamma 1e-3:10:5 --method descent
   solve diabetes --folds loo --gamma 0.01,0.1,1 --one-se
-  solve diabetes --folds blocks:10 --gamma 0.01:1:4 --gap 0 --one-se --refine
+  solve diabetes --folds blocks:10 --gamma 0.01:1:4 --gap 0 --one-se
+  solve diabetes --folds blocks:10 --gamma 0.01..1 --gap 1e-3
   solve diabetes11 --folds 10 --gamma 1e-3:10:7 --gap 0
   solve diabetes --folds loo --gamma 0.1
 * solve housing --folds loo --gamma 0.05 --gap 0
   solve housing --folds 10 --gamma 0.01:1:5 --scale variance
-  solve housing --folds 5 --gamma 0.01:1:5 --method rounds --intercept global --refine
-* solve housing --folds blocks:10 --gamma 0.01:1:4 --method joint --gap 0.05 --refine
+  solve housing --folds 5 --gamma 0.01:1:5 --method rounds --intercept global
+  solve housing --folds 5 --gamma 0.01..1 --intercept global
+* solve housing --folds blocks:10 --gamma 0.01:1:4 --method joint --gap 0.05
   solve housing --folds 10 --gamma 0.01:1:3 --method algorithm1 --scale variance --intercept none
   solve housing --folds 5 --gamma 1e-2:10:4 --method descent --scale variance --one-se
   solve housing --folds loo --gamma 0.1,1 --tau 1:2 --method bounds --intercept global
-* solve servo --folds loo --gamma 0.01:1:4 --method joint --oracles none
-  solve servo --folds loo --gamma 0.01:1:4 --method joint --oracles glru
-  solve servo --folds loo --gamma 0.01:1:4 --method joint --oracles iacv
-  solve servo --folds loo --gamma 0.01:1:4 --method joint --oracles treecv
-* solve servo --folds 10 --gamma 0.1,1 --method rounds --oracles glru,iacv,treecv
-  solve servo --folds 10 --gamma 0.1,1 --method rounds --oracles none
-  solve servo --folds 10 --gamma 0.1,1 --method algorithm1 --oracles glru
-  solve servo --folds 5 --gamma 0.1,1 --method grid --oracles iacv --mio-budget 60
+* solve servo --folds loo --gamma 0.01:1:4 --method joint
+  solve servo --folds loo --gamma 0.01:1:4 --method rounds
+* solve servo --folds loo --gamma 0.01..1 --tau 1:4
+* solve servo --folds 10 --gamma 0.1,1 --method rounds
+  solve servo --folds 10 --gamma 0.1,1 --method joint
+  solve servo --folds 10 --gamma 0.1,1 --method algorithm1
+  solve servo --folds 5 --gamma 0.1,1 --method grid --mio-budget 60
   solve autompg --folds blocks:10 --gamma 0.05:1:4 --gap 0.05
-  solve autompg --folds 10 --gamma 0.1,1 --method joint --scale none --oracles glru,iacv
-  solve topgear --folds 5 --gamma 0.5,5 --tau 1:8 --method auto --refine
+  solve autompg --folds 10 --gamma 0.1,1 --method joint --scale none
+  solve topgear --folds 5 --gamma 0.5,5 --tau 1:8 --method auto
+  solve topgear --folds 5 --gamma 0.5..5 --tau 1:8
 * solve diabetes64 --folds 10 --gamma 1 --tau log --gap 0.05
   solve housing2 --folds 5 --gamma 5 --tau 1:5
   solve topgear_int --folds 5 --gamma 5 --tau 1:4 --gap 0.05
@@ -66,16 +68,17 @@ FIXED = """
   solve groups --folds column:day --drop site --gamma 0.01:1:4 --method joint --intercept none --scale none
 * solve copies --folds loo --gamma 0.01,0.1 --gap 0
   solve copies --folds 5 --seed 3 --gamma 0.01:10:5 --method joint --one-se --mio-budget 30
-  solve far --folds 5 --gamma 0.01,1 --gap 0 --refine
+  solve far --folds 5 --gamma 0.01,1 --gap 0
+  solve far --folds 5 --gamma 0.01..1
 * solve more --folds 5 --gamma 0.5,2 --tau 1:5
   solve more --folds loo --gamma 2 --tau 1:3 --method rounds --gap 0.05
   solve noisy --folds holdout:0.3 --gamma 0.1,1 --tau 1:8 --method joint
   solve rows --folds loo --gamma 0.1,1 --tau 1:8
 * solve columns --folds 3 --gamma 1 --tau 1:2
-  solve columns --folds 2 --gamma 6 --tau 2 --method grid --backend highs --oracles none
+  solve columns --folds 2 --gamma 6 --tau 2 --method grid --backend highs
   solve columns --folds 2 --gamma 1 --tau 1:2 --method descent
 * solve prostate --folds 5 --gamma 0.1,1 --backend highs
-  solve prostate --folds 5 --gamma 0.1,1 --tau 1:5 --method algorithm1 --backend highs --oracles none
+  solve prostate --folds 5 --gamma 0.1,1 --tau 1:5 --method algorithm1 --backend highs
 * solve prostate --folds 5 --gamma 0.1,1 --backend gurobi
   solve prostate --folds 3 --gamma 0.1 --tau 2:4 --method grid --backend gurobi --formulation benders
   solve prostate --folds 5 --gamma 0.1,1 --method algorithm1 --backend gurobi --formulation benders --mio-budget 2
@@ -99,6 +102,24 @@ solve housing --folds 10 --gamma 0.1,1 --method joint --resume {scratch}/run
   solve prostate --folds 5 --gamma 0.01:1:4 --nested 3
   solve prostate --folds 5 --gamma 0.01:1:4 --stability 0.5
   solve prostate --folds 3 --gamma 0.01:1:3 --stability nested
+* solve diabetes --folds 10
+  solve diabetes64 --folds 10 --gamma 0.1,1 --tau 1:12
+* solve labels --loss logistic --drop site --folds 10 --gamma 0.003:0.3:3
+  solve labels --loss logistic --drop site --folds 5 --gamma 0.01,0.1 --tau 1:6 --gap 0
+* solve labels --loss logistic --drop site --folds loo --gamma 0.05 --tau 1:3
+  solve labels --loss logistic --folds groups:site --gamma 0.01,0.1 --one-se
+  solve labels --loss logistic --folds column:site --gamma 0.01:1:4 --class-weight balanced
+  solve labels --loss logistic --drop site --folds stratified:5 --gamma 0.1 --force-in x3 --adjust x5
+  path labels --loss logistic --drop site --gamma 0.01,0.1
+  near labels --loss logistic --drop site --within 1% --gamma 0.1 --tau 2:4
+  fit labels --loss logistic --drop site --tau 3 --gamma 0.1
+  bounds labels --loss logistic --drop site --folds 5 --gamma 0.1
+* solve counts --loss poisson --exposure hours --folds 10 --gamma 0.03,0.3,3
+  solve counts --loss poisson --exposure hours --folds loo --gamma 0.3 --tau 1:3
+  solve counts --loss poisson --drop hours --folds 5 --gamma 0.03,0.3 --gap 0 --one-se
+  solve counts --loss poisson --exposure hours --folds blocks:10 --gamma 0.3 --tau 1:4
+  path counts --loss poisson --exposure hours --gamma 0.3
+  near counts --loss poisson --exposure hours --within 1% --gamma 0.3 --tau 2:3
 """
 
 
@@ -173,6 +194,23 @@ def _far() -> Drawn:
     return X * 10.0 ** rng.uniform(-4, 4, size=8) + 1e5 * rng.standard_normal(8), y - 1e3, {}
 
 
+def _labels() -> Drawn:
+    """Two classes by the logistic model, and groups."""
+    X, _ = synthetic(160, 12, 3, seed=8)
+    rng = np.random.default_rng(8)
+    y = X[:, :3].sum(axis=1) + rng.logistic(size=160) > 0.0
+    return X, y.astype(np.float64), {"site": (rng.permutation(160) % 6).tolist()}
+
+
+def _counts() -> Drawn:
+    """Counts by the Poisson model with log link, and the hours in which they were counted."""
+    X, _ = synthetic(150, 10, 3, seed=9)
+    rng = np.random.default_rng(9)
+    hours = rng.integers(1, 9, size=150)
+    y = rng.poisson(hours * np.exp(0.4 * X[:, :3].sum(axis=1) - 0.5))
+    return X, y.astype(np.float64), {"hours": hours.tolist()}
+
+
 MADE: dict[str, Callable[[], Drawn]] = {
     "groups": _groups,
     "copies": _copies,
@@ -180,6 +218,8 @@ MADE: dict[str, Callable[[], Drawn]] = {
     "more": lambda: (*synthetic(40, 60, 3, seed=4), {}),  # more columns than rows
     "noisy": lambda: (*synthetic(100, 25, 5, seed=5, rho=0.8, snr=0.5), {}),
     "rows": lambda: (*synthetic(3000, 10, 4, seed=6), {}),
+    "labels": _labels,
+    "counts": _counts,
     "columns": lambda: (*synthetic(24, 4500, 2, seed=7, rho=0.2, snr=50.0), {}),  # so many that they go by rows
 }
 
@@ -188,7 +228,7 @@ MADE: dict[str, Callable[[], Drawn]] = {
 
 METHODS = ("auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent")
 BY_MIO = ("auto", "joint", "algorithm1", "grid")
-ORACLES = ("none", "glru", "iacv", "treecv", "glru,iacv,treecv")
+LOSSES = ("squared", "logistic", "poisson")
 BOUNDS = ("safe", "as-printed")
 BACKENDS = ("highs", "gurobi", "scip")
 
@@ -198,10 +238,13 @@ def random_runs(place: Path, count: int, seed: int) -> Iterator[Run]:
     for number in range(count):
         rng = np.random.default_rng([seed, number])
         X, y = _hostile(rng)
+        loss = str(rng.choice(LOSSES, p=[0.6, 0.2, 0.2]))
+        y = TARGET_OF[loss](y)
         ids = rng.permutation(np.arange(len(y)) % int(rng.integers(2, 6)))
         path = write(place / f"random{number}.csv", X, y, {"id": ids.tolist()})
         command = str(rng.choice(["solve", "path", "bounds", "fit"], p=[0.8, 0.06, 0.08, 0.06]))
-        options = OPTIONS[command](rng, *X.shape)
+        draw_options = _solve_smooth if command == "solve" and loss != "squared" else OPTIONS[command]
+        options = draw_options(rng, *X.shape) + (["--loss", loss] if loss != "squared" else [])
         folds = options[options.index("--folds") + 1] if "--folds" in options else ""
         options += [] if folds.endswith(":id") else ["--drop", "id"]
         name = f"{number}: {command} {len(y)}x{X.shape[1]} {' '.join(options)}"
@@ -240,6 +283,27 @@ def _hostile(rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     return X, y + rng.choice([0.0, 0.0, 10.0, 1e4])
 
 
+def _two_classes(y: FloatArray) -> FloatArray:
+    """Return classes 0 and 1, about half of the rows each, at least one row each."""
+    classes = (y > np.median(y)).astype(np.float64)
+    classes[:2] = 0.0, 1.0
+    return classes
+
+
+def _event_counts(y: FloatArray) -> FloatArray:
+    """Return whole numbers from 0 on, at least one above 0."""
+    counts = np.floor(np.exp((y - y.mean()) / (y.std() + 1e-300)))
+    counts[0] += 1.0
+    return counts
+
+
+TARGET_OF: dict[str, Callable[[FloatArray], FloatArray]] = {
+    "squared": lambda y: y,
+    "logistic": _two_classes,
+    "poisson": _event_counts,
+}
+
+
 def _grid(rng: np.random.Generator, p: int) -> list[str]:
     gammas = ",".join(f"{g:.3g}" for g in 10.0 ** rng.uniform(-4, 3, size=rng.integers(1, 4)))
     taus = sorted({int(t) for t in rng.integers(0, p + 1, size=rng.integers(1, 5))})
@@ -264,13 +328,17 @@ def _solve(rng: np.random.Generator, n: int, p: int) -> list[str]:
     words += ["--gap", str(rng.choice(["0", "1e-4", "1e-4", "5e-2"]))]
     if method in BY_MIO[1:] and rng.random() < 0.2:
         words += ["--mio-budget", str(rng.integers(0, 12))]
-    if method not in ("bounds", "descent") and rng.random() < 0.2:
-        words += ["--refine"]
     if method != "bounds" and not folds[1].startswith("holdout") and rng.random() < 0.3:
         words += ["--one-se"]
-    named = str(rng.choice(ORACLES)) if rng.random() < 0.5 else None
-    if named is not None:
-        words += ["--oracles", named]
+    return words + folds
+
+
+def _solve_smooth(rng: np.random.Generator, n: int, p: int) -> list[str]:
+    """Return options that every version supports with logistic and Poisson loss."""
+    words, folds = _grid(rng, p), _folds(rng)
+    words += ["--gap", str(rng.choice(["0", "1e-4", "1e-4", "5e-2"]))]
+    if not folds[1].startswith("holdout") and rng.random() < 0.3:
+        words += ["--one-se"]
     return words + folds
 
 

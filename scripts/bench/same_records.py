@@ -1,6 +1,6 @@
 """Records and times of two source trees: a fixed set of runs, or random ones, in one and then in the other.
 
-    python scripts/bench/same_records.py BEFORE AFTER [--quick] [--random N --seed S] [--out FILE]
+    python scripts/bench/same_records.py BEFORE AFTER [--same-answer] [--quick] [--random N --seed S] [--out FILE]
 
 BEFORE and AFTER are folders that hold the package, as `git worktree add` makes them. Each has one process that stays
 warm; they take turns, whoever is first changing at every repeat. A run is a command line, called inside the process; it
@@ -8,8 +8,10 @@ is made once unmeasured, then the best of `--repeats` counts, in wall-clock and 
 seconds are the fairer measure; ratios of runs of a few milliseconds say little by themselves.
 
 Records must be equal in every field but what tells of the work, the time and the versions (`IGNORED`), to the last
-digit; new fields (`NEW`) are no difference. `--tolerance` only shows how large differences are. A run that writes
-two different records in one tree is reported as well: it can say nothing. Every run is on one thread and without a time
+digit; new fields (`NEW`) are no difference. `--tolerance` only shows how large differences are. `--same-answer` is for
+a search that works in another order: status and pair must be equal, exact numbers equal up to rounding, and intervals
+must overlap; other bounds within the gap are no difference (`_same_answer.py`). In both modes, a run that writes two
+different records in one tree is reported as well: it can say nothing. Every run is on one thread and without a time
 limit. The exit code is 1 where records or exit codes differ.
 
 A changed kernel keeps its callers' old machine code in the cache of the tree: delete `sparsecv_mio/kernels/__pycache__`
@@ -27,7 +29,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +38,17 @@ from typing import Any
 from _common import environment, table
 from _record_difference import IGNORED, Difference, compared, difference, effort
 from _record_runs import Run, fixed, random_runs
+from _same_answer import difference_of_answers
 
 SHORT = 0.05  # seconds under which a run is repeated more often
 MOST_RATIO = 1.05
+
+Compare = Callable[[dict[str, Any] | None, dict[str, Any] | None], Difference]
+
+
+def compare_fields(ignored: re.Pattern[str], tolerance: float) -> Compare:
+    """Return the comparison of two records in every field that is not ignored."""
+    return lambda before, after: difference(compared(before, ignored), compared(after, ignored), tolerance)
 
 
 class Tree:
@@ -103,7 +113,7 @@ class Measured:
 
 
 def measure(
-    run: Run, trees: tuple[Tree, Tree], repeats: int, tolerance: float, ignored: re.Pattern[str], begins: int
+    run: Run, trees: tuple[Tree, Tree], repeats: int, compare: Compare, ignored: re.Pattern[str], begins: int
 ) -> Measured:
     """Make a run once unmeasured and `repeats` times measured (more often where it is short), trees taking turns.
 
@@ -125,7 +135,7 @@ def measure(
     )
     first, second = (held[-1] for held in answers)
     same_work = effort(first["record"]) == effort(second["record"])
-    differs = difference(compared(first["record"], ignored), compared(second["record"], ignored), tolerance)
+    differs = compare(first["record"], second["record"])
     notes = tuple(_notes(trees, answers, ignored))
     return Measured(run, differs, wall, cpu, same_work, first["record"] is not None, notes)
 
@@ -135,8 +145,7 @@ def _notes(
 ) -> Iterator[str]:
     """What else is wrong with a run: records that change from call to call, exceptions, other exit codes."""
     for tree, held in zip(trees, answers, strict=True):
-        once, again = (compared(one["record"], ignored) for one in (held[0], held[-1]))
-        changing = difference(once, again, 0.0)
+        changing = compare_fields(ignored, 0.0)(held[0]["record"], held[-1]["record"])
         if changing:
             yield f"not the same twice {tree.side}: {changing.words()}"
         crash = next((code for code in held[-1]["codes"] if isinstance(code, str)), None)
@@ -195,6 +204,7 @@ def summary(measured: list[Measured]) -> Iterator[str]:
 def measured_runs(asked: argparse.Namespace) -> Iterator[Measured]:
     """Every run asked for, in turn."""
     ignored = re.compile("|".join([IGNORED.pattern, *(rf"{re.escape(name)}\b.*" for name in asked.ignore)]))
+    compare = difference_of_answers if asked.same_answer else compare_fields(ignored, asked.tolerance)
     repeats = asked.repeats if asked.repeats is not None else (0 if asked.random else 1 if asked.quick else 3)
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
@@ -204,7 +214,7 @@ def measured_runs(asked: argparse.Namespace) -> Iterator[Measured]:
             for number, run in enumerate(runs):
                 wanted = run.quick or not asked.quick
                 if wanted and all(word in run.name for word in asked.only):
-                    yield measure(run, trees, repeats, asked.tolerance, ignored, number % 2)
+                    yield measure(run, trees, repeats, compare, ignored, number % 2)
         finally:
             for tree in trees:
                 tree.close()
@@ -215,6 +225,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path, metavar="BEFORE")
     parser.add_argument("after", type=Path, metavar="AFTER")
+    parser.add_argument("--same-answer", action="store_true", help="compare answers and intervals, not every field")
     parser.add_argument("--quick", action="store_true", help="a third of the runs, each measured once")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N random small runs in place of the set")
     parser.add_argument("--seed", type=int, default=0, help="of the random runs; run i of a seed is always the same")
