@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.data.cure import KEPT, has_decimals
+from sparsecv_mio.data.cure import KEPT, fill_value, has_decimals, left_out
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_lines, repeated_folds
 from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
@@ -218,10 +218,25 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     numbers = row_weights(weights, data, name)
     if repeat:
         return replace(repeated(data, _whole_weights(numbers, name)), weights=name)
-    weighted = replace(repeated(data, (numbers > 0.0).astype(np.int64)), class_weight=None)
+    weighted = repeated(data, (numbers > 0.0).astype(np.int64))
+    weighted = replace(weighted if weighted is data else _filled_again(weighted), class_weight=None)
     numbers = numbers[numbers > 0.0]
     made = replace(weighted, weights=name, row_weights=None if np.all(numbers == 1.0) else numbers)
     return with_class_weight(made, data.class_weight)
+
+
+def _filled_again(data: Dataset) -> Dataset:
+    """Return the data with its empty cells filled from its own rows: rows of weight 0 enter no mean or median."""
+    if data.reading is None or not data.reading.means:
+        return data
+    X, means = data.X.copy(), dict(data.reading.means)
+    for name in means.keys() & set(data.names):
+        column = data.names.index(name)
+        empty = np.zeros(data.n, dtype=bool) if data.holes is None else data.holes[:, column]
+        if empty.all():
+            raise BadInput(f"column {name!r} is empty in every row of positive weight: give {left_out(name)}")
+        means[name] = X[empty, column] = fill_value(np.where(empty, np.nan, X[:, column]), data.reading.how.na)
+    return replace(data, X=X, reading=replace(data.reading, means=means))
 
 
 def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:
@@ -345,8 +360,5 @@ def repeated(data: Dataset, counts: IntArray) -> Dataset:
     """
     if np.all(counts == 1):
         return data
-    aux = {name: np.repeat(column, counts) for name, column in {**data.aux, KEPT: data.places}.items()}
-    return replace(
-        data, X=np.repeat(data.X, counts, axis=0), y=np.repeat(data.y, counts), aux=aux, weights=None, row_weights=None,
-        row_exposure=None if data.row_exposure is None else np.repeat(data.row_exposure, counts),
-    )  # fmt: skip
+    with_places = replace(data, aux={**data.aux, KEPT: data.places}, weights=None, row_weights=None)
+    return with_places.take(np.repeat(np.arange(data.n), counts))

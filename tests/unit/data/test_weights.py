@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import RowLists, plan_of_rows, repeated_folds
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.rows_of_folds import fills_of_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import (
     Scored,
@@ -35,6 +37,21 @@ def test_rows_of_weight_zero_are_gone_with_all_that_belongs_to_them() -> None:
     assert few.row_weights is not None and few.row_weights.tolist() == [0.5, 2.0] and few.weights == "w"
     assert not few.row_weights.flags.writeable and few.weight_of(slice(0, 2)) == 2.5
     assert weighted_rows(DATA, [1, 0, 1], "w").row_weights is None
+
+
+@pytest.mark.parametrize("na", ["mean", "median"])
+def test_empty_cells_are_filled_as_if_rows_of_weight_zero_were_not_there(na: str) -> None:
+    frame = pd.DataFrame({"a": [9.0, 1.0, None, 4.0, 4.0], "b": [1.0, 5.0, 2.0, 6.0, 1.0], "y": np.arange(5.0)})
+    weights = np.array([0.0, 1.0, 2.0, 1.0, 1.0])
+    few = weighted_rows(Dataset.from_frame(frame, "y", na=na), weights, "w")
+    gone = weighted_rows(Dataset.from_frame(frame[1:], "y", na=na), weights[1:], "w")
+    assert few.fingerprint == gone.fingerprint and few.reading is not None and gone.reading is not None
+    assert few.reading.means == gone.reading.means and few.holes is not None and gone.holes is not None
+    assert np.array_equal(few.holes, gone.holes)
+    plan = folds_from_labels([0, 0, 1, 1])
+    assert np.array_equal(fills_of_folds(few, plan), fills_of_folds(gone, plan), equal_nan=True)
+    with pytest.raises(BadInput, match="^column 'a' is empty in every row of positive weight: give drop="):
+        weighted_rows(Dataset.from_frame(frame, "y", na=na), [0, 0, 1, 0, 0], "w")
 
 
 def test_weights_are_part_of_the_fingerprint() -> None:
