@@ -142,7 +142,9 @@ def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercep
     """
     if intercept is Intercept.GLOBAL:
         raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
-    for fold in range(folds.k if intercept is not Intercept.NONE else 0):
-        if not dataset.y[folds.train_rows(fold)].any():
-            reason = f"without fold {fold + 1} of {folds.k} all rows are 0, and no intercept fits them best"
-            raise BadInput(f"folds: {reason}: fewer folds, or others (--seed), leave counts above 0 in each")
+    positive = dataset.y > 0.0
+    all_zero = folds.count_left_out(positive) == np.count_nonzero(positive)
+    if intercept is not Intercept.NONE and all_zero.any():
+        where = f"without fold {int(np.argmax(all_zero)) + 1} of {folds.k}"
+        reason = f"{where} all rows are 0, and no intercept fits them best"
+        raise BadInput(f"folds: {reason}: fewer folds, or others (--seed), leave counts above 0 in each")

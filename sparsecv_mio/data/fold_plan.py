@@ -344,6 +344,23 @@ class FoldPlan:
         train[self.left_out(j)] = False
         return np.flatnonzero(train).astype(np.int64, copy=False)
 
+    def count_left_out(self, marked: BoolArray) -> IntArray:
+        """Return (k,) how many of some marked rows each fold does not train on. O(n + rows left out).
+
+        Parameters
+        ----------
+        marked : (n,) bool array
+
+        Examples
+        --------
+        >>> plan = plan_of_labels(np.array([1, 0, 1, 0, -1]), "labels")
+        >>> plan.count_left_out(np.array([True, False, True, True, True])).tolist()
+        [1, 2]
+        """
+        rows, starts = self.left or (self.order, self.starts)
+        total = np.concatenate(([0], np.cumsum(marked[rows])))
+        return np.asarray(total[starts[1:]] - total[starts[:-1]])
+
     def with_all_rows(self) -> FoldPlan:
         """Return the same folds and one more, the last, that trains on all rows and scores none.
 

@@ -159,16 +159,16 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         return
     positive = dataset.y > 0.0
     ones, rows = int(positive.sum()), len(positive)
-    for fold in range(folds.k):
-        left_out = folds.left_out(fold)
-        training_ones = ones - int(positive[left_out].sum())  # ones among the training rows
-        if not 0 < training_ones < rows - len(left_out):
-            which = dataset.classes[int(training_ones > 0)]
-            absent_rows = rows - ones if training_ones else ones
-            cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
-            cure = "the other has a single row, and no folds leave it in each" if absent_rows == 1 else cure
-            reason = f"all rows are of class {which}, and no intercept fits them best"
-            raise BadInput(f"folds: without fold {fold + 1} of {folds.k} {reason}: {cure}")
+    training_ones = ones - folds.count_left_out(positive)
+    one_class = (training_ones == 0) | (training_ones == rows - folds.left_sizes)
+    if one_class.any():
+        fold = int(np.argmax(one_class))
+        which = dataset.classes[int(training_ones[fold] > 0)]
+        absent_rows = rows - ones if training_ones[fold] else ones
+        cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
+        cure = "the other has a single row, and no folds leave it in each" if absent_rows == 1 else cure
+        reason = f"all rows are of class {which}, and no intercept fits them best"
+        raise BadInput(f"folds: without fold {fold + 1} of {folds.k} {reason}: {cure}")
 
 
 def log_loss(labels: FloatArray, predictors: FloatArray) -> FloatArray:

@@ -35,7 +35,7 @@ from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.restricted_tree import solve_restricted
-from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes
+from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, never
 from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept
@@ -178,12 +178,16 @@ class SquaredValue:
         """Columns in every support."""
         return self.problem.forced
 
+    expired: Callable[[], bool] = staticmethod(never)  # whoever asks for supports says when the time is over
+
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
+        self.expired = expired
         return likely_supports(self.problem, self.terms, taus, expired)
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Collection:
         """Return what hands over supports; see `SupportValue`."""
+        self.expired = expired
         return Collection(self, wanted, expired)
 
     def part(self, branch: Branch) -> Part:
@@ -289,7 +293,7 @@ class CommonError(SquaredValue):
             value[lo : lo + step], error[lo : lo + step] = self.folds.errors(self.problem, some, limit)
         for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
             if not value[a] - error[a] > limit:
-                value[a], error[a] = self.folds.refitted(supports[a], 2.0 * self.problem.lam)
+                value[a], error[a] = self.folds.refitted(supports[a], 2.0 * self.problem.lam, self.expired)
         return value, error
 
 
@@ -381,16 +385,20 @@ class FoldRows:
             V[lo:hi], r[lo:hi] = half.T @ rows.V[lo:hi], half.T @ rows.r[lo:hi]
         return V, r
 
-    def refitted(self, support: IntArray, gamma: float) -> tuple[float, float]:
-        """H of one support from a fit of the rows of every fold, where closed forms lose digits.
+    def refitted(self, support: IntArray, gamma: float, expired: Callable[[], bool]) -> tuple[float, float]:
+        """H of one support from a fit of the rows of every fold, where closed forms lose digits; O(n s^2) a fold.
 
         Parameters
         ----------
         support : int array
         gamma : float
+        expired : callable
+            True leaves the value unknown: its error is inf.
         """
         sums = np.zeros(2)
         for fold in range(self.plan.k):
+            if expired():
+                return 0.0, np.inf
             fit = refit_rows(self.data, self.plan.train_rows(fold), support, gamma)
             sums += fit.held_out(self.data, self.plan.scored_rows(fold))
         return float(sums[0]) / self.total, float(sums[1]) / self.total

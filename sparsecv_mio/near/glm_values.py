@@ -218,6 +218,8 @@ class GlmCommonError(GlmObjective):
             _, least, most = self.folds.at(fold, self.gamma).scored(some, *rows_in_units(self.data, rows))
             least, most = np.where(least > 0.0, least, 0.0), np.where(most < np.inf, most, np.inf)
             for a in np.flatnonzero(~((most < np.inf) & (most - least <= FROM_ROWS * most))).tolist():
+                if self.expired():
+                    break
                 loss, off = refit_glm(self.data, plan.train_rows(fold), some[a], self.gamma).held_out(self.data, rows)
                 least[a], most[a] = max(least[a], loss - off), min(most[a], loss + off)
             low[at, fold], high[at, fold], wide[at, fold] = least, most, False

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sparsecv_mio.data.counts import as_counts, check_training_counts, exposure_columns, for_loss
+from sparsecv_mio.data.counts import as_counts, check_training, check_training_counts, exposure_columns, for_loss
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.weights import weighted_rows
@@ -79,3 +80,11 @@ def test_training_rows_of_zeros_alone() -> None:
     check_training_counts(data(), plan, Intercept.FOLD)
     with pytest.raises(BadInput, match="intercept global: goes with loss squared"):
         check_training_counts(data(), plan, Intercept.GLOBAL)
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic"])
+def test_training_rows_of_many_folds_are_not_listed(loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FoldPlan, "train_rows", None)  # of all folds together they take O(n^2)
+    many = for_loss(data([0.0, 1.0] * 4), Loss(loss))
+    for spec in ("loo", "forward:3", "2x4"):
+        check_training(many, make_folds(spec, many), Intercept.FOLD, Loss(loss))
