@@ -62,6 +62,10 @@ def _drawer_of_records(name: str) -> Any:
         from sparsecv_mio.search import fold_models
 
         return getattr(fold_models if name == "predict_interval" else criteria, name)
+    if name == "data_of":
+        from sparsecv_mio.certificate.read_back import data_of
+
+        return data_of
     if name == "read_rows":
         from sparsecv_mio.data.readers import read_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,14 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+
+class ArrowTable(Protocol):
+    """A table that exports its columns as an Arrow stream: of polars, DuckDB, Arrow and other libraries."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the stream in a capsule of Python."""
+
 
 CHUNK_ELEMENTS = 1 << 20  # 8 MB blocks keep every pass over X inside the caches' reach and free of copies of X
 BLOCK_NUMBERS = 1 << 22  # in a block of any other work that is done at once: 32 MB

@@ -106,7 +106,7 @@ model = sc.solve(sc.Dataset.from_frame(frame[[*form, "log10_price"]], "log10_pri
 small = sc.Dataset.from_frame(frame[[*form, "log10_price"]], "log10_price")
 cars = frame.sample(4, random_state=1)
 for middle, (low, high), true in zip(
-    model.predict(cars[form]), model.predict_interval(cars[form], small, 0.9), cars.log10_price, strict=True
+    model.predict(cars[form]), model.predict_interval(cars[form], 0.9, small), cars.log10_price, strict=True
 ):
     print(f"predicted {10**middle:8,.0f}  (90%: {10**low:8,.0f} to {10**high:8,.0f})   asked {10**true:8,.0f}")
 

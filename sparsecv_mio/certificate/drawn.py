@@ -30,6 +30,11 @@ def made_by(name: str) -> Callable[..., Any]:
     return _drawer(name)
 
 
+def _read(record: Any, data: Any) -> Any:
+    """Return the data of a record, a file or a table read as the record states; None where none are given."""
+    return None if data is None else _drawer("data_of")(record, data)
+
+
 class DrawnModel:
     """A record of which there are figures."""
 
@@ -38,15 +43,15 @@ class DrawnModel:
 
         Parameters
         ----------
-        data : Dataset, optional
-            The data of the record, for the coefficients by tau in comparable units.
+        data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
+            The data of the record, as `solve` took them, for the coefficients by tau in comparable units.
 
         Returns
         -------
         matplotlib Figure
             Shown by a notebook, written by its `savefig`.
         """
-        return _drawer("figure_of")(self, data)
+        return _drawer("figure_of")(self, _read(self, data))
 
     def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:
         """Write a report, as `sparsecv report` does: answer, proofs, figures, tables, how to verify it.
@@ -55,15 +60,15 @@ class DrawnModel:
         ----------
         path : path
             Its ending says which: one page of HTML (`.html`), Markdown (`.md`) or tables in LaTeX (`.tex`).
-        data : Dataset, optional
-            The data of the record, for the coefficients by tau.
+        data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
+            The data of the record, as `solve` took them, for the coefficients by tau.
 
         Raises
         ------
         BadInput
             The file cannot be written, or its ending is another one.
         """
-        _drawer("write_report")(self, path, data)
+        _drawer("write_report")(self, path, _read(self, data))
 
     def plot_coefficients(self, ax: Axes | None = None, data: Any = None, gamma: float | None = None) -> Axes:
         """Draw the coefficients: of every tau of a path, or with the data; else of the model.
@@ -72,9 +77,10 @@ class DrawnModel:
         ----------
         ax : matplotlib Axes, optional
             Those of a new figure by default; so in the other drawings.
-        data : Dataset, optional
-            The data of the record: coefficients are then standardised, and those of a cross-validation are drawn for
-            every tau, by best subsets on all rows at the gamma of the model (within ten seconds).
+        data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
+            The data of the record, as `solve` took them: coefficients are then standardised, and those of a
+            cross-validation are drawn for every tau, by best subsets on all rows at the gamma of the model
+            (within ten seconds).
         gamma : float, optional
             Of a path, the one to draw; that in the middle by default.
 
@@ -82,7 +88,7 @@ class DrawnModel:
         -------
         matplotlib Axes
         """
-        return _drawer("plot_coefficients")(self, ax, data, gamma)
+        return _drawer("plot_coefficients")(self, ax, _read(self, data), gamma)
 
 
 class DrawnSearch(DrawnModel):
@@ -106,13 +112,13 @@ class DrawnSearch(DrawnModel):
 
     def plot_roc(self, data: Any, ax: Axes | None = None) -> Axes:
         """Draw the ROC curve of held-out rows, of a record of two classes, whose data are needed."""
-        return _drawer("plot_roc")(self, data, ax)
+        return _drawer("plot_roc")(self, _read(self, data), ax)
 
     def plot_calibration(self, data: Any, ax: Axes | None = None) -> Axes:
         """Draw how probabilities of held-out rows come true, of a record of two classes, whose data are needed."""
-        return _drawer("plot_calibration")(self, data, ax)
+        return _drawer("plot_calibration")(self, _read(self, data), ax)
 
-    def predict_interval(self, X: Any, data: Any, level: float = 0.9, folds: Any = None) -> FloatArray:
+    def predict_interval(self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None) -> FloatArray:
         """Return prediction intervals of new rows: CV+ (Barber and others 2021), by the models of the folds.
 
         These are fitted again to the data of the record. Of new rows that are exchangeable with them at least `2 level
@@ -121,12 +127,12 @@ class DrawnSearch(DrawnModel):
 
         Parameters
         ----------
-        X : pandas.DataFrame, Dataset or (m, p) array_like
+        X : path, pandas.DataFrame, table with `__arrow_c_stream__`, Dataset or (m, p) array_like
             New rows, as for `predict`.
-        data : Dataset
-            The data of the record.
         level : float
             Share of new rows that the intervals aim at.
+        data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+            The data of the record, as `solve` took them; needed.
         folds : FoldPlan, splitter, labels or pairs, optional
             Those of the record, where it does not say them; by default they are dealt as it says.
 
@@ -146,8 +152,8 @@ class DrawnSearch(DrawnModel):
         >>> import sparsecv_mio as sc
         >>> data = sc.read_dataset("instances/prostate.csv", target="lpsa")
         >>> record = sc.solve(data, gammas=[0.01, 0.1, 1.0])
-        >>> record.predict_interval(data.X[:2], data).round(2).tolist()
+        >>> record.predict_interval(data.X[:2], data=data).round(2).tolist()
         [[-0.48, 2.26], [-0.63, 2.18]]
         """
-        made: FloatArray = _drawer("predict_interval")(self, X, data, level, folds)
+        made: FloatArray = _drawer("predict_interval")(self, X, level, data, folds)
         return made

@@ -80,12 +80,13 @@ class PathRecord(parts.JsonRecord, DrawnModel):
 
         Parameters
         ----------
-        data : Dataset, optional
-            The data of the record: R^2, adjusted R^2, Cp and BIC are then columns too, as R's leaps defines them.
+        data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
+            The data of the record, as it was fitted: R^2, adjusted R^2, Cp and BIC are then columns too, as R's leaps
+            defines them.
         """
         frame = parts.frame_of(self.path)
         if data is not None:
-            fits = made_by("criteria")(self.path, data, self.data.intercept != "none", self)
+            fits = made_by("criteria")(self.path, made_by("data_of")(self, data), self.data.intercept != "none", self)
             frame[list(fits[0]._fields)] = fits
         return frame
 

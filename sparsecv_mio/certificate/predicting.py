@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate import json_text, parts
 from sparsecv_mio.certificate.drawn import made_by
-from sparsecv_mio.data.cure import KEPT, Made, frame_alike
+from sparsecv_mio.data.cure import KEPT, Made, as_pandas, frame_alike
 from sparsecv_mio.digits import plural
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Missing
@@ -48,9 +48,9 @@ class LinearModel:
 
         Parameters
         ----------
-        X : pandas.DataFrame, Dataset, path or (n, p) array_like
-            A frame, a `Dataset` or a file, which is read as that of the record was, needs the columns of the model, by
-            name and in any order; an array all columns that were read, in their order.
+        X : pandas.DataFrame, table with `__arrow_c_stream__`, Dataset, path or (n, p) array_like
+            A frame, another table, a `Dataset` or a file, which is read as that of the record was, needs the columns of
+            the model, by name and in any order; an array all columns that were read, in their order.
 
         Returns
         -------
@@ -120,6 +120,7 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
     BadInput
         As `predict`.
     """
+    X = as_pandas(X)
     if data.exposure in wanted:
         return _with_exposures(data, X, wanted)
     if isinstance(X, str | Path):

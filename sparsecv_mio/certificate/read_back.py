@@ -12,14 +12,15 @@ from typing import Any
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, applied_reading, schema_of
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.counts import as_counts
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.counts import as_counts, exposure_columns
+from sparsecv_mio.data.cure import read_frame
+from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
-from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by
 from sparsecv_mio.data.reading_options import STRICT, Applied, Reading, Wanted
 from sparsecv_mio.data.two_classes import of_classes
-from sparsecv_mio.data.weights import FILE, weighted, weighted_rows, weights_of, with_class_weight
+from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weighted_rows, weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import check_readable
 
@@ -118,13 +119,38 @@ def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[
     return Applied(way, names) if applied is None else replace(applied, how=way)
 
 
-def read_again(
-    path: str | Path, info: DataInfo, aux: Sequence[str] = (), reading: Mapping[str, Any] | None = None
-) -> Dataset:
-    """Read the data of a record from their file, as they were read for it.
+def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None = None) -> Dataset:
+    """Return the data of a record, with the columns that its folds, weights and exposures need.
 
     Parameters
     ----------
+    record : record of any command
+    data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        A file or a table is read as the record states; a `Dataset` is returned as it is.
+    reading : dict, optional
+        The format of the file, where it is another one than the record's.
+
+    Raises
+    ------
+    BadInput
+        As :func:`sparsecv_mio.data.readers.read_dataset`.
+    """
+    if isinstance(data, Dataset):
+        return data
+    weights, aux = record.data.weights, list[str]()
+    folds = getattr(record, "folds", None)
+    if folds is not None:
+        aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
+    aux += [*weight_columns(weights), *exposure_columns(record.data.exposure)]
+    return read_again(data, record.data, aux, reading)
+
+
+def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapping[str, Any] | None = None) -> Dataset:
+    """Read the data of a record from their file, or from a table in memory, as they were read for it.
+
+    Parameters
+    ----------
+    path : path, pandas.DataFrame or table with `__arrow_c_stream__`
     info : DataInfo
         What the record says of its data.
     aux : sequence of str
@@ -142,8 +168,10 @@ def read_again(
     how = STRICT if applied is None else applied.how
     columns = info.names if applied is None else applied.columns
     words = applied is not None and info.target in applied.levels
-    wanted = Wanted(info.target, columns, None, tuple(aux), index=how.index_col, two_words=words, sure=True)
-    data = read_by(path, wanted, how)
+    wanted = Wanted(info.target, columns, None, tuple(aux), two_words=words, sure=True)
+    if not isinstance(path, str | Path):
+        return assemble(*read_frame(path, wanted, how))
+    data = read_by(path, replace(wanted, index=how.index_col), how)
     if applied is stored:
         return data
     read = data.reading  # another format of the same cells is no other reading

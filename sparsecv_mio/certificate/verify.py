@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsecv_mio.arrays import ArrowTable
 from sparsecv_mio.certificate import (
     lists_and_fits,
     optimality,  # fmt: skip
@@ -38,7 +41,14 @@ from sparsecv_mio.certificate.glm_records import (
 from sparsecv_mio.certificate.lists_and_fits import SupportValues
 from sparsecv_mio.certificate.own_rows import checked_rows, seen_by_folds, within_of
 from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
-from sparsecv_mio.certificate.read_back import StoredRecord, has_weights, in_classes, weighted_again, weighted_and_dealt
+from sparsecv_mio.certificate.read_back import (
+    StoredRecord,
+    data_of,
+    has_weights,
+    in_classes,
+    weighted_again,
+    weighted_and_dealt,
+)
 from sparsecv_mio.certificate.records import Record, TableRow
 from sparsecv_mio.certificate.stable_models import (
     LogLossesOfModels,
@@ -47,7 +57,7 @@ from sparsecv_mio.certificate.stable_models import (
     check_stability,
     check_weights,
 )
-from sparsecv_mio.data.dataset import Dataset, required
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
@@ -59,12 +69,15 @@ from sparsecv_mio.problem.objective import RidgeFit, objective_of, ridge_weights
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, FOLLOWS_RTOL
 from sparsecv_mio.words import Loss
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 MAE_RTOL = 2.0 * FOLLOWS_RTOL  # of the mean absolute error, whose squares agree with those of the folds so
 FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
 
 
 def verify(
-    record: StoredRecord, dataset: Dataset, folds: FoldPlan | None = None,
+    record: StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset, folds: FoldPlan | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VerifyReport:  # fmt: skip
     """Check a record of `solve`, `path`, `fit` or `near`.
@@ -72,8 +85,9 @@ def verify(
     Parameters
     ----------
     record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
-    dataset : Dataset
-        With the record's target and features, and the columns its folds and weights need.
+    dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
+        The data of the record, as `solve` took them: a file or a table is read as the record states. A `Dataset` must
+        have the target and the features of the record, and the columns that its folds and weights need.
     folds : FoldPlan, optional
         Of a cross-validation: by default rebuilt from the record's spec and seed; needed for folds that came from
         labels or a splitter.
@@ -88,7 +102,7 @@ def verify(
     Raises
     ------
     BadInput
-        The folds cannot be rebuilt from their spec; or what is given is no record, or no `Dataset`.
+        The folds cannot be rebuilt from their spec; what is given is no record; or the data cannot be read.
 
     Examples
     --------
@@ -103,7 +117,7 @@ def verify(
     """
     if not isinstance(record, JsonRecord):
         raise BadInput(f"{type(record).__name__} is no record: read_record reads one from its file")
-    dataset = required(dataset, "verify")
+    dataset = data_of(record, dataset)
     checks = Checks(progress=progress)
     try:
         record, dataset = counted(record), in_classes(record, dataset)

@@ -228,13 +228,13 @@ def verify(
     enumeration. Says of every field whether it was recomputed, bounded or only read, and first of all what it could
     not prove.
     """
-    from sparsecv_mio.certificate.read_back import unknown_fields
+    from sparsecv_mio.certificate.read_back import data_of, unknown_fields
     from sparsecv_mio.certificate.verify import verify as check
     from sparsecv_mio.cli.live import counting_bar
     from sparsecv_mio.report.record_tables import print_verification
 
     stored = _record_before(record, data, "verify")
-    dataset = session.read_data_again(data, stored, reading)
+    dataset = data_of(stored, data, reading)
     with counting_bar(quiet, "folds or models of the step at hand") as progress:
         report = check(stored, dataset, progress=progress)
     failure = None
@@ -344,10 +344,10 @@ def predict(
 
 def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
     """Whether a file holds the very rows, target and all features alike, that the model of a record was fitted on."""
-    from sparsecv_mio.certificate.read_back import in_classes, weighted_again
+    from sparsecv_mio.certificate.read_back import data_of, in_classes, weighted_again
 
     try:
-        dataset = in_classes(stored, session.read_data_again(path, stored, reading))
+        dataset = in_classes(stored, data_of(stored, path, reading))
         return weighted_again(stored.data, dataset).fingerprint == stored.data.fingerprint
     except SparseCVError:  # a column that no model needs may be gone
         return False
@@ -418,12 +418,13 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
             words = "intervals are made of the models of the folds, which are fitted again to the data of the record"
             raise BadInput(f"--interval and --train go together: {words}")
         return None
+    from sparsecv_mio.certificate.read_back import data_of
     from sparsecv_mio.data.folds import make_folds
     from sparsecv_mio.search.fold_models import FoldModels, check_level, with_fold_models
 
     searched = with_fold_models(stored)
     check_level(level, stored.data.n)
-    dataset = session.read_data_again(train, stored)
+    dataset = data_of(stored, train)
     folds = make_folds(searched.folds.spec, dataset, searched.folds.seed or 0)
     return FoldModels.of(searched, dataset, folds)
 
@@ -433,10 +434,11 @@ REPORT_CODES = "Exit codes: 0 written, 2 bad input."
 
 def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
     """Read the data of a record of which pictures are drawn, and say what takes long then, where it may."""
+    from sparsecv_mio.certificate.read_back import data_of
     from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.report.record_plots import PATH_SECONDS
 
-    data = session.read_data_again(path, stored)
+    data = data_of(stored, path)
     if isinstance(stored, Record) and data.p > FEW_FEATURES:
         picture = "best subsets of every size on all rows, for the picture of coefficients"
         ending.tell(f"{picture}: about {PATH_SECONDS:.0f} s")

@@ -20,7 +20,6 @@ from sparsecv_mio.search.deadline import interruptible as interruptible
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
-    from sparsecv_mio.certificate.read_back import StoredRecord
     from sparsecv_mio.data.dataset import Dataset
     from sparsecv_mio.data.fold_plan import FoldPlan
     from sparsecv_mio.fits.fit_options import FitOptions, PathOptions
@@ -71,30 +70,6 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
 
     goal = target_of(path, target, "--target")
     return read_dataset(path, goal, features=wanted, drop=dropped, aux=tuple(aux), two_words=two_words, **reading)
-
-
-def read_data_again(path: str, stored: StoredRecord, reading: Given | None = None) -> Dataset:
-    """Read the data of a record: its columns, and those that its folds and weights need.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    reading : dict, optional
-        The format of the file, where it is another one than the record's.
-    """
-    from sparsecv_mio.certificate.read_back import read_again as read
-    from sparsecv_mio.data.counts import exposure_columns
-    from sparsecv_mio.data.fold_plan import WEIGHTED
-    from sparsecv_mio.data.folds import fold_columns
-    from sparsecv_mio.data.weights import weight_columns
-
-    weights, aux = stored.data.weights, list[str]()
-    folds = getattr(stored, "folds", None)
-    if folds is not None:
-        aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
-    aux += [*weight_columns(weights or None), *exposure_columns(stored.data.exposure)]
-    return read(path, stored.data, aux, reading)
 
 
 def read_weighted(

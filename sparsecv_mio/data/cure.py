@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import reading_options
 from sparsecv_mio.digits import MOST_NAMED, first_named, plural, several
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput, did_you_mean, need_extra
 from sparsecv_mio.words import Encode, Missing
 
 if TYPE_CHECKING:
@@ -1039,8 +1039,38 @@ def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
     return len(pairs) == len(numbers) and 2 <= len(values) <= 2 * most
 
 
-def read_frame(frame: pd.DataFrame, wanted: reading_options.Wanted, how: reading_options.Reading) -> Made:
+def is_arrow_table(data: Any) -> bool:
+    """Return True for a table of polars, DuckDB, Arrow or another library that exports Arrow, except pandas."""
+    return hasattr(type(data), "__arrow_c_stream__") and not hasattr(data, "iloc")
+
+
+def as_pandas(data: Any) -> Any:
+    """Return a table of polars, DuckDB or Arrow as a frame of pandas, and any other object as it is.
+
+    Raises
+    ------
+    BadInput
+        The object exports Arrow, but not as a table of rows and columns.
+    """
+    if not is_arrow_table(data):
+        return data
+    import pyarrow as pa
+
+    need_extra("frames", f"a table of {type(data).__module__.partition('.')[0]}")
+    try:
+        return pa.table(data).to_pandas()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise BadInput(f"data: {type(data).__name__} is not a table that can be read ({why}); give a table") from error
+
+
+def read_frame(frame: Any, wanted: reading_options.Wanted, how: reading_options.Reading) -> Made:
     """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
+    frame = as_pandas(frame)
+    if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
+        lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
+        kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
+        raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
     chosen = wanted.within([str(name) for name in frame.columns])
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     words = wanted.two_words and not _is_numeric(frame.iloc[:, chosen.header.index(chosen.goal)])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray, put_beside_ones, row_chunks
-from sparsecv_mio.data.cure import KEPT, check_finite, frame_numbers, read_frame
+from sparsecv_mio.arrays import CACHED_NUMBERS, ArrowTable, BoolArray, FloatArray, IntArray, put_beside_ones, row_chunks
+from sparsecv_mio.data.cure import KEPT, as_pandas, check_finite, frame_numbers, read_frame
 from sparsecv_mio.data.reading_options import OF_CELLS, Applied, Reading, Wanted
 from sparsecv_mio.errors import BadInput
 
@@ -181,7 +181,7 @@ class Dataset:
         Parameters
         ----------
         X : (n, p) array_like of numbers
-            A pandas frame lends its column names.
+            A table of pandas, polars, DuckDB or Arrow gives its column names.
         y : (n,) array_like of numbers
         names : sequence of p str, optional
             Feature names; `x0, x1, ...` by default.
@@ -200,6 +200,7 @@ class Dataset:
         >>> Dataset.from_arrays([[1.0], [2.0]], [0.0, 1.0]).names
         ('x0',)
         """
+        X = as_pandas(X)
         columns = getattr(X, "columns", None)
         if names is None and columns is not None:
             names = [str(name) for name in columns]
@@ -217,7 +218,7 @@ class Dataset:
     @classmethod
     def from_frame(
         cls,
-        frame: pd.DataFrame,
+        frame: pd.DataFrame | ArrowTable,
         target: str | int,
         features: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
@@ -225,11 +226,12 @@ class Dataset:
         two_words: bool = False,
         **reading: Any,
     ) -> Dataset:
-        """Copy the columns of a pandas frame into a data set.
+        """Copy the columns of a table in memory into a data set.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
+        frame : pandas.DataFrame, or a table with `__arrow_c_stream__`
+            A table of polars, DuckDB or Arrow (the second kind) is read as the same frame of pandas.
         target : str or int
             Column name, or 0-based position where no column has that name.
         features, drop : sequence of str, optional

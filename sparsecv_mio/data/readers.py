@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray
+from sparsecv_mio.arrays import BLOCK_NUMBERS, ArrowTable, FloatArray
 from sparsecv_mio.data import text_tables
 from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
@@ -277,7 +277,7 @@ def target_of(path: str | Path, target: str | int | None, option: str = "target"
 
 
 def read_dataset(
-    path: str | Path | pd.DataFrame,
+    path: str | Path | pd.DataFrame | ArrowTable,
     target: str | int,
     *,
     features: Sequence[str] | None = None,
@@ -287,12 +287,13 @@ def read_dataset(
     weights: str | None = None,
     **reading: Any,
 ) -> Dataset:
-    r"""Read a data file, or a frame of pandas.
+    r"""Read a data file, or a table of pandas, polars, DuckDB or Arrow.
 
     Parameters
     ----------
-    path : str, Path or pandas.DataFrame
-        A frame is read as by :meth:`~sparsecv_mio.data.dataset.Dataset.from_frame`; a file is
+    path : str, Path, pandas.DataFrame, or a table with `__arrow_c_stream__`
+        A frame, or a table of polars, DuckDB or Arrow, is read as by
+        :meth:`~sparsecv_mio.data.dataset.Dataset.from_frame`; a file is
         `.csv`, `.tsv` and `.txt` (UTF-8, one header line; packed too: `.csv.gz`, `.csv.zip`), `.parquet`,
         `.feather` and `.arrow`, `.npz` (arrays `X`, `y` and optionally `names`), or svmlight text (`.svm`,
         `.svmlight`, `.libsvm`; its features are named `x` and their number in the file).

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.arrays import ArrowTable, FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
@@ -512,7 +512,7 @@ def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], wei
 
 
 def solve(
-    data: str | Path | pd.DataFrame | Dataset,
+    data: str | Path | pd.DataFrame | ArrowTable | Dataset,
     target: str | int | None = None,
     *,
     folds: AnyFolds = "10",
@@ -526,7 +526,7 @@ def solve(
 
     Parameters
     ----------
-    data : path, pandas.DataFrame or Dataset
+    data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
         What :func:`~sparsecv_mio.data.readers.read_dataset` reads, or what it returns.
     target : str or int, optional
         The column to predict, by name or position; a `Dataset`, NPZ and svmlight files have their own.
@@ -583,7 +583,7 @@ def solve(
 
 
 def _dealt(
-    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, reading: Mapping[str, Any],
+    data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, reading: Mapping[str, Any],
     dealing: tuple[AnyFolds, int], weights: str | None, options: SearchOptions,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
     """Read the data of a search, give their rows weights, and deal those that count to folds."""
@@ -609,7 +609,7 @@ def _dealt(
 
 
 def _dataset(
-    data: str | Path | pd.DataFrame | Dataset, target: str | int | None, aux: tuple[str, ...],
+    data: str | Path | pd.DataFrame | ArrowTable | Dataset, target: str | int | None, aux: tuple[str, ...],
     reading: Mapping[str, Any], two_words: bool = False,
 ) -> Dataset:  # fmt: skip
     if isinstance(data, Dataset):
@@ -625,8 +625,6 @@ def _dataset(
         )
     if isinstance(data, str | Path):
         return read_dataset(data, target_of(data, target), aux=aux, two_words=two_words, **reading)
-    if not hasattr(data, "iloc"):
-        raise BadInput(f"data are {type(data).__name__}: give a file, a pandas frame or Dataset.from_arrays(X, y)")
     if target is None:
         raise BadInput("target is missing: name the column to predict")
     return Dataset.from_frame(data, target, aux=aux, two_words=two_words, **reading)

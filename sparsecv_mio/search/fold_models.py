@@ -20,9 +20,9 @@ from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.own_rows import rows_of_record, seen_by_folds, within_of
 from sparsecv_mio.certificate.predicting import columns_named, probabilities
-from sparsecv_mio.certificate.read_back import in_classes
+from sparsecv_mio.certificate.read_back import data_of, in_classes
 from sparsecv_mio.certificate.records import Classes, Record
-from sparsecv_mio.data.dataset import Dataset, required
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
@@ -364,16 +364,21 @@ def check_level(level: float, n: int) -> int:
     return rank
 
 
-def predict_interval(record: Record, X: Any, data: Dataset, level: float, folds: AnyFolds | None) -> FloatArray:
+def predict_interval(record: Record, X: Any, level: float, data: Any, folds: AnyFolds | None) -> FloatArray:
     """Return prediction intervals of new rows: the method of a record.
 
     Parameters
     ----------
     record : Record
-    X, data, level, folds
+    X, level, data, folds
         Those of the method.
     """
     with_fold_models(record)
-    required(data, "interval")
+    if data is None or not isinstance(level, Real):
+        raise BadInput(
+            f"data: predict_interval(X, {level if isinstance(level, Real) else 0.9}) needs the data of the record, to "
+            "fit the models of the folds again; add data=..., as solve took them"
+        )
+    data = data_of(record, data)
     plan = folds_of(record.folds.spec if folds is None else folds, data, record.folds.seed or 0)
     return FoldModels.of(record, data, plan).interval(X, level)

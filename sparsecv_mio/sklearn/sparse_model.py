@@ -27,7 +27,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import COMPILING, schema_of
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.cure import frame_numbers
+from sparsecv_mio.data.cure import as_pandas, frame_numbers
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
@@ -277,6 +277,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     def _rows(self, X: Any) -> Any:
         """Check the columns of new rows, which may be sparse."""
         check_is_fitted(self)
+        X = as_pandas(X)
         with cures_named(X):
             return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
 
@@ -312,6 +313,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         self._check_parameters()
         target = getattr(y, "name", None)
         self._check_target(y)
+        X = as_pandas(X)
         with cures_named(X):
             if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
                 frame_numbers(X)  # names the column and the row of a cell that is no number

@@ -65,7 +65,7 @@ def test_a_file_is_read_as_the_training_rows_were(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("x;town\n1,5;none\n;new\n1,5;new\n")
     first, empty, last = found.predict(tmp_path / "new.csv")
     assert np.isnan(empty) and first - last == pytest.approx(found.coefficients["town=none"], rel=1e-12)
-    ends = found.predict_interval(tmp_path / "new.csv", sc.read_dataset(tmp_path / "d.csv", "y", **how))
+    ends = found.predict_interval(tmp_path / "new.csv", data=sc.read_dataset(tmp_path / "d.csv", "y", **how))
     assert ends[0, 0] < first < ends[0, 1] and np.isnan(ends[1]).all() and ends[2, 0] < last < ends[2, 1]
 
 

@@ -361,7 +361,7 @@ def test_rows_with_empty_cells_have_no_prediction_where_such_rows_were_left_out(
     assert (found.lower < found.prediction).loc[known].all() and (found.prediction < found.upper).loc[known].all()
     assert isinstance(stored, Record)
     assert np.array_equal(stored.predict(few), found.prediction, equal_nan=True)
-    ends = stored.predict_interval(few, sc.read_dataset(data, "y", na="drop", encode="onehot"), 0.8)
+    ends = stored.predict_interval(few, 0.8, sc.read_dataset(data, "y", na="drop", encode="onehot"))
     assert np.array_equal(ends, found[["lower", "upper"]], equal_nan=True)
     assert run(["predict", str(answer), str(new), "-q"]) == 0 and capsys.readouterr().err == ""
 
@@ -373,7 +373,7 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
     data = sc.read_dataset(PROSTATE_FILE, "lpsa")
     assert isinstance(stored, Record)
     found = read_csv(io.StringIO(printed.out))
-    assert np.array_equal(found[["lower", "upper"]], stored.predict_interval(data, data))
+    assert np.array_equal(found[["lower", "upper"]], stored.predict_interval(data, data=data))
     assert found.prediction.tolist() == stored.predict(data).tolist()
     held = 100.0 * np.mean((found.lower <= data.y) & (data.y <= found.upper))
     width = np.mean(found.upper - found.lower)

@@ -51,7 +51,7 @@ def test_intervals_are_those_of_the_definition(seed: int) -> None:
     record = sc.solve(data, folds=folds, gammas=[0.01, 1.0])
     labels = sc.make_folds(folds, data).labels
     for level in (0.5, 0.8, 0.9, 0.95):
-        ours = record.predict_interval(X[:4], data, level)
+        ours = record.predict_interval(X[:4], level, data)
         assert ours == pytest.approx(plain_intervals(record, data, labels, X[:4], level), rel=1e-8)
         assert (ours[:, 0] <= ours[:, 1]).all()
 
@@ -59,12 +59,14 @@ def test_intervals_are_those_of_the_definition(seed: int) -> None:
 def test_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     data = sc.read_dataset("instances/prostate.csv", "lpsa")
     record = sc.solve(data, gammas=[0.1])
-    whole = record.predict_interval(data, data)
+    whole = record.predict_interval(data, data=data)
     monkeypatch.setattr("sparsecv_mio.search.fold_models.BLOCK_NUMBERS", 500)
     frame = pd.DataFrame(data.X, columns=data.names)
-    assert record.predict_interval(frame, data) == pytest.approx(whole, rel=1e-13)  # products of other shapes
-    with pytest.raises(BadInput, match="the data are DataFrame, and interval takes a Dataset: Dataset.from_frame"):
-        record.predict_interval(data, frame)
+    assert record.predict_interval(frame, data=data) == pytest.approx(whole, rel=1e-13)  # products of other shapes
+    with pytest.raises(BadInput, match=r"^data: predict_interval\(X, 0.8\) needs the data of the record, .* add data="):
+        record.predict_interval(frame, 0.8)
+    with pytest.raises(BadInput, match=r"^data: predict_interval\(X, 0.9\) needs the data of the record"):
+        record.predict_interval(frame, data)  # type: ignore[arg-type]  # the order before
     inside = (whole[:, 0] <= data.y) & (data.y <= whole[:, 1])
     assert inside.mean() >= 0.9
 
@@ -84,7 +86,7 @@ def test_what_has_no_intervals_is_refused_in_one_line() -> None:
 
     def refused(record: Any, said: str, rows: Any = data) -> None:
         with pytest.raises(BadInput, match=f"^[^\n]*{said}[^\n]*$"):
-            record.predict_interval(data.X, rows)
+            record.predict_interval(data.X, data=rows)
 
     with pytest.raises(BadInput, match="has no model for each fold"):
         with_fold_models(sc.best_subsets(data, gammas=0.1))
@@ -98,7 +100,7 @@ def test_what_has_no_intervals_is_refused_in_one_line() -> None:
     refused(sc.solve(data, gammas=0.1, taus="1:3"), "not the data of the record", other)
     labels = np.arange(data.n) % 4
     by_labels = sc.solve(data, gammas=0.1, taus="1:3", folds=labels)
-    assert by_labels.predict_interval(data.X[:3], data, folds=labels).shape == (3, 2)
+    assert by_labels.predict_interval(data.X[:3], data=data, folds=labels).shape == (3, 2)
 
 
 def test_models_are_fitted_again_for_as_long_as_there_is_time() -> None:

@@ -577,7 +577,7 @@ def test_intervals_are_those_of_the_record() -> None:
     X, y = prostate()
     model = BestSubsetRidgeCV(gammas=[0.01, 0.1, 1.0]).fit(X, y)
     ours = model.predict_interval(X, 0.8)
-    assert ours == pytest.approx(model.record_.predict_interval(DATA, DATA, 0.8), rel=1e-12)
+    assert ours == pytest.approx(model.record_.predict_interval(DATA, 0.8, DATA), rel=1e-12)
     again = pickle.loads(pickle.dumps(model))
     assert (again.predict_interval(X, 0.8) == ours).all() and model.predict_interval(X).shape == (97, 2)
     assert (model.predict_interval(csr_array(X.to_numpy()), 0.8) == ours).all()
