@@ -168,10 +168,11 @@ class Replacement:
 class NearSize:
     """What is certain of the supports of `tau` features.
 
-    `lower <= least value <= best`. A support belongs to the list if its value is at most `threshold`, which is
-    `(1 + within) best`; every one whose value is below `complete_to` is listed. `complete_to` is `threshold` unless the
-    number of models or a limit cuts the list. `always`, `never`: features in every, or in no, support whose value is
-    below `complete_to`; both empty where no support is known to be. `models` counts those listed.
+    `lower <= least value <= best`, where `best` is the value of a listed model, rounded up. A support belongs to the
+    list if its value is at most `threshold`, which is `(1 + within) best`; every one whose value is below `complete_to`
+    is listed. `complete_to` is `threshold` unless the number of models or a limit cuts the list. `always`, `never`:
+    features in every, or in no, support whose value is below `complete_to`; both empty where no support is known to be.
+    `models` counts those listed.
     """
 
     tau: json_text.Count

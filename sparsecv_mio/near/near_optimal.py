@@ -153,17 +153,15 @@ class NearBest:
         ranked = sorted(size.found.values(), key=lambda one: (one.value, one.support.tolist()))
         if not ranked:
             return NearList(tau, np.inf, 0.0, np.inf, min(unseen, 0.0), ())
-        first = ranked[0]
-        threshold = (1.0 + self.within) * first.value
-        room = (1.0 + self.within) * first.error
-        listed = [model for model in ranked if model.value - model.error <= threshold + room]
+        threshold = (1.0 + self.within) * size.best
+        listed = [model for model in ranked if model.value - model.error <= threshold]
         complete_to = min(threshold, unseen)
         if self.most is not None and len(listed) > self.most:
             after = listed[self.most]
             complete_to = min(complete_to, after.value - after.error)
             listed = listed[: self.most]
         lower = max(min(min(model.value - model.error for model in ranked), unseen), 0.0)
-        return NearList(tau, first.value, min(lower, first.value), threshold, complete_to, tuple(listed))
+        return NearList(tau, size.best, lower, threshold, complete_to, tuple(listed))
 
 
 def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:

@@ -675,7 +675,7 @@ def _print_size(
         return
     factors = (record.request.restrictions or NONE).count
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
-    _print_near_models(console, VALUE[record.by], size.best, (models, factors), full)
+    _print_near_models(console, VALUE[record.by], models, factors, full)
     if len(models) > KEPT_ROWS and not full:
         layout.say(console, f"--full or --json: {len(models) - KEPT_ROWS:,} more", "dim")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
@@ -693,11 +693,10 @@ def _print_size(
 
 
 def _print_near_models(
-    console: Console, value: str, best: float,
-    given: tuple[list[fit_records.NearModel], tuple[tuple[str, ...], ...]], full: bool,
-) -> None:  # fmt: skip
+    console: Console, value: str, models: list[fit_records.NearModel], factors: tuple[tuple[str, ...], ...], full: bool
+) -> None:
     """Print the models of a size, each by what it has beside the features that all of them have, factors by a word."""
-    models, factors = given
+    best = models[0].value
     digits = interval_digits([(models[0].value, models[-1].value)])
     supports = [words_of_terms(model.support, factors) for model in models]
     shared = set(supports[0]).intersection(*supports)

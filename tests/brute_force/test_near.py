@@ -11,8 +11,9 @@ from zoo import RandomProblem, forced_problem, random_problem
 
 from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord
 from sparsecv_mio.certificate.verify import verify
+from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.folds import folds_of, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted, weighted_rows
 from sparsecv_mio.model_space import NONE
@@ -20,8 +21,10 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.collecting import Branch, CommonError, FoldRows, all_rows, branch_part
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import UNKNOWN, NearBest, near_optimal
+from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import fit, held_out_error, varying_columns
 from sparsecv_mio.search.fold_fits import fit_from_moments
+from sparsecv_mio.words import Loss
 
 RTOL = 1e-7  # of a value, beside the rounding of residuals against the targets
 
@@ -263,3 +266,17 @@ def test_features_that_replace_each_other_are_neither_left_out_nor_said_twice() 
     ):
         report = verify(replace(record, sizes=(changed,)), case.data, case.folds)
         assert not report.ok
+
+
+@pytest.mark.parametrize("seed", [1, 9, 10, 16])
+def test_the_interval_of_the_best_value_contains_it_where_exposures_span_decades(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    exposure, x = 10.0 ** rng.uniform(-3, 3, 8), rng.normal(size=(8, 1))
+    data = as_counts(Dataset.from_arrays(x, rng.poisson(3000.0 * exposure).astype(float), aux={"e": exposure}), "e")
+    plan = folds_of(np.arange(8) % 3, data)
+    size = near_optimal(data, plan, gamma=0.1, taus=1, loss="poisson", by="cv", exposure="e").sizes[0]
+    error = 0.0
+    for fold in range(plan.k):
+        model = fit_of_data(data, Loss.POISSON, (0,), 0.1, scale="length", intercept="fold", rows=plan.train_rows(fold))
+        error += model.held_out(data, plan.scored_rows(fold))[0] / data.n
+    assert size.lower <= error <= size.best
