@@ -5,6 +5,7 @@ situation                     stop                what is held
 ============================  ==================  ==============================================
 gap closed                    Stop.OPTIMAL        incumbent, lower ~ upper
 time, node or gap limit       TIME, NODES, GAP    incumbent (or None), lower <= optimum <= upper
+a round moved nothing         STALLED             the same
 cancelled                     INTERRUPTED         the same
 side constraints exclude all  INFEASIBLE          no incumbent, lower = upper = inf
 solver broke down             raises              BackendFailed(raw_status, log_tail)
@@ -18,7 +19,9 @@ tolerances of its own, so its dual bound is trusted to 2e-6 of the objective's s
 the dual bound less that much. `allowance` states this amount plus 5e-7 of the scale, by which incumbents of a solver
 may violate their rows; in the test above it counts at most as a thousandth of the answer. A bound computed by this
 package has an allowance for rounding only. `Stop.GAP` means that a solver met its own criterion, but that the exact
-refit of its support leaves a larger gap, or that its bound is not trusted.
+refit of its support leaves a larger gap, or that its bound is not trusted. `Stop.STALLED` means that a round
+moved neither the bound nor the point: the tolerances of the solver are wider than the requested gap, and further rounds
+would not end.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ class Stop(StrEnum):
     GAP = "gap"
     TIME = "time"
     NODES = "nodes"
+    STALLED = "stalled"
     INTERRUPTED = "interrupted"
     INFEASIBLE = "infeasible"
 

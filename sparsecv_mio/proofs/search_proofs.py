@@ -484,8 +484,7 @@ class SearchProof:
 
 def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
     """Return where a function that never falls reaches a goal, from above; `high` where it does not before."""
-    while high - low > THRESHOLD_ACCURACY * high:
-        middle = 0.5 * (low + high)
+    while high - low > THRESHOLD_ACCURACY * high and low < (middle := 0.5 * (low + high)) < high:
         if total(middle) >= goal:
             high = middle
         else:

@@ -15,7 +15,10 @@ from repository import INSTANCES
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.backends.contract import Answer
-from sparsecv_mio.formulation.outcome import Limits, Stop
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
+from sparsecv_mio.formulation.task import model_task
+from sparsecv_mio.problem.constraints import FREE
+from sparsecv_mio.problem.moment_fits import refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.trees.every_size import solve_path
 
@@ -145,6 +148,19 @@ def test_two_threads_at_once(name: str, form: str) -> None:
     for thread in threads:
         thread.join()
     assert together == alone
+
+
+def test_a_round_that_moves_nothing_has_a_status_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cuts are counted but not added: without a check of progress the rounds would never end."""
+    from sparsecv_mio.formulation.backends import highs
+
+    backend, problem = usable("highs"), random_problem(np.random.default_rng(5), q=7)
+    monkeypatch.setattr(highs._Run, "_cut", lambda self, x: 1)
+    monkeypatch.setattr(highs._Run, "_refit", lambda self, x: 0)
+    task = model_task(problem, 3, FREE, refit_moments(problem, (0,)), KnownBounds())
+    answer = backend._run(task, "outer", Limits(seconds=20.0))
+    assert answer.stop is Stop.STALLED
+    assert task.scaled.objective(answer.bound) <= brute_force(problem, 3) + 2e-6 * problem.yy
 
 
 def test_gurobi_callback_errors_surface(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,6 +46,8 @@ KEPT = re.compile(  # names of options of a solver that are set here, or that a 
     re.IGNORECASE,
 )
 
+COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # the solver did all that its tolerances allow
+
 OptionValue = int | float | bool | str
 
 
@@ -275,7 +277,7 @@ class Backend(ABC):
             answer = self._attempt(reduced.task, form, _left(limits, passes))
             best = self._best(task, reduced, answer)
             passes.append(_Pass(reduced, answer, best))
-            done = answer.certified or answer.stop is not Stop.OPTIMAL or best.objective >= task.start.objective
+            done = answer.certified or answer.stop not in COMPLETE or best.objective >= task.start.objective
             if not squared or done or len(passes) == MOST_PASSES:
                 return passes
             task = model_task(task.squares, task.tau, task.constraints, best, advice)
