@@ -66,6 +66,10 @@ def first_named(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
+CONTROLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}  # visible forms of control codes
+CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), "\ufffd")  # in names of the data, which must not control a terminal
+
+
 def quoted_name(name: str) -> str:
     """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
 

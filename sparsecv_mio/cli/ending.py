@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from errno import EBADF
 from typing import TYPE_CHECKING, TextIO
 
+from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.errors import SparseCVError
 from sparsecv_mio.files import reason, write_text
 
@@ -65,7 +66,7 @@ def tell(text: str) -> None:
     """Print a line on standard error; a failure to do so is ignored."""
     words = (word if len(word) <= LONGEST_WORD else f"{word[:60]}...{word[-20:]}" for word in text.split())
     try:
-        print(f"sparsecv: {' '.join(words)}", file=sys.stderr, flush=True)
+        print(f"sparsecv: {' '.join(words)}".translate(CONTROLS), file=sys.stderr, flush=True)
     except OSError:
         _drop(sys.stderr)
 
@@ -123,11 +124,11 @@ def drawn(printer: Callable[[Console], None], stream: TextIO) -> str:
 
     A pipe or file is as wide as the variable COLUMNS says, else `PIPE_WIDTH` characters.
     """
-    from rich.console import Console
+    from sparsecv_mio.report.layout import DataConsole
 
     text, terminal = io.StringIO(), stream.isatty()
     width = shutil.get_terminal_size((PIPE_WIDTH, 0)).columns if not terminal else None
-    console = Console(
+    console = DataConsole(
         file=text, width=width, force_terminal=terminal or None, highlight=False, markup=False, emoji=False
     )
     printer(console)

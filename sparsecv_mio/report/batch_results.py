@@ -15,8 +15,8 @@ from sparsecv_mio.batch.oracle_tasks import ORACLES
 from sparsecv_mio.batch.results import settings_columns, varying
 from sparsecv_mio.digits import aligned
 from sparsecv_mio.files import inert
-from sparsecv_mio.report.document import tex
-from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, counted, panels, titled
+from sparsecv_mio.report.document import markdown_text, tex
+from sparsecv_mio.report.figures import FAINT, HANDLE, INK, LETTER, counted, literal, panels, titled
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
@@ -245,8 +245,8 @@ def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
     """
     body = _texts(cells, best, digits, lambda text: f"**{text}**", " ± ")
     head = ["", *(_head(cells, *column) for column in _column_heads(cells))]
-    lines = [[str(name), *row] for name, row in zip(cells.centre.index, body, strict=True)]
-    lines = [[cell.replace("|", "\\|") for cell in line] for line in [head, *lines]]
+    lines = [list(map(markdown_text, head))]
+    lines += [[markdown_text(str(name)), *row] for name, row in zip(cells.centre.index, body, strict=True)]
     width = [max(3, *(len(line[j]) for line in lines)) for j in range(len(head))]
     padded = [[lines[0][j].ljust(width[j]) for j in range(len(head))]]
     padded.append(["-" * width[0], *("-" * (wide - 1) + ":" for wide in width[1:])])
@@ -403,8 +403,9 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
         finite = np.sort(ratios[name][np.isfinite(ratios[name])].to_numpy())
         steps = np.concatenate([[1.0], finite, [end]])
         share = np.concatenate([[0.0], np.arange(1.0, len(finite) + 1.0), [float(len(finite))]]) / max(len(ratios), 1)
-        ax.step(steps, share, where="post", label=str(name), color=_colour(names, str(name)), linewidth=1.6)
-    ax.set(xlabel=f"{value}: factor of the best", ylabel="share of problems", ylim=(0.0, 1.03), xlim=(1.0, end))
+        ax.step(steps, share, where="post", label=literal(str(name)), color=_colour(names, str(name)), linewidth=1.6)
+    ax.set(xlabel=literal(f"{value}: factor of the best"), ylabel="share of problems", ylim=(0.0, 1.03))
+    ax.set_xlim(1.0, end)
     if end > LOGARITHMIC_RATIO:
         ax.set_xscale("log")
 
@@ -442,12 +443,13 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: 
         by_name = {name: table[value].astype(float)[mine == name].dropna().to_numpy() for name in names}
         drawn_names = [name for name, numbers in by_name.items() if len(numbers)]
         runs = [by_name[name] for name in drawn_names]
-        drawn = ax.boxplot(runs, orientation="horizontal", patch_artist=True, widths=0.6, tick_labels=drawn_names)
+        ticks = list(map(literal, drawn_names))
+        drawn = ax.boxplot(runs, orientation="horizontal", patch_artist=True, widths=0.6, tick_labels=ticks)
         for name, box, median in zip(drawn_names, drawn["boxes"], drawn["medians"], strict=True):
             box.set(facecolor=_colour(names, name), alpha=0.55, edgecolor=INK)
             median.set(color=INK, linewidth=1.6)
         ax.invert_yaxis()
-        ax.set_xlabel(words or value)
+        ax.set_xlabel(literal(words or value))
         _spread(ax, np.concatenate(runs) if runs else np.zeros(0), "x")
         titled(ax, title)
     return figure
@@ -480,7 +482,7 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
                 means["sem"] = standard_errors(finite.to_frame(value), at, mine)[0][value]
                 if means.empty:
                     continue
-                label = f"{name} {value}".strip() if len(values) > 1 else name or value
+                label = literal(f"{name} {value}".strip() if len(values) > 1 else name or value)
                 place = names.index(name) * len(values) + list(values).index(value)
                 style = STYLES[place // len(COLOURS) % len(STYLES)]
                 ax.errorbar(
@@ -490,7 +492,7 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
                 )  # fmt: skip
                 seen.append(means["mean"].to_numpy())
                 across |= set(map(float, means.index))
-        ax.set(xlabel=against, ylabel=values[0] if len(values) == 1 else "")
+        ax.set(xlabel=literal(against), ylabel=literal(values[0]) if len(values) == 1 else "")
         _spread(ax, np.array(sorted(across)), "x")
         _spread(ax, np.concatenate(seen) if seen else np.zeros(0), "y")
         titled(ax, title)
@@ -533,7 +535,7 @@ def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series],
     """
     if pooled := varying(frame, cells, settings_columns(frame)):
         text = f"{words} takes runs together that differ in {settings_counted(pooled)}"
-        figure.suptitle(text, fontsize=8, color=INK, x=0.01, ha="left", wrap=True)
+        figure.suptitle(literal(text), fontsize=8, color=INK, x=0.01, ha="left", wrap=True)
     return figure
 
 

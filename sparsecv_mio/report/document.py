@@ -14,6 +14,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, ClassVar
 
+from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.report.figures import INK, missing_letters
 from sparsecv_mio.version import __version__
 
@@ -104,11 +105,14 @@ class Document:
     sections: tuple[Section, ...]
 
 
-MARKDOWN_SPECIAL = re.compile(r"([\\`*_|<>~#\[\]])")
+MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "[": "{[}", "*": "{*}",  # at the start of a row, they would be arguments of the line break before it
+    "`": r"\textasciigrave{}", "|": r"\textbar{}",
 }  # fmt: skip
+TAG = re.compile(r"<[^>]*>")
 
 
 def text_of(document: Document, kind: str) -> str:
@@ -126,12 +130,17 @@ def text_of(document: Document, kind: str) -> str:
         autoescape=kind == "html", trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined,
         keep_trailing_newline=True, comment_start_string="<#", comment_end_string="#>",
     )  # fmt: skip
-    environment.filters.update(md=_md, tex=tex, svg=svg_of)
-    text = environment.get_template(f"report.{kind}.jinja").render(document=document, version=__version__)
+    environment.filters.update(md=markdown_text, tex=tex, svg=svg_of)
+    text = (
+        environment.get_template(f"report.{kind}.jinja")
+        .render(document=document, version=__version__)
+        .translate(CONTROLS)
+    )
     return text if kind == "html" else re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
 
-def _md(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Escape a text for Markdown."""
     return MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
@@ -143,7 +152,7 @@ def tex(text: str) -> str:
     >>> tex("R^2 of a_b: 5%")
     'R\\textasciicircum{}2 of a\\_b: 5\\%'
     """
-    return "".join(LATEX_SPECIAL.get(letter, letter) for letter in text)
+    return "".join(LATEX_SPECIAL.get(letter, letter) for letter in " ".join(text.split())).replace("--", "-{}-")
 
 
 def svg_of(picture: Picture) -> str:
@@ -165,8 +174,13 @@ def svg_of(picture: Picture) -> str:
     svg = text.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', rf'\1 role="img" aria-label="{label}"', svg, count=1)
+    svg = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", svg, count=1)
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
-    # several pictures of a page must not share names of their parts
-    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{picture.name}-", svg)
-    return svg.replace(INK, "currentColor").replace("#ffffff", "var(--card)")
+
+    def own(tag: re.Match[str]) -> str:
+        # several pictures of a page must not share names of their parts
+        named = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{picture.name}-", tag[0])
+        return named.replace(INK, "currentColor").replace("#ffffff", "var(--card)")
+
+    svg = TAG.sub(own, svg)  # and not in texts, which hold names of the data
+    return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

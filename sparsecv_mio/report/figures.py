@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparsecv_mio.digits import CONTROLS
 from sparsecv_mio.errors import BadInput, need_extra
 from sparsecv_mio.files import check_writable, replacing
 
@@ -114,7 +115,7 @@ def tidy(ax: Axes) -> None:
 
 def titled(ax: Axes, title: str) -> None:
     """Write a title above the left end of axes."""
-    ax.set_title(title, fontsize=10, color=INK, loc="left", wrap=True)
+    ax.set_title(literal(title), fontsize=10, color=INK, loc="left", wrap=True)
 
 
 def whole_numbers(ax: Axes, values: Sequence[int]) -> None:
@@ -161,8 +162,23 @@ def legend_below(ax: Axes) -> None:
     )  # fmt: skip
 
 
+def literal(text: str) -> str:
+    r"""Return a text of the data so that matplotlib shows it as it is.
+
+    A `$` begins no formula, a leading `_` hides no entry of a legend, and an SVG file holds no control code.
+
+    Examples
+    --------
+    >>> literal("$ per $"), literal("_total")
+    ('\\$ per \\$', ' _total')
+    """
+    return f"{' ' if text.startswith('_') else ''}{text}".replace("$", r"\$").translate(CONTROLS)
+
+
 def short(names: Sequence[str], most: int = 26) -> list[str]:
     """Shorten names to so many characters, by the middle; those that would look the same get their number instead.
+
+    The result is `literal`.
 
     Examples
     --------
@@ -173,6 +189,6 @@ def short(names: Sequence[str], most: int = 26) -> list[str]:
     cut = [name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}" for name in names]
     twice = {name for name, count in Counter(cut).items() if count > 1}
     return [
-        f"{name[: most - 6].rstrip()}… ({place})" if shown in twice else shown
+        literal(f"{name[: most - 6].rstrip()}… ({place})" if shown in twice else shown)
         for place, (name, shown) in enumerate(zip(names, cut, strict=True), start=1)
     ]

@@ -12,18 +12,28 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from sparsecv_mio.digits import UNKNOWN, quoted_name, several, shown
+from sparsecv_mio.digits import CONTROLS, UNKNOWN, quoted_name, several, shown
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.parts import DataInfo
 
 ESTIMATE = "~"  # stands before a number that is an estimate
 NOT_KNOWN = f"{UNKNOWN} not known yet"
+
+
+class DataConsole(Console):
+    """A console that shows the control codes in names of the data, which would otherwise control the terminal."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the segments of a renderable, control codes of its texts in a visible form."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(segment.text.translate(CONTROLS), segment.style)
 
 
 def pair(tau: int, gamma: float) -> str:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import re
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 from browser import browser, executable
+from matplotlib.axes import Axes
 
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.report import figures
 from sparsecv_mio.report.document import (
     Commands,
     Document,
     Facts,
+    Picture,
     ReportTable,
     Section,
     Sentences,
+    svg_of,
     text_of,
 )
 from sparsecv_mio.report.record_report import report_of
@@ -131,7 +136,32 @@ def test_words_of_the_data_are_no_markup_in_text() -> None:
     bad = r"a_b & 5% | #1 \ {x} ~ ^ <y> *z*"
     sections = (Section(bad, (Facts(((bad, "1"),)), Sentences((bad,)), ReportTable(bad, (bad,), ((bad,),), 1))),)
     document = Document(bad, bad, (*sections, Section("c", (Commands("sh", (bad,)),))))
-    tex = r"a\_b \& 5\% | \#1 \textbackslash{} \{x\} \textasciitilde{} \textasciicircum{} \textless{}y\textgreater{} *z"
+    tex = r"a\_b \& 5\% \textbar{} \#1 \textbackslash{} \{x\} \textasciitilde{} \textasciicircum{} "
+    tex += r"\textless{}y\textgreater{} {*}z"
     assert text_of(document, "latex").count(tex) == 6
     markdown = text_of(document, "md")
-    assert markdown.count(r"a\_b & 5% \| \#1 \\ {x} \~ ^ \<y\> \*z\*") == 8 and f"```sh\n{bad}\n```" in markdown
+    assert markdown.count(r"a_b \& 5% \| \#1 \\ {x} \~ ^ \<y\> \*z\*") == 8 and f"```sh\n{bad}\n```" in markdown
+
+
+def test_names_that_look_like_markup_stay_names_in_text() -> None:
+    names = ("[2ex]", "*", "_a_", "$x$ per $y$", "https://a.b", "&amp;", "a--b", "\x1b[31mred", "two\nlines")
+    table = ReportTable("t", ("feature",), tuple((name,) for name in names), 1)
+    latex, markdown = (text_of(Document("d", "a", (Section("s", (table,)),)), kind) for kind in ("latex", "md"))
+    rows = [line.strip().removesuffix(r" \\") for line in latex.splitlines() if line.endswith(r"\\")][1:]
+    assert rows == ["{[}2ex]", "{*}", r"\_a\_", r"\$x\$ per \$y\$", "https://a.b", r"\&amp;", "a-{}-b", "␛{[}31mred",
+                    "two lines"]  # fmt: skip
+    cells = [line[2:-2] for line in markdown.splitlines() if line.startswith("| ")][2:]
+    assert cells == [r"\[2ex\]", r"\*", r"\_a\_", r"\$x\$ per \$y\$", r"https\://a.b", r"\&amp;", "a--b", r"␛\[31mred",
+                     "two lines"]  # fmt: skip
+
+
+def test_names_stay_as_they_are_in_a_picture_of_a_page() -> None:
+    names = ("$a_$ $b_$", "#ffffff", "url(#a", 'id="a', r"c:\1\g<0>", "_under")
+
+    def draw(ax: Axes) -> None:
+        ax.set_yticks(range(len(names)), figures.short(names))
+
+    svg = svg_of(Picture("p", f"of {names[4]}", (4.0, 3.0), draw))
+    texts = [escape(name, quote=False) for name in names]
+    assert all(f">{text.replace('_under', ' _under')}</text>" in svg for text in texts)
+    assert r'aria-label="of c:\1\g&lt;0&gt;"' in svg and svg.startswith("<svg role=")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 
-from sparsecv_mio.report.layout import print_table
+from sparsecv_mio.report.layout import DataConsole, print_table, say
 
 from .printing import printed
 
@@ -25,3 +27,13 @@ def test_random_tables_are_never_cut() -> None:
         for row in rows:
             for text, cell in zip(columns.values(), row, strict=True):
                 assert text or cell in printed_text
+
+
+def test_names_cannot_control_the_terminal() -> None:
+    text = io.StringIO()
+    console = DataConsole(file=text, width=60, force_terminal=True, markup=False)
+    say(console, "\x1b[31mred\x07 \x9b2J", "bold")
+    print_table(console, ["feature"], [["[bold]\x1b[2J"]], text=["feature"])
+    shown = text.getvalue()
+    assert "␛[31mred" in shown and "[bold]␛[2J" in shown and "\ufffd2J" in shown
+    assert "\x1b[31m" not in shown and "\x1b[2J" not in shown and "\x1b[1m" in shown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import math
 from typing import Any
 
@@ -261,3 +262,17 @@ def test_records_of_one_pair_of_a_path_and_of_a_fit(record: Record, path: PathRe
             panel_of(other, "grid")
     for panel in ("cv-error", "grid", "bounds", "features", "coefficients"):
         assert len(panel_of(record, panel).axes) >= 1
+
+
+def test_names_with_dollars_and_underscores_are_drawn_as_they_are() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(40, 3))
+    names = ["$x_$ per $y_$", "_under", "a\\$b$"]
+    y = X @ [1.0, 2.0, 3.0] + rng.normal(size=40) / 9.0
+    data = Dataset.from_arrays(X, np.where(y > 0.0, 1.0, 0.0), names, "$y_$ $")
+    record = cross_validate(data, "5", gammas=[1.0], taus=[2, 3], loss="logistic")
+    picture = io.StringIO()
+    figure = figure_of(record, data)
+    figure.savefig(picture, format="svg")  # a formula of "$x_$" would be an error
+    ticks = [label.get_text() for ax in figure.axes for label in ax.get_yticklabels()]
+    assert r"\$x_\$ per \$y_\$" in ticks and " _under" in ticks
