@@ -5,13 +5,14 @@ JOBS ?= 2
 BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BEFORE ?= main
 
-.PHONY: help setup peers demo test oldest newest wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
+.PHONY: help setup peers demo test oldest newest solvers wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    solve the diabetes data by certified leave-one-out cross-validation"
 	@echo "make test    the test suite ($(JOBS) processes; make test JOBS=1 for one)"
 	@echo "make oldest  the quick suite with the oldest packages that pyproject.toml allows; make newest with the newest"
+	@echo "make solvers  the conformance suite with the locked packages, but the newest solvers"
 	@echo "make wheel   wheels with compiled kernels, for every Python at hand, into dist/"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
@@ -63,6 +64,18 @@ build/oldest/.installed build/newest/.installed: build/%/.installed: build/lock/
 oldest newest: %: build/%/.installed
 	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/build/$*/kernels \
 	  build/$*/bin/python -m pytest -n $(JOBS) --dist worksteal tests/unit tests/conformance
+
+# Solvers change between releases of this package, so that a failure here is the solver's alone.
+build/solvers/.installed: build/lock/bin/uv requirements.lock pyproject.toml
+	$(PYTHON) -m venv --clear build/solvers
+	build/lock/bin/uv pip install --quiet --python build/solvers/bin/python --require-hashes --requirement requirements.lock
+	build/lock/bin/uv pip install --quiet --python build/solvers/bin/python --upgrade-package gurobipy \
+	  --upgrade-package highspy --upgrade-package mosek --upgrade-package pyscipopt --editable ".[gurobi,highs,mosek,scip]"
+	@touch $@
+
+solvers: build/solvers/.installed
+	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/build/solvers/kernels \
+	  build/solvers/bin/python -m pytest -n $(JOBS) --dist worksteal tests/conformance
 
 # A wheel for each interpreter at hand, with all kernels compiled for a plain processor: nothing is compiled at first use.
 # Each is built from a copy of what is committed or added, in an environment of its own.

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import threading
+import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conformance_suite import FORMS, brute_force, endless, noise, problem_of, random_problem, usable
-from repository import INSTANCES
+from repository import INSTANCES, ROOT
 
 from sparsecv_mio.errors import BackendFailed, BackendUnavailable, BadInput, Contradiction
 from sparsecv_mio.formulation.backends import get_backend
@@ -198,6 +201,19 @@ def test_gurobi_past_its_size_limit() -> None:
     assert caught.value.exit_code == 4 and "\n" not in str(caught.value)
     outcome = backend.solve(problem, 2, formulation="benders", limits=Limits(seconds=0.5))
     assert 0.0 < outcome.lower <= outcome.upper
+
+
+def test_a_version_with_a_known_fault_is_refused() -> None:
+    """Presolve of HiGHS 1.14.0 returns wrong optima of two-variable models (its issue 2957)."""
+    from sparsecv_mio.formulation.backends.highs import REFUSED_VERSIONS, _describe
+
+    for version in ("1.13.1", *REFUSED_VERSIONS):
+        module = SimpleNamespace(Highs=partial(SimpleNamespace, version=partial(str, version)))
+        here = _describe(module)
+        assert here.usable == (version == "1.13.1") and here.version == version
+        assert here.usable or "wrong optima" in here.why
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert all(f"!={version}," in declared["optional-dependencies"]["highs"][0] for version in REFUSED_VERSIONS)
 
 
 def test_unavailable_backend_is_one_line() -> None:

@@ -8,11 +8,12 @@ support a solver returns, the bounds with their allowance, and the status.
 from __future__ import annotations
 
 import math
+import os
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import import_module
@@ -532,6 +533,30 @@ def probe(package: str, describe: Callable[[Any], Availability]) -> Availability
         return describe(module)
     except Exception as error:
         return Availability(False, f"{package} does not start ({error})", str(getattr(module, "__version__", "")))
+
+
+@contextmanager
+def silenced(descriptor: int) -> Iterator[None]:
+    """Discard what a solver's library writes to a file descriptor of the process, which no option of it prevents.
+
+    Parameters
+    ----------
+    descriptor : int
+        Number of the file descriptor: 1 for standard output, 2 for standard error.
+    """
+    try:
+        original = os.dup(descriptor)
+    except OSError:  # it is closed, so nothing can be written to it
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, descriptor)
+        yield
+    finally:
+        os.dup2(original, descriptor)
+        os.close(original)
+        os.close(nowhere)
 
 
 class Poll:

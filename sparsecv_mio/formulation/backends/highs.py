@@ -8,7 +8,6 @@ Every round's dual bound is a bound on the whole problem, since tangents only ev
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +32,8 @@ ROW_TOLERANCE = 1e-9  # of HiGHS, absolute, in scaled units
 POINT_TOLERANCE = math.sqrt(ROW_TOLERANCE)  # a tangent is this exact at points as near as this: another adds nothing
 MIN_RISE = 1e-3  # share of the target gap by which a bound must rise for a round to count as progress
 EARLY = 0.03
+STDOUT = 1  # file descriptor
+REFUSED_VERSIONS = ("1.14.0",)  # as in pyproject.toml
 RESIDUAL_SEEDS, SLOPE_SEEDS = 16, 4  # measured on autompg: four times fewer seconds than without
 
 
@@ -60,7 +61,7 @@ class HighsBackend(contract.Backend):
         run = _Run(task, limits, _load(arrays, limits, poll), cuts, poll)
         self.set_options(run.solver, limits.options)
         run.start = arrays.vector(model.point(task, task.start_u, task.start_z))
-        with _SCHEDULER.using(limits.threads):
+        with _fresh_scheduler():
             run.clock = time.perf_counter()
             return run.solve()
 
@@ -82,37 +83,21 @@ class HighsBackend(contract.Backend):
         return taken
 
 
-class _Scheduler:
-    """Guards the one pool of threads that HiGHS has in a process; a solve with another number of threads would fail.
+@contextmanager
+def _fresh_scheduler() -> Iterator[None]:
+    """Give the calling thread a scheduler of its own for the length of a block.
 
-    Solves with the same number run side by side; one with another number waits for them and resets the pool.
+    Each thread has one scheduler, which keeps the number of threads of its first solve and refuses any other number.
+    That solve may have been another caller's, before or after ours, so the scheduler is reset on both sides.
     """
+    import highspy
 
-    def __init__(self) -> None:
-        self.free = threading.Condition()
-        self.threads = 0
-        self.running = 0
-
-    @contextmanager
-    def using(self, threads: int) -> Iterator[None]:
-        """Keep the pool at a number of threads for the length of a block."""
-        import highspy
-
-        with self.free:
-            self.free.wait_for(lambda: self.running == 0 or self.threads == threads)
-            if self.threads != threads:
-                highspy.Highs.resetGlobalScheduler(True)
-                self.threads = threads
-            self.running += 1
-        try:
-            yield
-        finally:
-            with self.free:
-                self.running -= 1
-                self.free.notify_all()
-
-
-_SCHEDULER = _Scheduler()
+    reset = getattr(highspy.Highs, "resetThreadScheduler", highspy.Highs.resetGlobalScheduler)  # named so from 1.16 on
+    reset(True)
+    try:
+        yield
+    finally:
+        reset(True)
 
 
 @dataclass
@@ -360,4 +345,9 @@ def _include_cancel(solver: Any, poll: contract.Poll) -> None:
 
 
 def _describe(highspy: Any) -> contract.Availability:
-    return contract.Availability(True, "", highspy.Highs().version(), "MIT, no limits")
+    with contract.silenced(STDOUT):  # from 1.16 on, the first solver of a process prints a banner before it has options
+        version = highspy.Highs().version()
+    if version in REFUSED_VERSIONS:
+        why = f"its version {version} returns wrong optima (its presolve has a fault)"
+        return contract.Availability(False, why, version, hint="pip install --upgrade highspy")
+    return contract.Availability(True, "", version, "MIT, no limits")

@@ -8,10 +8,7 @@ with coefficients magnified ten times the objective's scale is 100, for which 1e
 from __future__ import annotations
 
 import math
-import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +23,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.formulation.models import Lowered
 
 
+STDERR = 2  # file descriptor
 MAGNIFIED = 10.0
 LOSSES_MAGNIFIED = 1e3  # rows of losses: their tolerance is one of each row's loss, and an answer has hundreds
 STOPS = {
@@ -86,23 +84,10 @@ class ScipBackend(contract.Backend):
         return solver
 
     def _set(self, solver: Any, name: str, value: contract.OptionValue) -> contract.OptionValue:
-        with _silent():
+        with contract.silenced(STDERR):  # SCIP writes there about a value that it refuses
             solver.setParam(name, value)
         taken: contract.OptionValue = solver.getParam(name)
         return taken
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keep what SCIP writes to standard error about a value that it refuses away from there."""
-    stderr, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-        os.close(nowhere)
 
 
 def _scip_answer(solver: Any, x: list[Any], z: IntArray, how: tuple[Limits, float, float]) -> contract.Answer:
