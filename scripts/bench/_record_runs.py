@@ -103,7 +103,7 @@ solve housing --folds 10 --gamma 0.1,1 --method joint --resume {scratch}/run
   solve prostate --folds 5 --gamma 0.01:1:4 --stability 0.5
   solve prostate --folds 3 --gamma 0.01:1:3 --stability nested
 * solve diabetes --folds 10
-  solve diabetes64 --folds 10 --gamma 0.1,1 --tau 1:12
+  solve diabetes64 --folds 10 --gamma 0.3,1 --tau 1:8
 * solve labels --loss logistic --drop site --folds 10 --gamma 0.003:0.3:3
   solve labels --loss logistic --drop site --folds 5 --gamma 0.01,0.1 --tau 1:6 --gap 0
 * solve labels --loss logistic --drop site --folds loo --gamma 0.05 --tau 1:3

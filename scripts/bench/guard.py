@@ -39,6 +39,7 @@ QUESTIONS = (
     "solve servo --folds 10 --gamma 0.1,1 --method joint",
     "solve servo --folds loo --gamma 0.01..1 --tau 1:4",
     "solve diabetes64 --folds 10 --gamma 1 --tau log --gap 0.05",
+    "solve diabetes64 --folds 10 --gamma 0.3,1 --tau 1:8",
     "solve columns --folds 3 --gamma 1 --tau 1:2",
     "solve labels --loss logistic --drop site --folds 10 --gamma 0.003:0.3:3",
     "solve labels --loss logistic --drop site --folds loo --gamma 0.05 --tau 1:3",
