@@ -238,7 +238,8 @@ OPTIONS = {
                "fold (free in every training set), global (centre once on all rows) or none.", Intercept),
         Option("gap", float, 1e-4, "G", "Stop at this certified relative gap; 0 asks for every optimum.",
                check=_check_gap),
-        Option("time_limit", float, None, "S", "Stop after S seconds with valid bounds. [none]", check=_check_seconds),
+        Option("time_limit", float, None, "S", "Stop after S seconds with valid bounds; none: run until the end.",
+               check=_check_seconds),
         Option("threads", int, None, "N", "Threads. [all cores]",
                check=partial(check_whole, least=1, most=MOST_THREADS)),
         # what is searched, and how
@@ -320,6 +321,7 @@ RESTRICTING = LISTING | defaults("at_most", "hierarchy", "nonnegative", "nonposi
 UNITS = defaults("scale", "intercept")
 RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # of the oracles: columns as in the file
 LASTING = defaults("time_limit")
+COMMAND_SECONDS = 300.0  # the time limit of the command `solve` where none is given; Python and plans have none
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS

@@ -84,6 +84,9 @@ MODEL_SHARE = 0.15
 MAIN_SHARE = 2
 """Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
 
+SO_FAR_GAP = 0.01
+"""Relative gap of the part of the grid that a record without a proof states as certified so far."""
+
 AVERAGE_GAP = 1e-4
 """Relative gap at which a best subset for an average counts as proved."""
 

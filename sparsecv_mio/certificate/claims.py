@@ -16,7 +16,7 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.glm_objective import null_loss
 from sparsecv_mio.problem.objective import r_squared, standard_error
-from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL
+from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP
 from sparsecv_mio.words import Loss, Method, Model, Oracle
 
 MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # of bounds by squared errors, which agree with the residuals so
@@ -129,7 +129,9 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     _check_statuses(checks, record)
     _standard_errors(checks, record, scored)
     if record.region is not None:
-        _region(checks, record, record.region)
+        _region(checks, record, record.region, record.request.gap, "region.")
+    if record.so_far is not None:
+        _check_so_far(checks, record, record.so_far)
     said = record.r_squared
     if checks.that((said is None) == math.isinf(record.cv_error), "r_squared", _null(said)) and said is not None:
         checks.recomputed("r_squared")
@@ -323,26 +325,35 @@ def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> 
             checks.that(same(said, spread, row.cv_error), place, f"is {said!r}, the folds give {spread!r}")
 
 
-def _region(checks: Checks, record: records.Record, region: records.Region) -> None:
-    """Check that the best pair of the region is proved by the table's bounds of the pairs in it."""
+def _check_so_far(checks: Checks, record: records.Record, so_far: records.CertifiedSoFar) -> None:
+    """Check the results that are certified of a grid without a proof against the rows of the table."""
+    for name, status in (("solved", "decided"), ("excluded", "excluded"), ("open", "open")):
+        said, count = getattr(so_far, name), sum(row.status == status for row in record.table)
+        checks.that(said == count, f"so_far.{name}", f"is {said}, the table has {count} such pairs")
+    if so_far.region is not None:
+        _region(checks, record, so_far.region, max(record.request.gap, SO_FAR_GAP), "so_far.region.")
+
+
+def _region(checks: Checks, record: records.Record, region: records.Region, gap: float, path: str) -> None:
+    """Check that the best pair of a region is proved to a gap by the table's bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
-    checks.that(top is None or top in request.taus, "region.up_to_tau", f"{top} was not asked for")
+    checks.that(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not asked for")
     in_grid = from_gamma is None or from_gamma in request.gammas
-    checks.that(in_grid, "region.from_gamma", f"{from_gamma!r} was not asked for")
+    checks.that(in_grid, f"{path}from_gamma", f"{from_gamma!r} was not asked for")
     inside = rows_in_region(region, record.table)
-    checks.bounded("region.tau")
-    checks.that(top is not None or from_gamma is not None, "region.up_to_tau", "is null, and so is from_gamma")
+    checks.bounded(f"{path}tau")
+    checks.that(top is not None or from_gamma is not None, f"{path}up_to_tau", "is null, and so is from_gamma")
     own = row_of(region, inside)
-    if not checks.that(own is not None, "region.gamma", "the pair is not in the table") or own is None:
+    if not checks.that(own is not None, f"{path}gamma", "the pair is not in the table") or own is None:
         return
-    check_as_tabled(checks, region, own, ("cv_error", "upper"), "region.")
+    check_as_tabled(checks, region, own, ("cv_error", "upper"), path)
     lowest, upper = min(inside, key=lambda row: row.lower), min(row.upper for row in inside)
     words = f"is {region.lower!r}, the least of the region is {lowest.lower!r}"
-    checks.that(same(region.lower, lowest.lower), "region.lower", words)
+    checks.that(same(region.lower, lowest.lower), f"{path}lower", words)
     words = f"another pair of the region has the upper bound {upper!r}"
-    checks.that(region.upper <= upper * (1.0 + CROSSING_RTOL), "region.gamma", words)
-    _check_widths(checks, region, lowest, "region.")
-    _closed(checks, region, request.gap, "region.upper")
+    checks.that(region.upper <= upper * (1.0 + CROSSING_RTOL), f"{path}gamma", words)
+    _check_widths(checks, region, lowest, path)
+    _closed(checks, region, gap, f"{path}upper")
 
 
 def _check_widths(

@@ -297,7 +297,15 @@ def _say_read(checks: Checks, record: Record) -> None:
     if any(row.folds_decided < row.folds for row in record.table):
         reason = "of pairs that are not decided it is read"
         checks.leaves(reason, *(f"table[].{name}" for name in ("cv_error", "standard_error", "folds_decided")))
-    for name in ("request.gap", "allowance", "tie_width", "least.allowance", "least.tie_width", "region."):
+    for name in (
+        "request.gap",
+        "allowance",
+        "tie_width",
+        "least.allowance",
+        "least.tie_width",
+        "region.",
+        "so_far.region.",
+    ):
         checks.leaves("within that it is read", name)
 
 

@@ -131,10 +131,12 @@ class Optimality:
         own = record.own_row
         if record.least is not None and own is not None:
             self._widths(record, own)
-        if level is EnumerationLevel.GRID and record.region is not None:
-            covered = rows_in_region(record.region, record.table)
-            if covered:
-                self._widths(record.region, min(covered, key=lambda row: row.lower), "region.")
+        so_far = None if record.so_far is None else record.so_far.region
+        for path, region in (("region.", record.region), ("so_far.region.", so_far)):
+            if level is EnumerationLevel.GRID and region is not None:
+                covered = rows_in_region(region, record.table)
+                if covered:
+                    self._widths(region, min(covered, key=lambda row: row.lower), path)
         if level is EnumerationLevel.GRID:
             checks.part(f"lower and upper of all {len(record.table)} pairs, by enumeration of all supports")
         else:

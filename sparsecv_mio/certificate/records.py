@@ -174,6 +174,21 @@ class Region:
 
 
 @dataclass(frozen=True)
+class CertifiedSoFar:
+    """The results that are certified where a run ended before the proof of the whole grid.
+
+    `solved`, `excluded`, `open`: the numbers of pairs by the `status` of their rows in the table; `solved` are those of
+    status `decided`. `region`: as the `region` of the record, at a relative gap of 1%, or at the requested one where
+    that is larger; null where there is no such part.
+    """
+
+    solved: json_text.Count
+    excluded: json_text.Count
+    open: json_text.Count
+    region: Region | None
+
+
+@dataclass(frozen=True)
 class Loosest:
     """The pair with the least lower bound of the grid, which holds the gap open; the first where several have it."""
 
@@ -390,6 +405,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     fold of the reported pair is not decided, the model of every fold has a training objective of at most `1 +
     training_gap` times the least one; null where that is not known of all, and in older records. `loosest`: the
     pair that holds the gap of the grid open; null where it is proved, in a descent, and in older records.
+    `so_far`: the results certified before the run ended; null in the same cases.
     `classes`: with logistic loss (`request.loss`), where `cv_error` is the mean log loss of held-out rows, objectives
     are sums of log losses, and `r_squared` is the share of the log loss of the class frequencies that is explained.
 
@@ -449,6 +465,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     loosest: Loosest | None = None
     classes: Classes | None = None
     counts: Counts | None = None
+    so_far: CertifiedSoFar | None = None
 
     @property
     def predictor(self) -> Record | PathRow:

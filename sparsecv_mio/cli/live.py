@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 REDRAWS = 6  # a second
 LINE_SECONDS = 10.0  # between two plain lines
+FIRST_LINE_SECONDS = 1.0  # from the start of a view to its first plain line
 STEP_SECONDS = 0.1  # at least, between two JSON lines of reports
 STEPS_SCHEMA = "sparsecv-progress/1"
 WIDEST_BAR, LEAST_BAR = 28, 6
@@ -154,8 +155,8 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
 class View:
     """The view on a terminal: keeps the last state that was reported and draws it whenever rich asks."""
 
-    def __init__(self, stop: StopRequest, console: Console) -> None:
-        self.stop, self.console = stop, console
+    def __init__(self, stop: StopRequest, console: Console, note: str = "") -> None:
+        self.stop, self.console, self.note = stop, console, note
         self.state: Progress | None = None
         self.began = time.monotonic()
 
@@ -186,6 +187,8 @@ class View:
         parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
         if state.taus:
             parts.append(self._taus(state.taus, state.best[1] if answer_of(state) and state.best else -1))
+        if self.note:
+            parts.append(Text(self.note, style="bright_black"))
         if self.stop.is_set():
             parts.append(Text("stopping with the best answer so far (Ctrl-C again quits at once)", style="yellow"))
         return Group(*parts)
@@ -220,13 +223,19 @@ class View:
 
 
 class Lines:
-    """The view in a log: keeps the last state that was reported, and prints it every ten seconds.
+    """The view in a log: keeps the last state that was reported, and prints it after a second, then every ten seconds.
 
     That kernels are being compiled it says at once, and once: nothing else happens for a while. What a stored run knew
     when it was carried on it says at once, too.
+
+    Parameters
+    ----------
+    note : str
+        A sentence about the run, printed before the first line; none where it is empty.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, note: str = "") -> None:
+        self.note = note
         self.state: Progress | None = None
         self.began = self.kept = time.monotonic()
         self.compiling_told = False
@@ -243,6 +252,9 @@ class Lines:
     def line(self) -> str:
         """Return the last state as a line, with the seconds that have passed since."""
         state, now = self.state, time.monotonic()
+        if self.note:
+            tell(f"note: {self.note}")
+            self.note = ""
         if state is None:
             return f"sparsecv: {now - self.began:.0f} s; starting"
         return line_of(replace(state, seconds=state.seconds + now - self.kept))
@@ -315,12 +327,14 @@ def _print_line(line: str) -> None:
 
 @contextmanager
 def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
-    """Call something every ten seconds, whatever the work in here is at."""
+    """Call something after a second, then every ten seconds, whatever the work in here is at."""
     over = threading.Event()
 
     def work() -> None:
-        while not over.wait(LINE_SECONDS):
+        seconds = FIRST_LINE_SECONDS
+        while not over.wait(seconds):
             call()
+            seconds = LINE_SECONDS
 
     thread = threading.Thread(target=work, name="sparsecv lines", daemon=True)
     thread.start()
@@ -332,19 +346,29 @@ def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
 
 
 def lines_of(line: Callable[[], str]) -> AbstractContextManager[None]:
-    """Print a line on standard error every ten seconds."""
+    """Print a line on standard error after a second, then every ten seconds."""
     return every_ten_seconds(lambda: _print_line(line()))
+
+
+def reading_lines(quiet: bool) -> AbstractContextManager[None]:
+    """Print lines while the data are read, unless quiet."""
+
+    def line() -> str:
+        return f"sparsecv: {time.monotonic() - Began.moment:.0f} s; reading the data"
+
+    return nullcontext() if quiet else lines_of(line)
 
 
 @contextmanager
 def progress_view(
-    quiet: bool, stop: StopRequest, steps: Steps | None = None
+    quiet: bool, stop: StopRequest, steps: Steps | None = None, note: str = ""
 ) -> Iterator[Callable[[Progress], None] | None]:
     """Yield a callback for the reports of the search; None when quiet and without `steps`, which it tells of them too.
 
-    The view is on standard error, redrawn in place, and is removed at the end, also after an error.
+    The view is on standard error, redrawn in place, and is removed at the end, also after an error. The note is a
+    sentence about the run that it shows.
     """
-    with _view(quiet, stop) as view:
+    with _view(quiet, stop, note) as view:
         if steps is None:
             yield view
             return
@@ -359,17 +383,17 @@ def progress_view(
 
 
 @contextmanager
-def _view(quiet: bool, stop: StopRequest) -> Iterator[Callable[[Progress], None] | None]:
+def _view(quiet: bool, stop: StopRequest, note: str) -> Iterator[Callable[[Progress], None] | None]:
     if quiet:
         yield None
         return
     if not sys.stderr.isatty():
-        lines = Lines()
+        lines = Lines(note)
         with lines_of(lines.line):
             yield lines
         return
     console = Console(stderr=True, highlight=False)
-    view = View(stop, console)
+    view = View(stop, console, note)
     stop.announced = True  # the view says that it is stopping; a separate line would disturb it
     try:
         with Live(get_renderable=view.draw, console=console, refresh_per_second=REDRAWS, transient=True):
@@ -380,7 +404,7 @@ def _view(quiet: bool, stop: StopRequest) -> Iterator[Callable[[Progress], None]
 
 def _lines_now_and_then(unit: str) -> ProgressHook:
     """Return a hook that prints a line every `LINE_SECONDS`."""
-    due = time.monotonic() + LINE_SECONDS
+    due = time.monotonic() + FIRST_LINE_SECONDS
 
     def line(done: int, total: int) -> None:
         nonlocal due

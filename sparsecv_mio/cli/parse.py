@@ -138,7 +138,9 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
         if get_origin(parameter.annotation) is not Annotated:
             continue
         kind, info = get_args(parameter.annotation)[:2]
-        read = {int: whole, float: finite_number}.get(next(iter(get_args(kind)), kind))
+        readers: dict[Any, Callable[[str, str], Any]] = {int: whole, float: finite_number}
+        read = readers.get(next(iter(get_args(kind)), kind))
+        read = seconds_or_none if parameter.name == "time_limit" else read
         if read is not None:
             # typer takes the first name for a default
             words = (str(word) for word in (info.default, *(info.param_decls or ())))
@@ -201,6 +203,17 @@ def share_given(text: str, option: str) -> float:
     """
     word = text.strip()
     return finite_number(word[:-1], option) / 100.0 if word.endswith("%") else finite_number(word, option)
+
+
+def seconds_or_none(text: str, option: str) -> float | None:
+    """Return the seconds of a time limit; None for the word `none`.
+
+    Examples
+    --------
+    >>> seconds_or_none("60", "--time-limit"), seconds_or_none("none", "--time-limit")
+    (60.0, None)
+    """
+    return None if text.strip().lower() == "none" else finite_number(text, option)
 
 
 def count_or_all(text: str, option: str) -> int | None:

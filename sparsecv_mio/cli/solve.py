@@ -80,7 +80,7 @@ def solve_common(
 EXAMPLES = """\b
 Examples:
   sparsecv solve diabetes.csv --target y --folds loo --gamma 0.01,0.1,1 --one-se
-  sparsecv solve big.csv --target y --checkpoint run.ck --json answer.json
+  sparsecv solve big.csv --target y --time-limit none --checkpoint run.ck --json answer.json
   sparsecv solve big.csv --target y --resume run.ck --json answer.json
   sparsecv solve diabetes.csv --target y --method descent --gamma 1e-3:10:5
   sparsecv solve genes.csv --target y --tau log --time-limit 300
@@ -105,7 +105,7 @@ SOLVE_CODES = (
     rows=options.DEALING,
     restrictions=options.RESTRICTING,
     units=options.UNITS,
-    search=options.SEARCHING,
+    search=options.SEARCHING | {"time_limit": options.COMMAND_SECONDS},
     stored=options.STORING,
     used=options.ACCELERATING,
 )
@@ -171,14 +171,22 @@ def solve(
         _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
         refuse_early(proof, how.restrictions, rows["weights"], how.loss, how.class_weight, _without_proof(every, how))
 
-        def ready() -> tuple[Dataset, FoldPlan]:
+        def ready() -> tuple[Dataset, FoldPlan, SearchOptions]:
             dataset, plan = session.read_dealt(data, table, rows, quiet, id, how)
             how.check_data(dataset, plan)
-            return dataset, plan
+            if restrictions["count"] is not None:
+                return dataset, plan, how
+            from sparsecv_mio.search.question import Question, with_factors_together
 
-        dataset, plan = session.in_time(ready, stop, how)
+            chosen, note = with_factors_together(Question(dataset, plan, every or grid, tau, how))
+            if note and not quiet:
+                ending.tell(f"note: {note}")
+            return dataset, plan, chosen
 
         from sparsecv_mio.cli import live
+
+        with live.reading_lines(quiet):
+            dataset, plan, how = session.in_time(ready, stop, how)
         from sparsecv_mio.report.reference_levels import printed, reference_levels
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
@@ -193,7 +201,7 @@ def solve(
         lost: list[SparseCVError] = []
         snapshots: list[Snapshot] = []  # by the searches that came to their end
         steps = None if progress_json is None else live.Steps(progress_json, "solve")
-        with live.progress_view(quiet, stop, steps) as progress:
+        with live.progress_view(quiet, stop, steps, _limit_note(how.time_limit)) as progress:
             keep = None if proof is None else snapshots.append
             hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler, keep)
             answer = cross_validate if nested is None else partial(nested_cross_validate, count=nested)
@@ -214,6 +222,13 @@ def solve(
         printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record, levels),
         json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
     )  # fmt: skip
+
+
+def _limit_note(seconds: float | None) -> str:
+    """Return a sentence on the time limit where it is the one of every command that gives none."""
+    if seconds != options.COMMAND_SECONDS:
+        return ""
+    return f"the search ends after {seconds:g} s with valid bounds; --time-limit none runs until the proof"
 
 
 def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None, tuple[float, ...] | None]:

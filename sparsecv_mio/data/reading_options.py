@@ -620,6 +620,11 @@ class Applied:
         """Whether new rows have to be read in a way of their own: not where a plain table has notes alone."""
         return bool(self.how.given() or self.means or self.levels or self.left_out)
 
+    @property
+    def factors(self) -> tuple[str, ...]:
+        """Columns of words that became several features, one for each level."""
+        return tuple(name for name in self.levels if len(self.names_of(name)) > 1)
+
     def columns_of(self, features: Collection[str]) -> list[str]:
         """Return the columns of a file that some features are made of."""
         return [name for name in self.columns if any(made in features for made in self.names_of(name))]

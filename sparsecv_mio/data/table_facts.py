@@ -47,7 +47,8 @@ from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
 from sparsecv_mio.digits import first_named, several
 from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import names_joined
+from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, names_joined
+from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
 
@@ -115,7 +116,7 @@ class Inspection:
     options : tuple of str
         With which the file could be read, as the command line takes them.
     n, p : int
-        Rows and features that this would leave.
+        Rows and features that this would leave, all levels of a column of words as one where `options` count them so.
     doubts : mapping of str to str
         By column, what is to be said first: which of two numbers its cells are.
     folds : int
@@ -251,9 +252,36 @@ def _tried(
         standardize(data, Scale.LENGTH, Intercept.FOLD)
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
+        if inspection.loss is Loss.SQUARED and factors_enter_together(data, plan.k):
+            together = (*inspection.options, f"--count {FACTORS}")
+            inspection = replace(inspection, options=together, p=_features_together(data))
         return replace(inspection, folds=plan.k, counts=inspection.counts and _taken_as_counts(data, plan))
     except BadInput as error:
         return replace(inspection, refused=str(error))
+
+
+def factors_enter_together(data: Dataset, folds: int) -> bool:
+    """Return True if all levels of a column of words enter a model together unless the user asks otherwise.
+
+    They do with few features and few folds. On 280 rows with 38 features of 17 columns and ten folds, one thread
+    proves the default grid in 11 CPU seconds; where levels enter by themselves, the gap is 0.2 after 25 CPU seconds.
+    Leave-one-out is the other way round: 16 CPU seconds by themselves, no upper bound together after as many, because
+    one tree solves all folds at once there. With 61 features (200 rows, ten folds) there is no bound together after 31
+    CPU seconds, and a gap of 0.43 by themselves after 12.
+
+    Parameters
+    ----------
+    data : Dataset
+    folds : int
+        Number of folds.
+    """
+    has_factors = data.reading is not None and bool(data.reading.factors)
+    return has_factors and folds <= FEW_FOLDS and _features_together(data) <= SMALL
+
+
+def _features_together(data: Dataset) -> int:
+    """Return the number of features where all levels of a column of words count as one."""
+    return Restrictions(count=EVERY_FACTOR).within(data.names).left(data.p)
 
 
 def _with_none(table: RawTable) -> list[str]:

@@ -12,7 +12,7 @@ from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRo
 from sparsecv_mio.digits import ends_of, first_named, interval_digits, quoted_name, several, shown
 from sparsecv_mio.model_space import FEW_FEATURES, NONE, RANGE_SIGN, text_of_taus
 from sparsecv_mio.report.layout import marked
-from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, TINY
+from sparsecv_mio.units import MAIN_SHARE, MODEL_SHARE, SO_FAR_GAP, TINY
 from sparsecv_mio.words import LOSS_WORDS, Model, Within
 
 
@@ -71,7 +71,7 @@ def region_lines(record: Record) -> list[str]:
     Nothing where the whole grid is proved, of a descent, and of records that do not say it.
     """
     rows = open_rows(record) if _of_regions(record) else []
-    return [*proved_region(record), *([_not_excluded(record, rows)] if rows else [])]
+    return [*proved_region(record), *certified_so_far(record), *([_not_excluded(record, rows)] if rows else [])]
 
 
 def proved_region(record: Record) -> list[str]:
@@ -81,6 +81,23 @@ def proved_region(record: Record) -> list[str]:
         return []
     where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
     return [f"proved among {where}: {_best_of_region(record, region)}"]
+
+
+def certified_so_far(record: Record) -> list[str]:
+    """Say how many pairs of a record without a proof are excluded, and where the choice is certified within 1%."""
+    so_far = record.so_far
+    if so_far is None:
+        return []
+    counts = f"{so_far.excluded:,} of {len(record.table):,} pairs are excluded by bound, {so_far.solved:,} are solved"
+    region, share = so_far.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
+    if region is None:
+        return [f"certified so far: {counts}; at no gamma is the choice certified within {share} yet"]
+    where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
+    pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {shown(region.upper)}"
+    return [
+        f"certified so far: {counts}",
+        f"certified within {share} among {where}: no pair there is more than {share} better than {pair}",
+    ]
 
 
 def _of_regions(record: Record) -> bool:
@@ -398,7 +415,7 @@ def _proof_hint(record: Record) -> str:
     proved = f"the smaller grid {' or '.join(parts)} is proved already" if parts else _simpler(record, rows)
     if record.request.time_limit is None:
         return proved
-    longer = "a longer --time-limit proves more"
+    longer = "a longer --time-limit (none: until the proof) proves more"
     if advice.time_limit is not None:
         longer = f"--time-limit {advice.time_limit:.0f} may prove the whole grid (as the costs grew so far)"
     return f"{proved}; {longer}" if proved else longer

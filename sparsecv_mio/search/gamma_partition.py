@@ -572,6 +572,7 @@ def solve_interval(running: IntervalSearch, at: Callable[[float, Deadline], Reco
     status = record.status if record.status == "doubtful" else deadline.status(bool(proved))
     return replace(
         record, lower=lower, gap=gap, status=status, continuous=continuous, region=None, advice=None, loosest=None,
+        so_far=None,
         warnings=(*record.warnings, *notes),
         work=replace(record.work, nodes=record.work.nodes + running.nodes, seconds=deadline.seconds),
     )  # fmt: skip

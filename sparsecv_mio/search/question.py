@@ -7,16 +7,18 @@ Nothing of the data is computed here: a question is checked before any work, and
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import inner_folds
+from sparsecv_mio.data.table_facts import factors_enter_together
 from sparsecv_mio.declared_options import shown
+from sparsecv_mio.digits import first_named, quoted_name
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.model_space import RESTRICTIONS, GammaInterval, interval
+from sparsecv_mio.model_space import EVERY_FACTOR, RESTRICTIONS, GammaInterval, interval
 from sparsecv_mio.search.options import OF_GRIDS, Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.words import Loss, Method, Model
@@ -107,3 +109,42 @@ class Question:
                 self.options.check_data(training, inner_folds(self.folds, rows, training))
             except BadInput as error:
                 raise BadInput(f"nested, without outer fold {fold}: {error}") from None
+
+
+def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
+    """Return options by which all levels of a column of words enter a model together, and a note on that choice.
+
+    This is the default of the command `solve`, see :func:`sparsecv_mio.data.table_facts.factors_enter_together`.
+
+    Parameters
+    ----------
+    question : Question
+        Its options do not say what counts as one feature.
+
+    Returns
+    -------
+    options : SearchOptions
+        Those of the question, where levels enter by themselves.
+    note : str
+        Empty where the data have no column of words with three levels or more.
+    """
+    options, reading = question.options, question.dataset.reading
+    names = () if reading is None else reading.factors
+    if not names:
+        return options, ""
+    columns = first_named([quoted_name(name) for name in names])
+    why = f"factors do not go with {options.loss} loss yet" if options.loss is not Loss.SQUARED else ""
+    if not why and factors_enter_together(question.dataset, question.folds.k):
+        together = replace(options.restrictions, count=EVERY_FACTOR)
+        try:
+            chosen = replace(options, restrictions=together)
+            replace(question, options=chosen).grid()
+        except BadInput as error:
+            why = str(error)
+        else:
+            return chosen, (
+                f"all levels of {columns} enter a model together, and each of these columns counts as one feature in "
+                "--tau; --count columns lets each level enter by itself"
+            )
+    why = why or "proofs are faster so; --count factors has all levels of a column together"
+    return options, f"each level of {columns} enters a model, and counts in --tau, by itself: {why}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -17,6 +18,7 @@ from sparsecv_mio.certificate import parts, records
 from sparsecv_mio.certificate.records import (
     SCHEMA,
     Advice,
+    CertifiedSoFar,
     Classes,
     Counts,
     Least,
@@ -49,7 +51,7 @@ from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, stat
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
-from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, TIE_RTOL
+from sparsecv_mio.units import ACCURATE_RTOL, LOSS_SLACK, MOMENTS_RTOL, PROVED_RTOL, SO_FAR_GAP, TIE_RTOL
 from sparsecv_mio.words import Loss, Method
 
 FEWEST = 3  # taus proved one after the other that tell how the costs grow
@@ -504,10 +506,10 @@ class _Reported:
             for g, t in np.ndindex(self.decided.shape)
         )
 
-    def region(self) -> Region | None:
-        """Where the best pair is proved."""
+    def region(self, gap: float) -> Region | None:
+        """Where the best pair is proved to a relative gap."""
         grid = self.grid
-        proved = proved_part(self.bounds, self.gap, grid.gammas, grid.taus)
+        proved = proved_part(self.bounds, gap, grid.gammas, grid.taus)
         if proved is None:
             return None
         return Region(
@@ -641,7 +643,7 @@ def build_record(
     is_least = at == reported.pair
     answer = of_grid if is_least else reported.of_pair(*at)
     whole = proved or request.method_used == Method.DESCENT  # of which nothing is left to say
-    region = None if request.method_used == Method.DESCENT else reported.region()
+    region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
     fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
     more: dict[str, Any] = {}
@@ -649,7 +651,7 @@ def build_record(
         more |= {"least": Least(**of_grid), "least_folds": reported.chosen_folds(*reported.pair)}
     if not whole:
         told = advice(request, deadline.limit, region, of_grid["gamma"], of_grid["tau"], snapshot.reached)
-        more |= {"advice": told, "loosest": loosest_of(table)}
+        more |= {"advice": told, "loosest": loosest_of(table), "so_far": _certified_so_far(reported, table)}
     record = Record(
         schema=SCHEMA,
         status="doubtful" if snapshot.doubts else deadline.status(proved and not untimely),
@@ -678,6 +680,13 @@ def build_record(
     )
     check_intervals(record)
     return record
+
+
+def _certified_so_far(reported: _Reported, table: Sequence[TableRow]) -> CertifiedSoFar:
+    """Return the results that are certified where a run ended before the proof of the whole grid."""
+    counts = Counter(row.status for row in table)
+    region = reported.region(max(reported.gap, SO_FAR_GAP))
+    return CertifiedSoFar(counts["decided"], counts["excluded"], counts["open"], region)
 
 
 def _fitted_at(

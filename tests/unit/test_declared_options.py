@@ -16,6 +16,7 @@ from sparsecv_mio.batch.plan import COMMON, KINDS, OF_SEARCHES, SEARCH
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.declared_options import (
+    COMMAND_SECONDS,
     OPTIONS,
     READING,
     RESTRICTING,
@@ -48,6 +49,7 @@ OTHER_DEFAULTS = {  # of a face that has reasons of its own
     ("fit", "gap"): 1e-7, ("compare", "gap"): 1e-7, ("compare", "threads"): 1, ("BestSubsetRidge", "gap"): 1e-7,
     ("BestSubsetLogistic", "gap"): 1e-7, ("BestSubsetLogistic", "gamma"): 0.1,
     ("BestSubsetPoisson", "gap"): 1e-7, ("BestSubsetPoisson", "gamma"): 0.1,
+    ("solve", "time_limit"): COMMAND_SECONDS,
     ("PathOptions", "gap"): 1e-7, ("inspect", "loss"): None, ("BestSubsetRidge", "gamma"): 0.1,
     **{(oracle, name): "none" for oracle in ("iacv", "treecv", "loocv", "stepwise") for name in UNITS},
 }  # fmt: skip

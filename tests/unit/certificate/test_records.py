@@ -207,7 +207,8 @@ TEXT = """{
   "training_gap": null,
   "loosest": null,
   "classes": null,
-  "counts": null
+  "counts": null,
+  "so_far": null
 }
 """
 

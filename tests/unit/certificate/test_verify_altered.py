@@ -190,6 +190,16 @@ def region(r: Record, **changes: Any) -> Record:
     return R(r, region=R(r.region, **changes))
 
 
+def so_far(r: Record, **changes: Any) -> Record:
+    assert r.so_far is not None
+    return R(r, so_far=R(r.so_far, **changes))
+
+
+def region_so_far(r: Record, **changes: Any) -> Record:
+    assert r.so_far is not None and r.so_far.region is not None
+    return so_far(r, region=R(r.so_far.region, **changes))
+
+
 Case = tuple[str, str, Callable[[Record], Record], str]
 CASES: list[Case] = [
     # ties and rounding that excuse a lower bound
@@ -265,6 +275,13 @@ CASES: list[Case] = [
     ("region.upper", "part", lambda r: region(r, upper=99.0), "region.upper"),
     ("region.tie_width", "part", lambda r: region(r, tie_width=0.5), "region.tie_width"),
     ("region.allowance", "part", lambda r: region(r, allowance=-1.0), "region.allowance"),
+    ("so_far.solved", "part", lambda r: so_far(r, solved=18), "so_far.solved"),
+    ("so_far.excluded", "part", lambda r: so_far(r, excluded=18), "so_far.excluded"),
+    ("so_far.open", "part", lambda r: so_far(r, open=0), "so_far.open"),
+    ("so_far.region with another tau", "part", lambda r: region_so_far(r, up_to_tau=5), "so_far.region"),
+    ("so_far.region.lower", "part", lambda r: region_so_far(r, lower=0.0), "so_far.region.lower"),
+    ("so_far.region.upper", "part", lambda r: region_so_far(r, upper=99.0), "so_far.region.upper"),
+    ("so_far.region.allowance", "part", lambda r: region_so_far(r, allowance=-1.0), "so_far.region.allowance"),
     ("a region of nothing", "part", lambda r: region(r, up_to_tau=None, from_gamma=None), "region.up_to_tau"),
     # the one-standard-error rule
     ("one_se null", "one-se", lambda r: R(r, one_se=None), "one_se"),

@@ -127,9 +127,10 @@ def test_plain_lines_where_there_is_no_terminal(
     with live.progress_view(True, StopRequest()) as nobody:
         assert nobody is None
     monkeypatch.setattr(live, "LINE_SECONDS", 0.01)
-    with live.progress_view(False, StopRequest()) as lines:
+    with live.progress_view(False, StopRequest(), note="a sentence") as lines:
         assert lines is not None
-        wait_for("starting", capsys)
+        err = wait_for("starting", capsys)
+        assert err.startswith("sparsecv: note: a sentence\n") and err.count("sentence") == 1
         lines(STATE)
         err = wait_for("30/60", capsys)  # a line comes whether or not the search reports again
         assert "CV error in [1.5, 2], gap 0.25; 30/60 cells, 12 pruned, 7 MIOs, 1234 nodes" in err
@@ -274,3 +275,10 @@ def test_the_live_view_cuts_no_number(width: int) -> None:
     text = drawn(state, 40, width=width)
     for number in ("1523.25", "2012.75", "1,234,567", "1002.5", "2005.5", "3+2/1200"):
         assert number in text
+
+
+def test_the_first_line_comes_within_two_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    began = time.monotonic()
+    with live.reading_lines(False):
+        wait_for("reading the data", capsys)
+    assert live.FIRST_LINE_SECONDS <= 1.0 and time.monotonic() - began < live.LINE_SECONDS

@@ -31,7 +31,7 @@ def test_the_command_that_is_proposed_solves_the_file(tmp_path: Path, capfd: pyt
     shown = capfd.readouterr().out
     assert "numbers the rows" in shown and "Bonn, Oslo, Rome" in shown
     facts = json.loads(numbers.read_text())
-    assert facts["n"] == 16 and facts["p"] == 4 and facts["columns"][-1]["missing"] == 4
+    assert facts["n"] == 16 and facts["p"] == 2 and "--count factors" in shown and facts["columns"][-1]["missing"] == 4
     command = next(line for line in shown.splitlines() if line.startswith("sparsecv solve"))
     assert run([*shlex.split(command)[1:], "--gamma", "0.1", "-q"]) == 0
     assert "proved" in capfd.readouterr().out

@@ -134,3 +134,49 @@ def test_what_cannot_be_done_is_one_line(options: list[str], message: str, capsy
     assert run(["solve", DIABETES, "--target", "y", *GRID, *options]) == 2
     told = capsys.readouterr().err.splitlines()
     assert len(told) == 1 and told[0].startswith("sparsecv: error: ") and message in told[0]
+
+
+def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
+    """Write a table with numbers and one column of four words."""
+    rng = np.random.default_rng(5)
+    X, words = np.round(rng.normal(size=(n, numbers)), 3), rng.choice(["a", "b", "c", "d"], n)
+    y = np.round(X[:, 0] + (words == "a") + 0.3 * rng.normal(size=n), 3)
+    header = [*(f"x{j}" for j in range(numbers)), "kind", "y", "late"]
+    rows = [[*x, word, value, int(value > 0)] for x, word, value in zip(X.tolist(), words, y, strict=True)]
+    place.write_text("\n".join(",".join(map(str, row)) for row in (header, *rows)) + "\n")
+    return str(place)
+
+
+@pytest.mark.parametrize(
+    ("options", "together", "why"),
+    [
+        ([], True, "all levels of kind enter a model together"),
+        (["--count", "columns"], False, ""),
+        (["--folds", "loo"], False, "proofs are faster so"),
+        (["--tau", "5"], False, "the data have 4 features"),
+        (["--method", "rounds"], False, "goes with method auto, algorithm1 or grid, not rounds"),
+    ],
+)
+def test_levels_enter_together_by_default(
+    options: list[str], together: bool, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, record = write_words(tmp_path / "words.csv"), tmp_path / "record.json"
+    ask = ["solve", data, "-t", "y", "--drop", "late", "--encode", "onehot", "--gamma", "0.1", "--folds", "5"]
+    assert run([*ask, *options, "--json", str(record)]) == 0
+    assert why in capsys.readouterr().err
+    asked = json.loads(record.read_text())["request"]
+    factors = (asked["restrictions"] or {"count": []})["count"]
+    assert bool(factors) is together and asked["time_limit"] == 300.0
+    assert run([*ask, *options, "--quiet", "--time-limit", "none", "--json", str(record)]) == 0
+    assert capsys.readouterr().err == "" and json.loads(record.read_text())["request"]["time_limit"] is None
+
+
+def test_levels_enter_by_themselves_with_other_losses_and_many_features(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, wide = write_words(tmp_path / "words.csv"), write_words(tmp_path / "wide.csv", numbers=40)
+    same = ["--encode", "onehot", "--gamma", "1", "--tau", "1", "--folds", "3"]
+    assert run(["solve", data, "-t", "late", "--drop", "y", "--loss", "logistic", *same]) == 0
+    assert "by itself: factors do not go with logistic loss yet" in capsys.readouterr().err
+    assert run(["solve", wide, "-t", "y", "--drop", "late", *same]) == 0
+    assert "by itself: proofs are faster so; --count factors" in capsys.readouterr().err

@@ -50,7 +50,7 @@ def test_pairs_that_may_win_are_counted_and_compared() -> None:
     lines = region_lines(part)
     assert any(line.startswith("not excluded:") for line in lines) is bool(while_open)
     rows = tuple(replace(row, status="open", cv_error=2.0 * part.cv_error) for row in part.table)
-    text = region_lines(replace(part, table=rows, region=None))
+    text = region_lines(replace(part, table=rows, region=None, so_far=None))
     assert len(text) == 1 and "5 other pairs (tau 1:3, gamma 0.1:1)" in text[0] and "100% worse" in text[0]
 
 
@@ -148,7 +148,7 @@ def test_what_would_complete_a_proof_is_told(record: Record) -> None:
     part = replace(limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)), advice=Advice("1:2", None, None))
     assert hints(part) == ["the smaller grid --tau 1:2 is proved already"]
     longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
-    assert hints(longer)[0].endswith("; a longer --time-limit proves more")
+    assert hints(longer)[0].endswith("; a longer --time-limit (none: until the proof) proves more")
     both = replace(longer, advice=Advice("1:2", "0.1:10:9", 300.0))
     assert hints(both)[0] == (
         "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is proved already; --time-limit 300 may prove the whole grid "
@@ -289,3 +289,17 @@ def test_a_best_pair_outside_of_its_part_is_named_as_decided(record: Record) -> 
     words = "none of them is better than {}tau = 2, gamma = 1, CV error 1.25"
     assert region_lines(part)[0].endswith(words.format(""))
     assert region_lines(replace(part, estimate=True))[0].endswith(words.format("the best decided pair, "))
+
+
+def test_what_is_certified_so_far_is_told() -> None:
+    part = record("bounds")
+    assert part.so_far is not None
+    lines = region_lines(part)
+    excluded, solved = (sum(row.status == status for row in part.table) for status in ("excluded", "decided"))
+    assert (
+        f"certified so far: {excluded} of {len(part.table)} pairs are excluded by bound, {solved} are solved" in lines
+    )
+    assert any(line.startswith("certified within 1% among tau 1 at every gamma") for line in lines)
+    none = replace(part, so_far=replace(part.so_far, region=None))
+    assert any(line.endswith("at no gamma is the choice certified within 1% yet") for line in region_lines(none))
+    assert record("rounds").so_far is None
