@@ -5,14 +5,16 @@ What one option demands of another stands in `sparsecv_mio.search.options`. No n
 
 from __future__ import annotations
 
+import inspect
 import math
+import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, Field, dataclass, fields
 from enum import StrEnum
 from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import DEFAULT_GAMMAS, GAMMAS_OVER_ROWS, WIDE_GAMMAS
@@ -38,6 +40,63 @@ def plain_scalar(value: Any) -> Any:
     """
     numpy = sys.modules.get("numpy")  # where nobody has loaded it, there is no scalar of it
     return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
+
+
+Documented = TypeVar("Documented", bound=Callable[..., Any])
+SECTION = re.compile(r"^Attributes\n-{10}\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", re.MULTILINE | re.DOTALL)
+KEYWORDS = re.compile(r"^( *)\*\*\w+\n(?:\1 +\S.*\n|\n(?=\1 +\S))+", re.MULTILINE)
+
+
+def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Documented]:
+    """Return a decorator that shows the fields of classes of options in place of the `**keywords` of a function.
+
+    The signature and the docstring that `help` and the reference show then name every option with its default. The
+    body still receives them as keywords, so that each option is declared and described once, in its class.
+
+    Parameters
+    ----------
+    *classes : dataclasses
+        Their docstrings describe the fields under `Attributes`. A parameter that the function has itself goes first.
+    """
+
+    def document(function: Documented) -> Documented:
+        signature = inspect.signature(function)
+        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        taken, options, lines = {one.name for one in own} | {"restrictions"}, list[inspect.Parameter](), list[str]()
+        for cls in classes:
+            new = [field for field in fields(cls) if field.name not in taken]
+            options += [
+                inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=_shown_default(field),
+                                  annotation=field.type) for field in new
+            ]  # fmt: skip
+            taken |= {field.name for field in new}
+            lines += _described(cls, {field.name for field in new})
+        function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
+        if function.__doc__ is not None:  # it is with `python -OO`
+            function.__doc__ = KEYWORDS.sub(
+                lambda match: "".join(f"{match[1]}{line}\n" for line in lines), function.__doc__, count=1
+            )
+        return function
+
+    return document
+
+
+def _shown_default(field: Field[Any]) -> Any:
+    """Return the default of a field, a word as plain text."""
+    default = field.default if field.default_factory is MISSING else field.default_factory()
+    return str(default) if isinstance(default, StrEnum) else default
+
+
+def _described(cls: type, names: set[str]) -> list[str]:
+    """Return the lines of the docstrings of a class, and of those it inherits from, that describe some fields."""
+    lines = list[str]()
+    for holder in reversed(cls.__mro__):
+        section = SECTION.search(inspect.cleandoc(holder.__dict__.get("__doc__") or ""))
+        for entry in re.split(r"\n(?=\S)", section[1].rstrip() if section else ""):
+            heads = {name.strip() for name in entry.partition(" :")[0].split(",")}
+            if heads & names:
+                lines += entry.splitlines()
+    return lines
 
 
 def check_whole(name: str, value: float | None, least: int, most: int = 10**18) -> None:

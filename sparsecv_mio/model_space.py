@@ -343,9 +343,10 @@ class Restrictions:
     force_out : tuple of str
         Features in no model: as if the data did not have them.
     at_most : tuple of AtMost
-        Groups of which no model contains more features than so many.
+        Groups of which no model contains more features than so many; as text, `2:a,b,c`.
     hierarchy : tuple of Parents
-        Features that are in a model only with their parents: interactions with their factors.
+        Features that are in a model only with their parents: interactions with their factors. As text, `strong`,
+        `weak`, `ab=a,b` (with both parents) or `ab=a|b` (with one at least).
     nonnegative, nonpositive : tuple of str
         Features whose coefficient is at least, or at most, zero: a model is then the fit with these signs held. One
         that a sign holds at zero counts in tau where it is forced in or a parent; else it is as well left out.

@@ -21,6 +21,7 @@ from sparsecv_mio.data.cure import RawTable, cured, raw_table, read_alike
 from sparsecv_mio.data.dataset import Dataset, assemble, shaped
 from sparsecv_mio.data.reading_options import OF_CELLS, STRICT, Applied, Reading, Selection, Wanted
 from sparsecv_mio.data.weights import by_column, weight_columns
+from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, naming_extras
 from sparsecv_mio.files import check_numbers, check_unpacked, reason, special
 
@@ -276,6 +277,7 @@ def target_of(path: str | Path, target: str | int | None, option: str = "target"
     return "y"
 
 
+@keywords_are(Reading)
 def read_dataset(
     path: str | Path | pd.DataFrame | ArrowTable,
     target: str | int,

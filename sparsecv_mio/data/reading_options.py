@@ -355,10 +355,11 @@ class Reading:
         Whether the first line names the columns; else they are `x0`, `x1`, ...
     index_col : str, optional
         Name or position of a column that only numbers the rows.
-    na : Missing
-        What is done with empty cells and marks such as NA.
-    encode : Encode
-        What is done with words.
+    na : {"error", "drop", "mean", "median"}
+        What is done with empty cells and codes such as NA: an error, their rows are left out, or they are filled with
+        the mean or the median of their column over all rows.
+    encode : {"error", "onehot", "ordinal"}
+        What is done with columns of text values: an error, a column of zeros and ones for every value, or their ranks.
     thousands : str, optional
         What sets off thousands, in groups of three digits: a comma, a point, `space` or `apostrophe`, in all of their
         forms; `none` where nothing does, whatever it looks like. By default nothing does, and numbers that could be

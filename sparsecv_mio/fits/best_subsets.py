@@ -25,9 +25,10 @@ from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.data.cure import without_folds
 from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import PathOptions
-from sparsecv_mio.model_space import GammaInterval, interval
+from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
@@ -159,6 +160,7 @@ Report = Callable[[Progress], None] | None
 Solve = Callable[[int, list[int], list[IntArray], int], BestSubsets]  # index of gamma, sizes, starts, effort
 
 
+@keywords_are(PathOptions, Restrictions)
 def best_subsets(
     dataset: Dataset,
     *,

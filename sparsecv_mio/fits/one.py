@@ -19,7 +19,7 @@ from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.data.cure import without_folds
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import StandardData, standardize
-from sparsecv_mio.declared_options import check_whole
+from sparsecv_mio.declared_options import check_whole, keywords_are
 from sparsecv_mio.errors import BackendUnavailable, BadInput
 from sparsecv_mio.files import replacing
 from sparsecv_mio.fits.fit_options import FitOptions, SideOptions
@@ -54,6 +54,7 @@ STATUS = {Stop.OPTIMAL: "proved", Stop.INTERRUPTED: "interrupted"}
 STOPPED = {Stop.GAP: "no tree: too many columns left, or ties beyond count", Stop.TIME: "time", Stop.NODES: "nodes"}
 
 
+@keywords_are(FitOptions)
 def fit_one(
     dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **keywords: Any
 ) -> FitRecord:
@@ -137,6 +138,7 @@ def _solved(model: _Model, backend: Backend, options: FitOptions, limits: Limits
     )
 
 
+@keywords_are(FitOptions)
 def export_one(
     dataset: Dataset,
     path: str,

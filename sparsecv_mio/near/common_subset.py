@@ -23,8 +23,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
@@ -38,6 +40,7 @@ from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
 
 
+@keywords_are(CommonOptions, Restrictions)
 def best_common_subset(
     dataset: Dataset,
     folds: AnyFolds = "10",

@@ -20,8 +20,10 @@ from sparsecv_mio.data.dataset import Dataset, required
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, folds_of
 from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.whole_terms import WholeTerms
@@ -191,6 +193,7 @@ def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
 MOST_REPLACEMENTS = 100  # pairs of features a size that the record holds
 
 
+@keywords_are(NearOptions, Restrictions)
 def near_optimal(
     dataset: Dataset,
     folds: AnyFolds = "10",

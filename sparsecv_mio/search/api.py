@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -36,12 +36,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED, FoldPlan
 from sparsecv_mio.data.folds import AnyFolds, Splitter, canonical, fold_columns, folds_of, inner_folds, outer_folds
 from sparsecv_mio.data.readers import read_dataset, target_of
+from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
-from sparsecv_mio.declared_options import OF_TABLES, shown
+from sparsecv_mio.declared_options import OF_TABLES, keywords_are, shown
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
-from sparsecv_mio.model_space import GammaInterval, interval
+from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
@@ -229,6 +230,7 @@ def tried_weights(done: list[list[OuterModel]], row_weights: list[float]) -> tup
     ) if done else ()  # fmt: skip
 
 
+@keywords_are(SearchOptions, Restrictions, Hooks)
 def cross_validate(
     dataset: Dataset,
     folds: AnyFolds,
@@ -511,6 +513,7 @@ def _outer_classes(dataset: Dataset, outer: FoldPlan, done: list[OuterFold], wei
     return NestedClasses(lower * (1.0 - OUTWARD), upper * (1.0 + OUTWARD), quality.accuracy, auc, quality.brier)
 
 
+@keywords_are(Reading, SearchOptions, Restrictions, Hooks)
 def solve(
     data: str | Path | pd.DataFrame | ArrowTable | Dataset,
     target: str | int | None = None,
@@ -520,6 +523,9 @@ def solve(
     gammas: str | float | Iterable[float] | GammaInterval | None = None,
     taus: str | int | Iterable[int] | None = None,
     nested: int | None = None,
+    features: Sequence[str] | None = None,
+    drop: Sequence[str] | None = None,
+    weights: str | None = None,
     **keywords: Any,
 ) -> Record:
     """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
@@ -543,11 +549,13 @@ def solve(
     nested : int, optional
         Outer folds: the whole procedure is repeated without each of them and scored there, an honest estimate of its
         error (`record.nested`).
+    features, drop : sequence of str, optional
+        Columns to keep, or to leave out, by name or position; at most one of the two.
+    weights : str, optional
+        The column that says how much each row counts, which is no feature, or `file:FILE`; of a `Dataset` one in its
+        `aux`, unless its rows have weights already. Rows of weight 0 are left out.
     **keywords
-        `weights`: the column that says how much each row counts, which is no feature, or `file:FILE`; of a `Dataset`
-        one in its `aux`, unless its rows have weights already. Rows of weight 0 are left out.
-
-        How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `drop`, `features`, `na`,
+        How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
         `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `decimal`, `thousands`, and of files `sep`,
         `comment`, `encoding`, `header`, `index_col`. Further options of
         :func:`~sparsecv_mio.search.api.cross_validate`.
@@ -572,7 +580,7 @@ def solve(
     """
     settings: dict[str, Any] = dict(keywords)
     reading = {name: settings.pop(name) for name in OF_TABLES if name in settings}
-    weights = settings.pop("weights", None)
+    reading |= {name: value for name, value in (("features", features), ("drop", drop)) if value is not None}
     options, hooks = merged_options(None, None, settings, "solve", ("folds", "seed", "nested", "weights", *OF_TABLES))
     dataset, plan = _dealt(data, target, reading, (folds, seed), weights, options)
     if nested is not None:

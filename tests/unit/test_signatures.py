@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+import pytest
 from repository import syntax
 
 import sparsecv_mio
 from sparsecv_mio import cli
+from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.declared_options import OF_TABLES
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.near.common_subset import best_common_subset
+from sparsecv_mio.search.options import Hooks, SearchOptions
 
 from .test_docs import listed
 
 MOST = 8  # parameters of a function; `self` is not counted
 EXPLAINED_FROM = 3  # an exported function of so many parameters explains each
 
+# `solve` has those of its data and its grid by themselves;
 # a command's parameters are its options, and scikit-learn wants every setting of an estimator in `__init__`
-MANY_PARAMETERS = ("cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic")
+MANY_PARAMETERS = ("search.api.solve", "cli", "sklearn.best_subset_ridge", "sklearn.best_subset_logistic")
 
 
 @dataclass(frozen=True)
@@ -41,7 +50,7 @@ class Function:
         return not any(part.startswith("_") for part in parts)
 
     def inside(self, rooms: tuple[str, ...]) -> bool:
-        return any(self.module == room or self.module.startswith(room + ".") for room in rooms)
+        return any(f"{self}.".startswith(room + ".") for room in rooms)
 
     def __str__(self) -> str:
         return ".".join(part for part in (self.module, self.owner, self.name) if part)
@@ -110,6 +119,30 @@ def test_no_function_has_too_many_parameters() -> None:
     assert len(package()) > 500
     many = [f for f in package() if len(f.parameters) > MOST and not f.inside(MANY_PARAMETERS)]
     assert not many, "\n".join(f"{f} takes {len(f.parameters)} parameters" for f in many)
+
+
+@pytest.mark.parametrize(
+    "name", ["solve", "cross_validate", "best_subsets", "near_optimal", "read_dataset", "best_common_subset", "fit_one"]
+)
+def test_a_signature_and_its_docstring_name_every_option(name: str) -> None:
+    function = getattr(sparsecv_mio, name, None) or {"best_common_subset": best_common_subset, "fit_one": fit_one}[name]
+    parameters = inspect.signature(function).parameters
+    assert not any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    doc = inspect.getdoc(function) or ""
+    assert set(parameters) <= explained(doc) and "**" not in doc.partition("Returns")[0]
+    if name == "solve":
+        declared = {field.name for cls in (Reading, SearchOptions, Restrictions, Hooks) for field in fields(cls)}
+        assert declared - {"restrictions"} <= set(parameters) and set(OF_TABLES) <= set(parameters)
+        shown = {key: parameters[key].default for key in ("loss", "one_se", "gap", "time_limit", "count", "na")}
+        assert shown == {
+            "loss": "squared",
+            "one_se": False,
+            "gap": 1e-4,
+            "time_limit": None,
+            "count": (),
+            "na": "error",
+        }
+        assert type(shown["loss"]) is str
 
 
 def exported() -> set[str]:
