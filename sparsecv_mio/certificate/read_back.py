@@ -187,6 +187,7 @@ def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
     """
     classes = getattr(record, "classes", None)
     if getattr(record, "counts", None) is not None:
+        _check_named_file("data.exposure", record.data.exposure or "")
         return as_counts(dataset, record.data.exposure, whole=False)
     if classes is None:
         return dataset
@@ -197,6 +198,36 @@ def has_weights(info: DataInfo, dataset: Dataset) -> bool:
     """Whether a data set whose rows have no weights yet comes with those of a record."""
     name = info.weights or ""
     return dataset.weights is None and (name in dataset.aux or name.startswith(FILE))
+
+
+def _check_named_file(field: str, text: str) -> None:
+    """Raise `BadInput` where a record names a file outside of the working directory: a record may come from anyone."""
+    place = text.removeprefix(FILE)
+    if place == text or "\0" in place or Path(os.path.realpath(place)).is_relative_to(os.path.realpath(os.curdir)):
+        return
+    raise BadInput(
+        f"{field}: the record names the file {place[:80]!r}, which is not below the working directory and is not "
+        "opened; run the command in a folder that contains it, or pass folds and weights in Python"
+    )
+
+
+def folds_again(info: FoldInfo, dataset: Dataset) -> FoldPlan:
+    """Assign the rows of a record's data to its folds again; a plain number of folds ignores the classes.
+
+    Parameters
+    ----------
+    info : FoldInfo
+        The folds as the record states them.
+    dataset : Dataset
+        The data, with the column that the folds need in `aux`.
+
+    Raises
+    ------
+    BadInput
+        As `make_folds`; or the record names a file outside of the working directory.
+    """
+    _check_named_file("folds.spec", info.spec)
+    return make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
 
 
 def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
@@ -210,6 +241,7 @@ def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
     if not has_weights(info, dataset):
         return dataset
     name = str(info.weights)
+    _check_named_file("data.weights", name)
     return weighted_rows(dataset, weights_of(dataset, name), name, repeat=info.total_weight is None)
 
 
@@ -238,10 +270,11 @@ def weighted_and_dealt(
     if folds is not None and folds.spec.endswith(WEIGHTED):
         return weighted_again(data, dataset), folds
     column, spec = str(data.weights), info.spec.removesuffix(WEIGHTED)
+    _check_named_file("data.weights", column)
     by_row = spec.startswith("file:") if folds is None else folds.n == dataset.n
 
     def deal(rows: Dataset) -> FoldPlan:
-        return make_folds(spec, replace(rows, classes=None), info.seed or 0) if folds is None else folds
+        return folds_again(replace(info, spec=spec), rows) if folds is None else folds
 
     repeats = data.total_weight is None
     return weighted(dataset, weights_of(dataset, column), deal, name=column, by_row=by_row, repeat=repeats)

@@ -44,6 +44,7 @@ from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Reque
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,
     data_of,
+    folds_again,
     has_weights,
     in_classes,
     weighted_again,
@@ -59,7 +60,6 @@ from sparsecv_mio.certificate.stable_models import (
 )
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
-from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.pandas_rounding import read_by_pandas_2
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, CorruptStore
@@ -107,7 +107,7 @@ def verify(
     Examples
     --------
     >>> from dataclasses import replace
-    >>> from sparsecv_mio import cross_validate
+    >>> from sparsecv_mio import cross_validate, make_folds
     >>> data = Dataset.from_arrays(np.eye(6)[:, :2] * 3.0, [3.0, 1.0, 0.5, 0.0, -0.5, 0.0])
     >>> record = cross_validate(data, make_folds("loo", data), gammas=[0.1], taus=[1, 2])
     >>> verify(record, data).ok
@@ -156,8 +156,7 @@ def _rows_and_folds(
         return None
     if info is None:
         return dataset, None
-    as_said = replace(dataset, classes=None)  # a plain number of folds is dealt as one
-    plan = make_folds(info.spec, as_said, info.seed or 0) if folds is None else folds
+    plan = folds_again(info, dataset) if folds is None else folds
     for pair in optimality.reported_pairs(record) if isinstance(record, Record) else ():
         checks.that(len(pair.folds) == plan.k, pair.name, f"{len(pair.folds)} entries for {plan.k} folds")
     return (dataset, plan) if _check_folds(checks, info, plan) else None

@@ -418,14 +418,13 @@ def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -
             words = "intervals are made of the models of the folds, which are fitted again to the data of the record"
             raise BadInput(f"--interval and --train go together: {words}")
         return None
-    from sparsecv_mio.certificate.read_back import data_of
-    from sparsecv_mio.data.folds import make_folds
+    from sparsecv_mio.certificate.read_back import data_of, folds_again
     from sparsecv_mio.search.fold_models import FoldModels, check_level, with_fold_models
 
     searched = with_fold_models(stored)
     check_level(level, stored.data.n)
     dataset = data_of(stored, train)
-    folds = make_folds(searched.folds.spec, dataset, searched.folds.seed or 0)
+    folds = folds_again(searched.folds, dataset)
     return FoldModels.of(searched, dataset, folds)
 
 

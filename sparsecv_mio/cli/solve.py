@@ -12,7 +12,7 @@ from sparsecv_mio import model_space
 from sparsecv_mio.cli import Began, ending, parse, session
 from sparsecv_mio.cli.command_options import REFERENCE, DataFile, Given, declared, option
 from sparsecv_mio.cli.record_commands import proof_files, refuse_early
-from sparsecv_mio.errors import BadInput, SparseCVError
+from sparsecv_mio.errors import BackendFailed, BadInput, SparseCVError
 from sparsecv_mio.words import Criterion, Loss, Method
 
 if TYPE_CHECKING:
@@ -199,11 +199,19 @@ def solve(
         if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
             check_not_begun(checkpoint)
         lost: list[SparseCVError] = []
+        warned: list[str] = []  # of work that went on without what was lost
+
+        def note(error: SparseCVError) -> None:
+            if isinstance(error, BackendFailed):
+                warned.append(str(error))
+            else:
+                lost.append(error)
+
         snapshots: list[Snapshot] = []  # by the searches that came to their end
         steps = None if progress_json is None else live.Steps(progress_json, "solve")
         with live.progress_view(quiet, stop, steps, _limit_note(how.time_limit)) as progress:
             keep = None if proof is None else snapshots.append
-            hooks = Hooks(progress, stop, lost.append, Began.moment, store[1], resume, trace, scheduler, keep)
+            hooks = Hooks(progress, stop, note, Began.moment, store[1], resume, trace, scheduler, keep)
             answer = cross_validate if nested is None else partial(nested_cross_validate, count=nested)
             record = answer(dataset, plan, gammas=every or grid, taus=tau, options=how, hooks=hooks)
 
@@ -220,7 +228,7 @@ def solve(
     return ending.deliver(
         session.EXIT_CODE[status],
         printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record, levels),
-        json=json, record=record.pieces, files=files, warnings=() if quiet else record.warnings, lost=lost,
+        json=json, record=record.pieces, files=files, warnings=() if quiet else (*record.warnings, *warned), lost=lost,
     )  # fmt: skip
 
 

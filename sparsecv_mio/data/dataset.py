@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -329,13 +330,17 @@ def assemble(
     return Dataset(X, y, names, target, columns, reading=reading, holes=holes)
 
 
+NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
+
+
 def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
     if hasattr(values, "toarray"):
         raise BadInput(f"{what} is sparse: give {what}.toarray(), every method computes with all numbers")
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
-        raise BadInput(f"{what} must hold numbers only: {error}".splitlines()[0]) from error
+        words = NUMPY_TEXT.sub(r"\1", str(error).splitlines()[0])
+        raise BadInput(f"{what} must hold numbers only: {words}") from error
     return shaped(array, what, ndim)
 
 

@@ -366,7 +366,9 @@ def _plan_of_columns(columns: NDArray[Any], spec: str) -> fold_plan.FoldPlan:
 
 
 def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.FoldPlan:
-    """Build the folds from a label per row: 0..k-1, or -1 for rows never held out; from a column of them per repeat.
+    """Build the folds from a label per row; from a column of labels per repeat.
+
+    Labels are 0..k-1, or -1 for rows never held out, or texts, each of which names a fold.
 
     Raises
     ------
@@ -379,8 +381,12 @@ def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.Fold
     [2, 1, 1]
     """
     label_array = np.asarray(labels)
+    if label_array.ndim == 1 and label_array.size and label_array.dtype.kind in "OUS":
+        label_array = fold_plan.fold_labels(label_array, "folds: the list of labels")
     if label_array.ndim not in (1, 2) or label_array.size == 0 or label_array.dtype.kind not in "iu":
-        raise BadInput("fold labels must be one whole number per row: 0..k-1, or -1 for rows never held out")
+        raise BadInput(
+            "folds: labels must be one whole number per row (0..k-1, or -1 for rows never held out) or one text per row"
+        )
     columns = label_array.reshape(len(label_array), -1).T.astype(np.int64)
     single = len(columns) > 1 or spec.startswith("holdout:")
     return fold_plan.repeated_plan([fold_plan.plan_of_labels(labels, spec, single=single) for labels in columns])
@@ -469,7 +475,7 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
 
     Parameters
     ----------
-    given : FoldPlan, str, int, splitter, (n,) or (n, R) int array, or iterable of (train, test)
+    given : FoldPlan, str, int, splitter, (n,) array of int or str, (n, R) int array, or iterable of (train, test)
         A text or a number as for :func:`make_folds`; a splitter or pairs as for :func:`folds_from_splitter`; labels as
         for :func:`folds_from_labels`.
     dataset : Dataset
@@ -502,6 +508,8 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     if not isinstance(given, Iterable):
         raise BadInput(f"folds {given!r}: give a number, a text, labels, a splitter or pairs (train, test)")
     listed: Any = given if isinstance(given, np.ndarray) else list(given)
+    if len(listed) == 0 and iter(given) is given:
+        raise BadInput("folds: the generator is exhausted; give a list of its pairs, or the splitter itself")
     if len(listed) == 0 or np.isscalar(listed[0]) or (isinstance(listed, np.ndarray) and listed.ndim == 2):
         if len(listed) != dataset.n:
             raise BadInput(f"folds: {len(listed)} labels for {dataset.n} rows: give one label per row")

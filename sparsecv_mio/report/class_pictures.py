@@ -7,18 +7,17 @@ by the model that was fitted without it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import ClassQuality, class_quality
-from sparsecv_mio.certificate.read_back import has_weights, in_classes, weighted_and_dealt
+from sparsecv_mio.certificate.read_back import folds_again, has_weights, in_classes, weighted_and_dealt
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import WEIGHTED
-from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.report import figures
 from sparsecv_mio.search.fold_models import predictions_by_fold
@@ -70,7 +69,7 @@ class PredictedClasses:
         if has_weights(record.data, rows):
             rows, plan = weighted_and_dealt(record.data, record.folds, rows)
         else:
-            plan = make_folds(spec, replace(rows, classes=None), record.folds.seed or 0)
+            plan = folds_again(record.folds, rows)
         scored, chance = predictions_by_fold(record, rows, plan)
         weights = np.ones(len(scored)) if rows.row_weights is None else rows.row_weights[scored]
         return cls(rows.y[scored], chance, weights)

@@ -97,7 +97,9 @@ def print_answer(
         console.print(Text.assemble(("hint: ", "bold"), hint))
 
 
-def meaning(record: records.Record | fit_records.PathRecord) -> tuple[str, str]:
+def meaning(
+    record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
+) -> tuple[str, str]:
     """Return the status of a record in words, and a colour for it."""
     word, colour = MEANING[record.status]
     return word.replace("limit reached", "ended without a proof") if record_words.ended_by_itself(
@@ -643,7 +645,7 @@ def print_near(console: Console, record: fit_records.NearRecord, brief: bool = F
     full : bool
         Every model, not the ten best of a size.
     """
-    word, colour = MEANING[record.status]
+    word, colour = meaning(record)
     objective = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
@@ -671,7 +673,11 @@ def _print_size(
     count = several(size.models, "model")
     layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
-        layout.say(console, "no model was valued before the limit: give a longer --time-limit")
+        by_itself = record_words.ended_by_itself(record)
+        limit = "no model was valued before the limit: give a longer --time-limit"
+        layout.say(
+            console, "rounding error hides the value of every model: give a larger --gamma" if by_itself else limit
+        )
         return
     factors = (record.request.restrictions or NONE).count
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
@@ -717,9 +723,10 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
     if record.most is not None and size.models >= record.most:
         best = f"the best ones (--most {record.most:,})"
         return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
+    cut = "cut by rounding error" if record_words.ended_by_itself(record) else "cut by the limit"
     if size.models and size.complete_to > size.best:
-        return f"cut by the limit, certified to be all below a {value} of {shown(size.complete_to)}"
-    return f"cut by the limit: missing ones may have a {value} down to {shown(size.lower)}"
+        return f"{cut}, certified to be all below a {value} of {shown(size.complete_to)}"
+    return f"{cut}: missing ones may have a {value} down to {shown(size.lower)}"
 
 
 def _features_named(names: tuple[str, ...]) -> str:
@@ -749,7 +756,7 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     full : bool
         Every coefficient, where they are more than a screen holds.
     """
-    word, colour = MEANING[record.status]
+    word, colour = meaning(record)
     console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}"))
     print_restrictions(console, record)
     digits = interval_digits([(record.lower, record.upper)])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from sparsecv_mio.certificate.fit_records import CommonRecord, PathRecord
+from sparsecv_mio.certificate.fit_records import CommonRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.parts import Request, Stability, StableChoice
 from sparsecv_mio.certificate.records import NO_AVERAGE, Record, Region, TableRow
 from sparsecv_mio.digits import ends_of, first_named, interval_digits, quoted_name, several, shown
@@ -310,7 +310,7 @@ def limit_words(asked: Request) -> str:
     return "none" if asked.time_limit is None else f"{asked.time_limit:g} s"
 
 
-def _search_limit(record: Record | PathRecord) -> float | None:
+def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> float | None:
     """Return the seconds of a limit that the search has: outer folds, and a model made after it, have the rest."""
     limit = record.request.time_limit
     if limit is None or not isinstance(record, Record):
@@ -323,7 +323,7 @@ def _search_limit(record: Record | PathRecord) -> float | None:
     return limit
 
 
-def ended_by_itself(record: Record | PathRecord) -> bool:
+def ended_by_itself(record: Record | PathRecord | NearRecord | CommonRecord) -> bool:
     """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
     limit = _search_limit(record)
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)

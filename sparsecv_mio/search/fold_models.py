@@ -20,7 +20,7 @@ from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjusted_for, counted
 from sparsecv_mio.certificate.own_rows import rows_of_record, seen_by_folds, within_of
 from sparsecv_mio.certificate.predicting import columns_named, probabilities
-from sparsecv_mio.certificate.read_back import data_of, in_classes
+from sparsecv_mio.certificate.read_back import data_of, folds_again, in_classes
 from sparsecv_mio.certificate.records import Classes, Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -380,5 +380,5 @@ def predict_interval(record: Record, X: Any, level: float, data: Any, folds: Any
             "fit the models of the folds again; add data=..., as solve took them"
         )
     data = data_of(record, data)
-    plan = folds_of(record.folds.spec if folds is None else folds, data, record.folds.seed or 0)
+    plan = folds_again(record.folds, data) if folds is None else folds_of(folds, data, record.folds.seed or 0)
     return FoldModels.of(record, data, plan).interval(X, level)

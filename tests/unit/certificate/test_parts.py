@@ -114,7 +114,10 @@ def test_names_of_files_that_cannot_be(place: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     "spec", ["file:/dev/zero", "file:" + "x" * 300, "file:nowhere", "file:/", "file:a\\u0000b", "file:PIPE"]
 )
-def test_fold_files_that_cannot_be(place: Path, spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fold_files_that_cannot_be(
+    place: Path, spec: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
     pipe = place / "pipe"
     if not pipe.exists():
         os.mkfifo(pipe)
@@ -123,7 +126,27 @@ def test_fold_files_that_cannot_be(place: Path, spec: str, capsys: pytest.Captur
     assert code == 2 and message.count("\n") == 1 and "fold" in message
 
 
-def test_an_endless_fold_file_is_not_read(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("field", [["folds", "spec"], ["data", "weights"]])
+def test_a_file_outside_of_the_working_directory_is_not_opened(
+    place: Path, field: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret, work = place / "secret.txt", place / "work"
+    secret.write_text("password\n")
+    work.mkdir(exist_ok=True)
+    monkeypatch.chdir(work)
+    (work / "link.txt").unlink(missing_ok=True)
+    (work / "link.txt").symlink_to(secret)
+    for name in (str(secret), "../secret.txt", "link.txt"):
+        (place / "bad.json").write_text(with_number(place, field, f'"file:{name}"'))
+        code, message = run(place, place / "bad.json", capsys)
+        assert code == 2 and message.count("\n") == 1
+        assert f"{'.'.join(field)}: the record names the file '{name}', which is not below" in message
+
+
+def test_an_endless_fold_file_is_not_read(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(place)
     huge = place / "huge.csv"
     with huge.open("wb") as stream:
         stream.truncate(1 << 40)  # sparse: takes no room

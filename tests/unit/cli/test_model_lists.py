@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -158,9 +159,22 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     text = printed(lambda console: print_near(console, record), 200)
     assert 'in every model: "size, m2"' in text and "in none: " in text
     size = replace(record.sizes[0], models=0, always=(), never=(), replacements=(), complete_to=0.0, lower=0.0)
-    empty = replace(record, status="limit", models=(), sizes=(size,))
+    request = replace(record.request, time_limit=1e-9)
+    empty = replace(record, status="limit", models=(), sizes=(size,), request=request)
     text = printed(lambda console: print_near(console, empty), 200)
     assert "limit reached: no model yet" in text and "no model was valued before the limit" in text
+
+
+def test_lists_that_end_without_a_limit_name_none() -> None:
+    data = problem()
+    record = near_optimal(data, gamma=0.1, taus=2, within=0.5, by="objective")
+    size = replace(record.sizes[0], complete_to=0.0)
+    for ended in (
+        replace(record, status="limit", sizes=(size,)),
+        replace(record, status="limit", models=(), sizes=(replace(size, models=0),)),
+    ):
+        text = printed(partial(print_near, record=ended), 200)
+        assert text.startswith("ended without a proof") and "limit" not in text and "rounding" in text
 
 
 def problem(seed: int = 0, n: int = 40, p: int = 6) -> Dataset:

@@ -13,8 +13,12 @@ import pytest
 from every_support import brute_force_cv_error
 from repository import INSTANCES
 
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
+from sparsecv_mio.errors import BackendFailed
 from sparsecv_mio.problem.objective import fit
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.options import Hooks
 
 PROSTATE, DIABETES, SERVO = (str(INSTANCES / f"{name}.csv") for name in ("prostate", "diabetes", "servo"))
 SMALL = ["--gamma", "0.1,1", "--tau", "0:3", "--threads", "1"]
@@ -84,7 +88,8 @@ def test_every_kind_of_run_is_proved_and_verified(solve: Solve, data: str, optio
     assert column not in record["data"]["names"]
 
 
-def test_a_fold_file(solve: Solve, tmp_path: Path) -> None:
+def test_a_fold_file(solve: Solve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "folds.csv"
     file.write_text("fold\n" + "\n".join(str(i % 4) for i in range(97)))
     record = solve(PROSTATE, "--target", "lpsa", "--folds", f"file:{file}", *SMALL)
@@ -150,6 +155,19 @@ def test_a_limit_leaves_valid_bounds(solve: Solve, capsys: pytest.CaptureFixture
     assert record["upper"] is None or record["lower"] < record["upper"]  # None: a slow machine, nothing bounded yet
     assert record["lower"] <= record["cv_error"] <= (record["upper"] or np.inf)
     assert "limit reached" in capsys.readouterr().out
+
+
+def test_a_lost_cluster_is_a_warning(
+    solve: Solve, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def search(*given: Any, hooks: Hooks, **more: Any) -> Record:
+        assert hooks.lost is not None
+        hooks.lost(BackendFailed("the dask cluster was lost (closed): what was left was computed here"))
+        return cross_validate(*given, **more)
+
+    monkeypatch.setattr("sparsecv_mio.search.api.cross_validate", search)
+    assert solve(PROSTATE, "--target", "lpsa", *SMALL)["status"] == "proved"
+    assert "warning: the dask cluster was lost (closed)" in capsys.readouterr().err
 
 
 def test_forced_features_are_in_every_fold(solve: Solve, capsys: pytest.CaptureFixture[str]) -> None:

@@ -382,3 +382,20 @@ def test_weighted_rows_are_dealt_as_others() -> None:
 def test_too_many_outer_folds_are_refused(given: str, count: int, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         outer_folds(count, folds_of(given, DATA), DATA)
+
+
+def test_labels_may_be_texts() -> None:
+    data = Dataset.from_arrays(np.zeros((6, 1)), np.arange(6.0))
+    labels = ["b", "a", "c", "b", "a", "c"]
+    for given in (labels, np.array(labels), np.array(labels, dtype=object)):
+        assert folds_of(given, data).labels.tolist() == [1, 0, 2, 1, 0, 2]
+    with pytest.raises(BadInput, match="folds: the list of labels has no id in row 2"):
+        folds_of(["b", None, "c", "b", "a", "c"], data)
+
+
+def test_an_exhausted_generator_is_named() -> None:
+    data = Dataset.from_arrays(np.zeros((6, 1)), np.arange(6.0))
+    pairs = KFold(2).split(data.X)
+    assert folds_of(pairs, data).k == 2
+    with pytest.raises(BadInput, match="folds: the generator is exhausted"):
+        folds_of(pairs, data)

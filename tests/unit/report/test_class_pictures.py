@@ -78,8 +78,9 @@ def test_what_has_no_curves() -> None:
 
 
 @pytest.mark.parametrize("spec", ["file", "3"])
-def test_folds_of_all_rows_where_some_weigh_nothing(spec: str, tmp_path: Path) -> None:
+def test_folds_of_all_rows_where_some_weigh_nothing(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file deals all rows, of which those of weight 0 are gone; a plain number is dealt as one, not by class."""
+    monkeypatch.chdir(tmp_path)
     place = tmp_path / "folds.txt"
     place.write_text("".join(f"{i % 3}\n" for i in range(DATA.n)), encoding="utf-8")
     how = f"file:{place}" if spec == "file" else spec

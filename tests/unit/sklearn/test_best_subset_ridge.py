@@ -109,9 +109,16 @@ def test_a_callback_may_end_the_fit() -> None:
 
 
 # of an object by itself: a search that was abandoned may still be compiling, and numba sets filters of its own then
-@pytest.mark.parametrize(("status", "words"), [("limit", "reached its limit"), ("interrupted", "was interrupted")])
-def test_what_is_not_proved_is_a_warning(status: str, words: str) -> None:
-    took = SimpleNamespace(warnings=("a copy", "45 of 60 s went into compiling"))
+@pytest.mark.parametrize(
+    ("status", "limit", "words"),
+    [
+        ("limit", 60.0, "reached its limit"), ("limit", None, "had no step left"),
+        ("interrupted", None, "was interrupted"),
+    ],
+)  # fmt: skip
+def test_what_is_not_proved_is_a_warning(status: str, limit: float | None, words: str) -> None:
+    request = SimpleNamespace(time_limit=limit)
+    took = SimpleNamespace(warnings=("a copy", "45 of 60 s went into compiling"), request=request)
     with pytest.warns(ConvergenceWarning, match=f"SimpleNamespace {words} before the answer .* 1 and 2.5 as") as caught:
         warn_unproved(SimpleNamespace(status_=status, lower_=1.0, upper_=2.5, record_=took))
     assert str(caught[0].message).endswith("as bounds; 45 of 60 s went into compiling")
