@@ -218,6 +218,8 @@ OPTIONS = {
                "Sets off thousands in numbers, groups of three digits: comma, point, space, apostrophe, or none where "
                "nothing does. [none; a number that could be two is refused]"),
         Option("comment", str, None, "CHAR", "Leave out lines that begin with it. [none]"),
+        Option("skip_lines", str, None, "LINES",
+               "Leave out lines of a text table by their numbers, 1:3,32 say: titles, units, totals. [none]"),
         Option("encoding", str, "utf-8", "NAME", "Of a text table."),
         Option("header", bool, True, "", "The first line holds numbers: columns are x0, x1, ..."),
         Option("index_col", str, None, "C", "Column that only numbers the rows, by name or position. [none]"),
@@ -368,7 +370,7 @@ def defaults(*names: str) -> dict[str, Any]:
 
 
 FORMAT = dict.fromkeys(
-    ("sep", "decimal", "thousands", "comment", "encoding", "header", "index_col")
+    ("sep", "decimal", "thousands", "comment", "skip_lines", "encoding", "header", "index_col")
 )  # of the file of a record, as the record says where nothing is given
 READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order")
 OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart

@@ -139,6 +139,7 @@ class ReadingInfo:
     `columns`: the features as the file names them; a column of words became those of `DataInfo.names` that begin with
     its name. `means` (medians with na median) fill the empty cells of new rows, `levels` are the words of a column in
     the order of their codes. `order`: columns coded by rank, each with its declared words.
+    `skip_lines`: numbers of the lines of the file that were left out.
     `left_out`: number of rows left out for their empty cells. `marked`: columns beside which another one says which
     cells were empty.
     """
@@ -161,6 +162,7 @@ class ReadingInfo:
     na_indicator: bool = False
     marked: tuple[str, ...] = ()
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    skip_lines: str | None = None
 
     @property
     def ranked(self) -> dict[str, tuple[str, ...]]:

@@ -709,10 +709,51 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
         for row in sorted(wrong):
             faults.add(column.name, row + 1, wrong[row])
     if faults.found:
+        _check_rows(table, how, wanted)
         faults.subjects = name_of_subjects(table)
     faults.raise_if_any()
     for column in table.columns:
         _check_column(column, how, column is table.target, _as_word(column, table, how))
+
+
+def rows_without_data(table: RawTable) -> dict[int, str]:
+    """Return the rows of a file that hold no data, each with a text in it: a second header, units, totals.
+
+    Such a row has text or nothing in more than half of the columns of numbers; a last row may have text without a digit
+    in the first column alone.
+    """
+    columns = [column for column in table.columns if not column.is_words]
+    texts = {
+        row: text for column in reversed(columns) if 2 * len(column.others) < table.rows
+        for row, text in column.others.items() if not reading_options.what_else(text)
+    }  # fmt: skip
+    if table.lines is None or len(texts) > MOST_NAMED:
+        return {}
+
+    def has_no_data(row: int) -> bool:
+        empty = sum(row in column.others or bool(column.empty[row]) for column in columns)
+        is_total = row == table.rows - 1 and row in columns[0].others and not re.search(r"\d", columns[0].others[row])
+        return 2 * empty > len(columns) or is_total
+
+    return {row: texts[row] for row in sorted(texts) if has_no_data(row)}
+
+
+def skipped_lines(table: RawTable, how: reading_options.Reading, rows: Iterable[int]) -> str:
+    """Return the numbers of the lines that are left out if some rows, counted from 0, are too."""
+    lines = {} if table.lines is None else table.lines({row + 1 for row in rows})
+    return how.skipping(lines.values())
+
+
+def _check_rows(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
+    """Raise `BadInput` that names rows which hold no data, and the keyword that leaves them out."""
+    rows = {} if wanted.settled else rows_without_data(table)
+    if rows:
+        named = first_named([f"{text[:30]!r} in row {row + 1}" for row, text in rows.items()])
+        lines = plural(len(rows), "line")
+        raise BadInput(
+            f"{several(len(rows), 'row')} {'holds' if len(rows) == 1 else 'hold'} text where other rows have numbers "
+            f'({named}): leave the {lines} out with skip_lines="{skipped_lines(table, how, rows)}", or correct the file'
+        )
 
 
 def _check_orders(table: RawTable, how: reading_options.Reading) -> None:

@@ -312,8 +312,8 @@ def read_dataset(
         The column that says how much each row counts, or `file:FILE` with a number a line; rows of weight 0 are left
         out. `solve` then deals the rows that are left.
     **reading
-        `sep`, `decimal`, `thousands`, `comment`, `encoding`, `header`, `index_col`, `na`, `na_indicator`, `na_values`,
-        `keep_default_na`, `encode`, `order`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
+        `sep`, `decimal`, `thousands`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`, `na`, `na_indicator`,
+        `na_values`, `keep_default_na`, `encode`, `order`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
     -------

@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
+from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -373,6 +374,8 @@ class Reading:
     order : tuple of (str, tuple of str)
         Columns of words that are coded by rank, 0, 1, ..., whatever `encode` is; each with its words from the lowest
         to the highest.
+    skip_lines : str, optional
+        Numbers of lines of a text table that are left out, counted from 1: `1:3,32`.
     """
 
     sep: str | None = None
@@ -388,6 +391,7 @@ class Reading:
     keep_default_na: bool = True
     na_indicator: bool = False
     order: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    skip_lines: str | None = None
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
@@ -431,6 +435,7 @@ class Reading:
         return cls(
             between, decimal, comment, encoding, values["header"], index, missing, words_as, groups, nothing,
             values["keep_default_na"], values["na_indicator"], _orders(values["order"]),
+            _line_numbers(values["skip_lines"]),
         )  # fmt: skip
 
     @property
@@ -472,7 +477,32 @@ class Reading:
     @property
     def rewrites(self) -> bool:
         """Whether the text has to be rewritten before it is a plain table."""
-        return self.comment is not None or self.sep == " " or codecs.lookup(self.encoding).name != "utf-8"
+        plain = self.comment is None and self.skip_lines is None and self.sep != " "
+        return not plain or codecs.lookup(self.encoding).name != "utf-8"
+
+    @cached_property
+    def skipped(self) -> tuple[range, ...]:
+        """The numbers of the lines that are left out."""
+        return tuple(_line_range(part) for part in self.skip_lines.split(",")) if self.skip_lines else ()
+
+    def skipping(self, lines: Iterable[int]) -> str:
+        """Return the numbers of the lines that are left out and of further ones.
+
+        Parameters
+        ----------
+        lines : iterable of int
+            The further ones.
+
+        Examples
+        --------
+        >>> Reading.of(skip_lines="1").skipping([3, 4, 32])
+        '1,3:4,32'
+        """
+        parts = [] if self.skip_lines is None else [self.skip_lines]
+        for _, run in groupby(enumerate(sorted(lines)), key=lambda place: place[1] - place[0]):
+            numbers = [line for _, line in run]
+            parts.append(f"{numbers[0]}:{numbers[-1]}" if len(numbers) > 1 else f"{numbers[0]}")
+        return ",".join(parts)
 
     def given(self) -> list[str]:
         """Return the names of the options that are not at their defaults."""
@@ -540,6 +570,29 @@ def _absent_words(given: Any) -> tuple[str, ...]:
 
 
 ORDER_FORM = "give the words of a column from the lowest to the highest, as 'size=small<medium<large'"
+
+
+def _line_range(text: str) -> range:
+    """Return the numbers of lines that `3` or `1:3` names; ValueError for what names none."""
+    first, _, last = text.partition(":")
+    lines = range(int(first), int(last or first) + 1)
+    if not lines or lines[0] < 1:
+        raise ValueError(text)
+    return lines
+
+
+def _line_numbers(given: Any) -> str | None:
+    """Return numbers of lines as one text, of a text, a number or several numbers."""
+    if given is None:
+        return None
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    text = ",".join(str(number) for number in given) if several else str(given).replace(" ", "")
+    try:
+        for part in text.split(","):
+            _line_range(part)
+    except ValueError:
+        raise BadInput(f"skip_lines: {given!r} are no numbers of lines; give them counted from 1, as 1:3,32") from None
+    return text
 
 
 def order_text(column: str, words: Sequence[str]) -> str:

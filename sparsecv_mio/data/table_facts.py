@@ -24,6 +24,8 @@ from sparsecv_mio.data.cure import (
     name_like,
     numbers_rows,
     quoted,
+    rows_without_data,
+    skipped_lines,
     stand_in,
     subjects_of,
 )
@@ -196,6 +198,9 @@ def inspect_file(
     ways = ways_to_read(table.marks.values())
     if len(ways) == 1:
         how = replace(how, decimal=ways[0].decimal, thousands=ways[0].thousands)
+        table = read_raw(path, wanted, how)
+    if rows := rows_without_data(table):
+        how = replace(how, skip_lines=skipped_lines(table, how, rows))
         table = read_raw(path, wanted, how)
     if words := _with_none(table):
         how = table.keeping(NO_LEVEL, how)
@@ -639,6 +644,7 @@ def _of_search(
 
 def _as_given(how: Reading) -> list[str]:
     values = {
+        "--skip-lines": how.skip_lines,
         "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
         "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
         "--na-values": ",".join(how.na_values),

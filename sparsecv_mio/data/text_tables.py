@@ -9,6 +9,7 @@ import math
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -140,9 +141,11 @@ def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> I
     """Yield the lines of a file, rewritten one by one."""
     encoding = "utf-8-sig" if how.encoding.lower().replace("_", "-") in ("utf-8", "utf8") else how.encoding
     try:
-        for line in _lines_of_text(io.TextIOWrapper(handle, encoding=encoding, newline=""), path):
+        lines = _lines_of_text(io.TextIOWrapper(handle, encoding=encoding, newline=""), path)
+        for number, line in enumerate(lines, start=1):
             end = line[len(line.rstrip("\r\n")) :]
-            if how.comment is not None and line.lstrip().startswith(how.comment):
+            is_comment = how.comment is not None and line.lstrip().startswith(how.comment)
+            if is_comment or any(number in numbers for numbers in how.skipped):
                 line = end  # an empty line: the numbers of the others stay
             elif how.sep == " ":
                 line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
@@ -186,12 +189,15 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
     path, delimiter, how = table.path, table.delimiter, table.how
     with _open_rows(table) as rows:
         line, cells = next(rows, (0, []))
+        _, second = next(rows, (0, cells))
     names = [cell.strip() for cell in cells]
     if not any(names):
         raise BadInput(f"file {str(path)!r} is empty: give one header line and one line per row")
     if how.comment is None and names[0][0:1] in ("#", "%"):
         mark = names[0][0]
         raise BadInput(f'file {str(path)!r} begins with {mark!r}: give comment="{mark}" to leave such lines out')
+    if len(names) == 1 or len(second) != len(names):
+        _check_first_lines(table, line)
     if len(names) == 1:
         for separator in MARKS:
             if separator != delimiter and separator in names[0]:
@@ -202,6 +208,42 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
         begins = "has numbers where its column names belong"
         raise BadInput(f"file {str(path)!r} {begins}: add a header line, or give header=False")
     return names, line
+
+
+def _check_first_lines(table: TextTable, first_line: int) -> None:
+    """Raise `BadInput` for lines before the names of the columns, with the option that leaves them out.
+
+    Parameters
+    ----------
+    table : TextTable
+        The table, whose first line has another number of cells than the next one, or only one.
+    first_line : int
+        The number of its first line.
+    """
+    advice = list[str]()
+    for mark in dict.fromkeys((table.delimiter, *MARKS)):
+        how = table.how if mark == table.delimiter else replace(table.how, sep=mark)
+        with _open_rows(TextTable(table.path, "\t" if mark == " " else mark, how)) as rows:
+            lines = list(islice(rows, FIRST_ROWS))
+        shown = mark.join(lines[0][1])
+        widths = [len(cells) for _, cells in lines]
+        (width, count), *_ = Counter(widths[1:]).most_common(1) or [(1, 1)]
+        place = widths.index(width) if width > 1 else 0  # of the names among the lines
+        names = [name.strip() for name in lines[place][1]]
+        are_names = all(names) and len(set(names)) == width and not any(map(reading_options.reads_somehow, names))
+        if shown.lower() == f"sep={mark}":
+            what, last_line = f"{shown!r}, a line for Excel", first_line
+        elif widths[0] == width > 1:
+            return
+        elif place and are_names and 2 * count >= len(lines) - place:
+            what, last_line = f"{shown[:30]!r} before the names of its columns", lines[place][0] - 1
+        else:
+            continue
+        skipped = table.how.skipping(range(first_line, last_line + 1))
+        given = "" if how is table.how else f' and sep="{MARKS[mark][1]}"'
+        advice.append(f'file {str(table.path)!r} begins with {what}: give skip_lines="{skipped}"{given}')
+    if advice:
+        raise BadInput(advice[0])
 
 
 def _separated_by(mark: str, table: TextTable) -> BadInput:

@@ -601,6 +601,7 @@ def _read_with(read: ReadingInfo) -> str:
     said += [f"{several(len(unranked), 'column')} of words as {read.encode}"] if unranked else []
     said += [f"cells that stand for nothing: {', '.join(read.na_values)}"] if read.na_values else []
     said += ["NA, none and the like as words"] if not read.keep_default_na else []
+    said += [f"lines left out: {read.skip_lines}"] if read.skip_lines else []
     said += [f"separator {read.sep!r}"] if read.sep is not None else []
     said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
     said += [f"thousands set off by {read.thousands!r}"] if read.thousands not in (None, "none") else []

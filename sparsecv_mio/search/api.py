@@ -557,7 +557,7 @@ def solve(
     **keywords
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
         `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `decimal`, `thousands`, and of files `sep`,
-        `comment`, `encoding`, `header`, `index_col`. Further options of
+        `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
         :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns

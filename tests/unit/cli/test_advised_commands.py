@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.cli import run
 
 Said = pytest.CaptureFixture[str]
@@ -49,6 +51,49 @@ READ = {
     "a name with marks": ("marks.csv", "-t", "y"),
     "a dash": ("./-dash.csv", "-t", "y"),
 }
+
+
+TABLE = "a,b,y\n" + "".join(f"{k % 5},{k * k % 7},{k % 5 + k % 2}\n" for k in range(20))
+WITH_OTHER_LINES = {  # files whose lines are not all names or rows, and the options with which they are read
+    "title": ("Report of 3 May\nsite: north\n\n" + TABLE, "--skip-lines 1:3"),
+    "title and another separator": ("Report\n" + TABLE.replace(",", ";"), "--skip-lines 1 --sep semicolon"),
+    "logger": (TABLE.replace("a,b,y\n", "TOA5,17,17,x\na,b,y\nkg,mg,m\nSmp,Avg,Avg\n"), "--skip-lines 1,3:4"),
+    "second header": (TABLE.replace("4,2,4\n", "4,2,4\na,b,y\n", 1), "--skip-lines 7"),
+    "units": (TABLE.replace("y\n", "y\nkg,,m\n"), "--skip-lines 2"),
+    "total": (TABLE + "Total,,\n", "--skip-lines 22"),
+    "sums": (TABLE + "Sum,40,50\n", "--skip-lines 22"),
+    "sep=,": ("sep=,\n" + TABLE, "--skip-lines 1"),
+    "sep=|": ("sep=|\n" + TABLE.replace(",", "|"), "--skip-lines 1 --sep pipe"),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_OTHER_LINES)
+def test_lines_that_are_no_rows_are_skipped_as_advised(kind: str, capsys: Said) -> None:
+    text, options = WITH_OTHER_LINES[kind]
+    Path("lines.csv").write_text(text)
+    Path("table.csv").write_text(TABLE)
+    (given, _), (_, proposal) = followed("solve", capsys), followed("inspect", capsys)
+    assert given == options
+    run_again(COMMAND.findall(proposal), capsys)
+    how: Any = {option[2:].replace("-", "_"): value for option, value in pairs(options)}
+    tables = [sc.read_dataset("lines.csv", "y", **how).X.tolist(), sc.read_dataset("table.csv", "y").X.tolist()]
+    assert tables[0] == tables[1]
+
+
+def pairs(options: str) -> list[tuple[str, str]]:
+    """Return options with their values."""
+    words = options.split()
+    return list(zip(words[::2], words[1::2], strict=True))
+
+
+def followed(command: str, capsys: Said) -> tuple[str, str]:
+    """Run a command with the options that each refusal advises; return them and the output."""
+    given: dict[str, str] = {}
+    while run([command, "lines.csv", "-t", "y", *(word for pair in given.items() for word in pair)]):
+        advice = dict(re.findall(r"(--skip-lines|--sep) (\S+?)(?=,? |,?$)", capsys.readouterr().err))
+        assert advice and advice != given
+        given |= advice
+    return " ".join(" ".join(pair) for pair in given.items()), capsys.readouterr().out
 
 
 def advised(capsys: Said) -> list[str]:
