@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,8 +41,7 @@ from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, 
 from sparsecv_mio.search.observers import Progress, reports
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import classes_of, counts_of, data_info, fitted_row
-from sparsecv_mio.thresholds import QUICK_WORK
+from sparsecv_mio.search.result import LITTLE_WORK, classes_of, counts_of, data_info, fitted_row, refit_numbers
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
@@ -239,6 +238,17 @@ def best_subsets(
     return with_surface(record, search.data, every, grid.taus.tolist(), clock)
 
 
+Cells = dict[tuple[int, int], BestSubset]  # by index of gamma and by tau
+
+
+class _Row(NamedTuple):
+    """A row of the record, what it is the fit of, and whether it is a quick fit."""
+
+    cell: BestSubset
+    row: PathRow
+    quick: bool
+
+
 class PathSearch:
     """A search for the best subset of every (gamma, tau), of which a record can be made once the data are read.
 
@@ -270,7 +280,7 @@ class PathSearch:
         self.nodes = 0
         self._data: StandardData | None = None
         self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
-        self._rows: dict[tuple[int, int], tuple[BestSubset, PathRow]] = {}  # rows of the record made ahead
+        self._rows: dict[tuple[int, int], _Row] = {}  # of the record, made so far
 
     @property
     def data(self) -> StandardData:
@@ -295,7 +305,7 @@ class PathSearch:
         if data.loss is not Loss.SQUARED:
             self._rounds_of_rows(data)
             self.clock.check_wanted()
-            return self.record()
+            return self.record(None, self.clock.check_wanted)
         check_restrictions(data, self.grid.taus.tolist(), 1)
         if by_rows(data, 1):
             self._by_rows()
@@ -303,7 +313,7 @@ class PathSearch:
             problem = row_moments(data, slice(0, data.n)).problem(data, 1.0)
             self._rounds_of_squares(problem)
         self.clock.check_wanted()
-        return self.record(problem)
+        return self.record(problem, self.clock.check_wanted)
 
     @property
     def pairs(self) -> int:
@@ -320,34 +330,40 @@ class PathSearch:
         """
         if self._data is None:
             return
+        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
         if not self._fallback:
-            self._fallback = supports_on_all_rows(self.data, self.grid.gammas.tolist(), self.grid.taus.tolist())
-        for (g, tau), cell in self._of_every_pair().items():
-            if time.monotonic() > until:
-                break
-            self._rows[g, tau] = cell, self._row(float(self.grid.gammas[g]), None, cell, True)
+            self._fallback = supports_on_all_rows(self.data, gammas, taus, until)
+        self._fit_rows(self._of_every_pair(), None, True, lambda: time.monotonic() > until)
 
-    def record(self, problem: SparseProblem | None = None) -> PathRecord:
+    def record(
+        self, problem: SparseProblem | None = None, check_wanted: Callable[[], None] = lambda: None
+    ) -> PathRecord:
         """Return the record of what is known now; no kernel is called without the moments of `problem`.
+
+        After the limit this takes `GRACE`, beside a quick fit of the smallest size at each gamma: a pair without a fit
+        then has that of a smaller size.
+
+        Parameters
+        ----------
+        problem : SparseProblem, optional
+            All rows, at any gamma.
+        check_wanted : callable
+            Called between fits; raises where nobody waits for the record any more.
 
         Raises
         ------
         OutOfTime
             If the data are not even in standard coordinates.
         """
-        data = self.data
+        data, clock = self.data, self.clock
         if len(self.cells) < self.pairs:
-            self.prepare(self.clock.began)
-        cells, rows = self._of_every_pair(), []
-        quick = problem is None and self.clock.abandoned.is_set()
-        gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
-        for g, gamma in enumerate(gammas):
-            at_gamma = problem.with_gamma(gamma) if problem is not None else None
-            for tau in taus:
-                cell, made = cells[g, tau], self._rows.get((g, tau))
-                alike = data.loss is not Loss.SQUARED and not cell.complete  # one fit, however quick
-                ready = made is not None and made[0] is cell and (quick or alike)
-                rows.append(made[1] if made is not None and ready else self._row(gamma, at_gamma, cell, quick))
+            self.prepare(clock.began)
+        cells, gammas, taus = self._of_every_pair(), self.grid.gammas.tolist(), self.grid.taus.tolist()
+        if clock.limit is not None and problem is None:
+            self._fit_rows(cells, None, True, clock.over_for_grace(), check_wanted)
+        self._fit_rows(cells, problem, False, clock.over, check_wanted)
+        self._fit_rows(cells, problem, True, clock.over_for_grace(), check_wanted)
+        rows = [row for g in range(len(gammas)) for row in self._rows_of(g, cells)]
         done = all(row.proved for row in rows)
         options, branched = self.options, sum(cell.branched for cell in cells.values())
         read = without_folds(data.warnings)
@@ -371,12 +387,42 @@ class PathSearch:
             for tau, (support, value) in fallbacks.items():
                 if (g, tau) not in cells:
                     at_hand = self._rows.get((g, tau))
-                    cells[g, tau] = at_hand[0] if at_hand else BestSubset.unproved(tau, support, value)
+                    cells[g, tau] = at_hand.cell if at_hand else BestSubset.unproved(tau, support, value)
         return cells
 
-    def _row(self, gamma: float, problem: SparseProblem | None, cell: BestSubset, quick: bool) -> PathRow:
-        quick = quick and self.pairs * self.data.n * cell.tau**2 > QUICK_WORK
-        return fitted_row(self.data, gamma, problem, cell, self.options.gap, quick)
+    def _fit_rows(
+        self, cells: Cells, problem: SparseProblem | None, quick: bool, expired: Callable[[], bool],
+        check_wanted: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """Make rows of the record that are not made yet; quick ones of the smallest size whatever the time.
+
+        Few fits are never quick ones.
+        """
+        data, smallest = self.data, int(self.grid.taus.min())
+        fast = quick and len(cells) * refit_numbers(data, int(self.grid.taus.max())) > LITTLE_WORK
+        for (g, tau), cell in sorted(cells.items(), key=lambda item: (item[0][1] != smallest, not item[1].complete)):
+            check_wanted()
+            made = self._rows.get((g, tau))
+            if made is not None and made.cell is cell and (quick or not made.quick):
+                continue
+            if expired() and not (quick and tau == smallest and made is None):
+                continue
+            gamma = float(self.grid.gammas[g])
+            at_gamma = problem.with_gamma(gamma) if problem is not None else None
+            row = fitted_row(data, gamma, at_gamma, cell, self.options.gap, fast)
+            self._rows[g, tau] = _Row(cell, row, fast)
+
+    def _rows_of(self, g: int, cells: Cells) -> list[PathRow]:
+        """Return the rows of a gamma; a size without a fit has the one of a smaller size."""
+        rows: list[PathRow] = []
+        for tau in self.grid.taus.tolist():
+            made, cell = self._rows.get((g, tau)), cells[g, tau]
+            row = made.row if made is not None else min(rows, key=lambda row: row.objective)
+            if made is None or made.cell is not cell:
+                lower = max(row.lower if made is not None else 0.0, cell.lower * self.data.loss_unit)
+                row = replace(row, tau=tau, lower=min(lower, row.objective), proved=False)
+            rows.append(row)
+        return rows
 
     def _by_rows(self) -> None:
         """One relaxation a size, and the exact answer where it leaves few columns."""

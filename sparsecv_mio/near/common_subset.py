@@ -35,7 +35,7 @@ from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of
+from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of, takes_long
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import PROVED_RTOL
 
@@ -210,7 +210,8 @@ class CommonSearch:
         gamma, unit = winner.gamma, data.loss_unit
         problem = winner.criterion.problem if isinstance(winner.criterion, collecting.SquaredValue) else None
         cell = BestSubset.unproved(len(best.support), best.support, np.inf)
-        _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap)
+        quick = self.clock.abandoned.is_set() and takes_long(data, len(best.support))
+        _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap, quick)
         tau = winner.criterion.terms.count(best.support)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
         # of equal columns the model has the first, whichever was found

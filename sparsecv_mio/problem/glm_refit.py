@@ -27,6 +27,7 @@ EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
 REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # of the objective, of a step: where double precision leaves off
+REFIT_QUICK = 1e-18  # of the objective: a squared decrement at which a fit in double precision ends
 REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
 REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
@@ -142,16 +143,8 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     -----
     Some six steps of O(n s^2).
     """
-    support = np.asarray(support, dtype=np.int64)
-    first = int(data.has_intercept)
-    penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
-    training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
-    theta, flat = np.zeros(len(penalty)), np.zeros(0, dtype=np.int64)
-    if first:
-        # coefficients of columns that are constant beside an intercept are 0, and not off
-        flat = first + np.flatnonzero(np.isin(support, constant_in(data, np.arange(data.n)[rows], support)))
-        training.Z[:, flat] = 0.0
-        theta[0] = training.loss.origin(training.y, training.w)
+    support, first = np.asarray(support, dtype=np.int64), int(data.has_intercept)
+    training, theta, flat = _training(data, rows, support, gamma)
     largest = np.maximum(training.Z.max(axis=0, initial=0.0), -training.Z.min(axis=0, initial=0.0))
     blur = np.minimum(_blur(data, support, first), 2.0 * largest)
     theta, point = newton(training, nearly_fitted(training, theta), blur)
@@ -164,6 +157,43 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
         objective_error=point.value_off + drop, v_mean=np.zeros(len(support)), r_mean=float(theta[0]) if first else 0.0,
         first=first, root=point.root, radius=radius,
     )  # fmt: skip
+
+
+def _training(
+    data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
+) -> tuple[RefitRows, FloatArray, IntArray]:
+    """Return the training rows of a fit, where it begins, and which coefficients stay 0: of columns that are constant.
+
+    Beside an intercept these are 0, and not off.
+    """
+    first = int(data.has_intercept)
+    penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
+    training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
+    theta, flat = np.zeros(len(penalty)), np.zeros(0, dtype=np.int64)
+    if first:
+        flat = first + np.flatnonzero(np.isin(support, constant_in(data, np.arange(data.n)[rows], support)))
+        training.Z[:, flat] = 0.0
+        theta[0] = training.loss.origin(training.y, training.w)
+    return training, theta, flat
+
+
+def fit_glm_quickly(
+    data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
+) -> tuple[FloatArray, float, float]:
+    """Return coefficients, intercept and objective of a fit in double precision, without bounds on their errors.
+
+    Parameters
+    ----------
+    data, rows, support, gamma
+        As for `refit_glm`.
+
+    Notes
+    -----
+    Some six steps of O(n s^2), a tenth of the time that `refit_glm` takes.
+    """
+    training, theta, _ = _training(data, rows, support, gamma)
+    theta, first = nearly_fitted(training, theta, REFIT_QUICK), int(data.has_intercept)
+    return theta[first:], float(theta[0]) if first else 0.0, _value(training, theta)
 
 
 def nearly_fitted(

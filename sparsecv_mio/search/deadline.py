@@ -113,6 +113,18 @@ class Deadline:
         """Whether the limit has come, the stop, or nobody waits any more."""
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
 
+    def over_for_grace(self) -> Callable[[], bool]:
+        """Return a question: whether the run was over, `GRACE` ago or longer, when it was asked before."""
+        seen: list[float] = []
+
+        def is_late() -> bool:
+            if not self.over():
+                return False
+            seen[1:] = [time.monotonic()]
+            return seen[-1] - seen[0] > GRACE
+
+        return is_late
+
     def spare(self) -> bool:
         """Whether the limit has not come, or was first seen so short a time ago that the work may still return."""
         if not self.expired():

@@ -289,7 +289,7 @@ def _fit_all_columns(made: FallbackSupports, fits: _Folds, first: int, until: fl
 
 
 def supports_on_all_rows(
-    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
+    data: StandardData, gammas: Sequence[float], taus: Sequence[int], until: float
 ) -> list[dict[int, tuple[IntArray, float]]]:
     """Find supports of all rows by forward selection; within restrictions by what each column explains alone.
 
@@ -298,30 +298,40 @@ def supports_on_all_rows(
     data : StandardData
     gammas : sequence of G floats
     taus : sequence of int
+    until : float
+        Moment of `time.monotonic` after which a gamma has the supports of the one before it.
 
     Returns
     -------
     list of dicts of int to (int array, float)
-        By gamma and tau, a support and its objective; inf with another loss than the squared one, which needs a fit.
+        By gamma and tau, a support and its objective; inf where that needs a fit.
 
     Notes
     -----
-    O(n q + G n m^2) with m = max(64, 2 tau).
+    O(n q + G n m^2) with m = max(64, 2 tau); where the time is over, O(n q) and `QUICK_WORK`.
     """
     if data.loss is not Loss.SQUARED:
         order = _marginal_order(data, slice(0, data.n))
         return [{tau: (np.sort(order[:tau]), np.inf) for tau in taus}] * len(gammas)
+    sums, found = _Folds(data, None, gammas[0], max(taus)), list[dict[int, tuple[IntArray, float]]]()
+    families: dict[int, Family] = {}
     if data.restrictions.beyond_forcing:
-        return _on_all_rows_within_restrictions(data, gammas, taus)
-    out = []
-    fits: _Folds | None = None
-    for gamma in gammas:
-        fits = _Folds(data, None, gamma, max(taus)) if fits is None else fits.at(gamma)
-        fits.first(ALL_ROWS)
-        best_first = fits.forward(ALL_ROWS, taus)
-        best = {tau: _largest(best_first, tau) for tau in taus}
-        out.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
-    return out
+        constraints = constraints_of(data)
+        families = {tau: Family(data.q, tau, constraints) for tau in taus}
+    work = data.n * (max(taus) + 1) ** 2 * len(taus) if families else data.n * sums.chosen_from**2
+    for done, gamma in enumerate(gammas):
+        late = (done + 1) * work > QUICK_WORK and time.monotonic() > until
+        if late and found:
+            found.append({tau: (support, np.inf) for tau, (support, _) in found[-1].items()})
+        elif families:
+            found.append(_greedily(sums.at(gamma), families))
+        else:
+            fits = sums.at(gamma)
+            best_first = fits.first(ALL_ROWS)
+            best_first = best_first if late else fits.forward(ALL_ROWS, taus)
+            best = {tau: _largest(best_first, tau) for tau in taus}
+            found.append({tau: (fit.support, fit.value) for tau, fit in best.items()})
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,21 +542,14 @@ def _write_to_folds(made: FallbackSupports, fits: _Folds, support: int, by_tau: 
             _put(made, int(folds[place]), t, _Fit(supports[place], float(value[place]), float(held_out[place])))
 
 
-def _on_all_rows_within_restrictions(
-    data: StandardData, gammas: Sequence[float], taus: Sequence[int]
-) -> list[dict[int, tuple[IntArray, float]]]:
-    """Of `supports_on_all_rows`."""
-    constraints, out = constraints_of(data), []
-    families, sums = {tau: Family(data.q, tau, constraints) for tau in taus}, _Folds(data, None, gammas[0], max(taus))
-    for gamma in gammas:
-        fits = sums.at(gamma)
-        order, best = fits.order(ALL_ROWS).tolist(), dict[int, tuple[IntArray, float]]()
-        for tau, family in families.items():
-            columns = np.array(list(columns_of(family.greedily(order) or 0)), dtype=np.int64)
-            _, value, stay = fits.fit_in_folds(columns, np.array([ALL_ROWS]))
-            best[tau] = columns[stay[0]], float(value[0])
-        out.append(best)
-    return out
+def _greedily(fits: _Folds, families: dict[int, Family]) -> dict[int, tuple[IntArray, float]]:
+    """Return supports of all rows, of each size by what each column explains alone, and their objectives."""
+    order, found = fits.order(ALL_ROWS).tolist(), dict[int, tuple[IntArray, float]]()
+    for tau, family in families.items():
+        columns = np.array(list(columns_of(family.greedily(order) or 0)), dtype=np.int64)
+        _, value, stay = fits.fit_in_folds(columns, np.array([ALL_ROWS]))
+        found[tau] = columns[stay[0]], float(value[0])
+    return found
 
 
 def _marginal_order(data: StandardData, rows: IntArray | slice) -> IntArray:

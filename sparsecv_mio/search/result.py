@@ -140,6 +140,33 @@ MAX_FOLD_SUPPORTS = 16  # supports that the folds suggest for all rows, fitted w
 LATEST = 0.5, 1.5  # seconds after `GRACE`, in which some fits may end that steps do not reach; where these are few
 
 
+def refit_numbers(data: StandardData, size: int) -> int:
+    """Return the work of a fit by rows, in numbers that it looks at: `LITTLE_WORK` of them take a fifth of a second.
+
+    Parameters
+    ----------
+    data : StandardData
+    size : int
+        Number of columns.
+    """
+    of_row = OF_A_COLUMN * (size + 1) if data.loss is Loss.SQUARED else OF_STEPS
+    return max(data.n, LEAST_ROWS) * of_row
+
+
+def takes_long(data: StandardData, size: int) -> bool:
+    """Return True if a fit by rows, with bounds on its errors, takes a twentieth of a second or longer.
+
+    Parameters
+    ----------
+    data : StandardData
+    size : int
+        Number of columns.
+    """
+    if data.loss is Loss.SQUARED:
+        return data.n * size**2 > QUICK_WORK
+    return refit_numbers(data, size) > LITTLE_WORK // 4
+
+
 def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
     """Names of columns in standard numbering, in file order."""
     return tuple(data.dataset.names[j] for j in np.sort(data.columns[support]).tolist())
@@ -194,7 +221,10 @@ def _fit_support(data: StandardData, gamma: float, problem: SparseProblem | None
 def _fit_quickly(data: StandardData, gamma: float, support: IntArray) -> _AllRowsFit:
     """Fit in double precision: f of its coefficients is an upper bound of the optimum however exact they are."""
     if data.loss is not Loss.SQUARED:
-        return _fit_support(data, gamma, None, support)
+        from sparsecv_mio.problem.glm_refit import fit_glm_quickly  # loads what squares need not
+
+        theta, level, value = fit_glm_quickly(data, slice(0, data.n), support, gamma)
+        return _AllRowsFit(support, theta, value, MOMENTS_RTOL * value, np.zeros(data.q), level)
     rows = CentredRows.of(data.only(support), slice(0, data.n))
     V, r = rows.V, rows.r
     penalty = penalty_of(lam_of(gamma), data.weight[support])
@@ -299,18 +329,13 @@ def with_supports_of_folds(
 
     Notes
     -----
-    O(n tau^2) a support. At most `MAX_FOLD_SUPPORTS` are fitted, and of many rows one, so that no clock is needed.
+    O(n tau^2) a support. At most `MAX_FOLD_SUPPORTS` are fitted, as `LITTLE_WORK` allows, so that no clock is needed.
     """
     if cell.complete:
         return cell
-    work, most = (
-        (data.n * (cell.tau + 1) ** 2, QUICK_WORK)
-        if data.loss is Loss.SQUARED
-        else (max(data.n, LEAST_ROWS) * OF_STEPS, LITTLE_WORK)
-    )
     constraints, own = constraints_of(data), _supports_to_fit(data, cell)[0]
     suggested = _suggested_by_folds(data, constraints, cell.tau, supports, counts)
-    suggested = suggested[: min(max(int(most // work), 1), MAX_FOLD_SUPPORTS)]
+    suggested = suggested[: min(max(LITTLE_WORK // refit_numbers(data, cell.tau), 1), MAX_FOLD_SUPPORTS)]
     low, high = constraints.interval(data.q)
     fits = [_fit_quickly(data, gamma, support) for support in [own, *suggested]]
     inside = [np.all((low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])) for fit in fits]
@@ -430,8 +455,7 @@ class _Reported:
 
     def _fits_long(self, size: int) -> bool:
         """As `_long` with one more fit by rows: a millisecond to six for 2,000 rows, and no less of few."""
-        of_row = OF_A_COLUMN * (size + 1) if self.data.loss is Loss.SQUARED else OF_STEPS
-        self.looked_at += max(self.data.n, LEAST_ROWS) * of_row
+        self.looked_at += refit_numbers(self.data, size)
         return self._long()
 
     def _untimely(self) -> bool:
@@ -564,7 +588,8 @@ class _Reported:
                 problem = moments_of_training(self.data, rows).problem(self.data, gamma)
                 centre = Centre.of(problem, problem.rounding)
                 floor = 0.0 if centre is None else centre.least
-            if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or time.monotonic() > until:
+            late = time.monotonic() > until or (self.deadline.over() and self._fits_long(int(self.grid.taus[t])))
+            if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or late:
                 return None
             made = refit_rows(self.data, rows, cells.pool.supports[cells.support[g, t, fold]], gamma)
             worst = max(worst, (made.objective + made.objective_error) / floor - 1.0)
@@ -697,7 +722,7 @@ def _fitted_at(
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
     cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
     at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
-    quick = context.deadline.abandoned.is_set() and data.n * cell.tau**2 > QUICK_WORK
+    quick = context.deadline.abandoned.is_set() and takes_long(data, cell.tau)
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
     supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
     cell = with_supports_of_folds(data, gamma, cell, supports, counts.tolist())

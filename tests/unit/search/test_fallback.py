@@ -104,7 +104,7 @@ def test_fits_are_what_they_say(intercept: str, late: bool) -> None:
 
 
 def test_supports_fall_in_value() -> None:
-    low, high = supports_on_all_rows(standardize(made(30, 12)), [0.5, 2.0], [1, 2, 5])
+    low, high = supports_on_all_rows(standardize(made(30, 12)), [0.5, 2.0], [1, 2, 5], np.inf)
     assert list(low) == [1, 2, 5] and low[1][1] > low[2][1] > low[5][1]
     assert all(high[tau][1] > low[tau][1] for tau in low)
 
@@ -145,7 +145,7 @@ def test_every_support_keeps_to_the_restrictions(seconds: float, spec: str) -> N
             assert found.value[t, fold] * unit == pytest.approx(model.objective)
             error = held_out_error(model, data.X, data.y, folds.scored_rows(fold))
             assert found.nominal[t, fold] * unit == pytest.approx(error)
-    on_all = supports_on_all_rows(ready, [0.1], [3])[0][3]
+    on_all = supports_on_all_rows(ready, [0.1], [3], np.inf)[0][3]
     assert on_all[1] * ready.y_unit**2 == pytest.approx(fit(data.X, data.y, on_all[0].tolist(), 0.1).objective)
 
 
