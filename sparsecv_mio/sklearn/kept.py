@@ -37,7 +37,7 @@ class KeptSearch:
     factor : (K,) array
         Times which they are mean squared errors, in squared units of the target.
     cells : tuple of BestSubset
-        By tau.
+        By tau; none where each fold has rows of its own, whose best subsets are not those of all rows.
     """
 
     dataset: Dataset
@@ -47,7 +47,7 @@ class KeptSearch:
     cells: tuple[BestSubset, ...]
 
     @classmethod
-    def of(cls, record: Record, known: Snapshot, folds: FoldPlan) -> KeptSearch | None:
+    def of(cls, record: Record, known: Snapshot, dataset: Dataset, folds: FoldPlan) -> KeptSearch | None:
         """Take what is needed of a search, without a copy; None where that is too much.
 
         Parameters
@@ -55,15 +55,22 @@ class KeptSearch:
         record : Record
         known : Snapshot
             What it was made of.
+        dataset : Dataset
         folds : FoldPlan
+            Those of the caller: where each fold has rows of its own, the search had another table of rows.
         """
         context, sums = known.context, known.cells.nominal
         if max(sums.size, context.data.dataset.X.size) > MOST_KEPT:
             return None
+        within = record.request.scale_within or record.request.na_within
         best = known.best[int(np.searchsorted(context.grid.gammas, record.gamma))]
-        cells = tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
+        cells = (
+            ()
+            if within
+            else tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
+        )
         factor = context.data.loss_unit / np.asarray(context.scored.by_fold, dtype=np.float64)
-        return cls(context.data.dataset, folds, sums, factor, cells)
+        return cls(dataset if within else context.data.dataset, folds, sums, factor, cells)
 
     def plain(self) -> dict[str, Any]:
         """Return the same as arrays, numbers and texts by name: what a file of a fitted estimator holds."""
@@ -113,6 +120,8 @@ class KeptSearch:
         record : Record
             Of the search.
         """
+        if not self.cells:
+            raise AttributeError("scale_within or na_within folds: the models of other sizes on all rows are not kept")
         names, own = record.data.names, counted(record).refit.tau
         within = record.request.restrictions or NONE
         loss = Loss(record.request.loss or Loss.SQUARED)

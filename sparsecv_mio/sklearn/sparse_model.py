@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from functools import cached_property, wraps
+from inspect import signature
 from numbers import Integral
 from threading import Event
 from typing import Any, NamedTuple, TypeVar, dataclass_transform
@@ -20,20 +21,21 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.fit_records import PathRecord
 from sparsecv_mio.certificate.parts import COMPILING, schema_of
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.cure import as_pandas, frame_numbers
-from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.cure import as_pandas, cured, frame_numbers, raw_table
+from sparsecv_mio.data.dataset import Dataset, assemble
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import SPECS, AnyFolds, Splitter, canonical, fold_columns, folds_of
+from sparsecv_mio.data.reading_options import Reading, Wanted
 from sparsecv_mio.data.weights import least_rows, weighted
 from sparsecv_mio.digits import ends_of, first_named, shown
-from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.errors import BadInput, did_you_mean, word_of
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.model_space import RESTRICTIONS, Column, Restrictions, default_gammas, gammas_of, taus_of
 from sparsecv_mio.report.record_words import edge_hints
@@ -42,7 +44,7 @@ from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import interruptible
 from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.sklearn.kept import MOST_KEPT, KeptSearch
-from sparsecv_mio.words import Intercept, Loss
+from sparsecv_mio.words import Intercept, Loss, Missing
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -72,6 +74,8 @@ except ImportError:  # before 1.9
 
 
 VERBOSE_SECONDS = 1.0  # between two lines of `verbose`
+FINITE = "ensure_all_finite" if "ensure_all_finite" in signature(check_array).parameters else "force_all_finite"
+NAN_TOO: dict[str, Any] = {"dtype": np.float64, FINITE: "allow-nan"}  # the name is that of scikit-learn from 1.6 on
 MOST_DENSE = 1 << 27  # cells of a sparse X, which is made dense: 1 GiB
 MOST_SPLITS = 1000  # folds of which `cv_results_` has a column each
 
@@ -280,13 +284,25 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         X = as_pandas(X)
         with cures_named(X):
-            return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+            if not self._na.fills:
+                return validate_data(self, X, reset=False, dtype=np.float64, accept_sparse="csr")
+            rows = dense(validate_data(self, X, reset=False, accept_sparse="csr", **NAN_TOO))
+        data = self.record_.data
+        return np.where(np.isnan(rows), [data.reading.means[name] for name in data.names], rows)
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn asks of an estimator: it takes sparse X."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse, tags.input_tags.allow_nan = True, self._na.fills
         return tags
+
+    @property
+    def _na(self) -> Missing:
+        """What is done with empty values of X."""
+        given = word_of(Missing, getattr(self, "na", Missing.ERROR), "na")
+        if given is Missing.DROP:
+            raise BadInput("na: 'drop' is not supported by estimators; use error, mean or median")
+        return given
 
     def _check_parameters(self) -> None:
         """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
@@ -316,10 +332,11 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         self._check_target(y)
         X = as_pandas(X)
         with cures_named(X):
-            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2:
+            if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and not self._na.fills:
                 frame_numbers(X)  # names the column and the row of a cell that is no number
+            checks = NAN_TOO if self._na.fills else {"dtype": np.float64}
             rows, response = validate_data(
-                self, X, y, dtype=np.float64, ensure_min_samples=2, accept_sparse="csr", y_numeric=self._y_is_numeric
+                self, X, y, ensure_min_samples=2, accept_sparse="csr", y_numeric=self._y_is_numeric, **checks
             )
         response = self._numbers_of(response)
         names = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
@@ -327,7 +344,14 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         goal = target if isinstance(target, str) else "y"
         while goal in (names or ()):
             goal += "_"
-        return Dataset.from_arrays(rows, response, names, goal, {} if groups is None else {"groups": groups})
+        aux = {} if groups is None else {"groups": groups}
+        if not self._na.fills:
+            return Dataset.from_arrays(rows, response, names, goal, aux)
+        columns = dict(zip(names or [f"x{j}" for j in range(rows.shape[1])], rows.T, strict=True))
+        how = Reading.of(na=self._na)
+        cells = {**columns, goal: response}
+        table = raw_table(columns, goal, lambda name: cells[name].tolist(), aux, how)
+        return assemble(*cured(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
 
     _y_is_numeric = True  # what scikit-learn is to check of y
 
@@ -436,6 +460,9 @@ class ChosenByCV:
     refit: bool = True
     stability: float | str | None = None
     model: str = "pair"
+    na: str = "error"
+    scale_within: str = "all"
+    na_within: str = "all"
 
     def _dealt(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
         """Deal the rows to folds, and give them their weights."""
@@ -458,11 +485,11 @@ class ChosenByCV:
             record = cross_validate(
                 data, plan, found=snapshots.append, gammas=gammas, taus=self.taus, gap=self.gap, one_se=self.one_se,
                 restrictions=self._restrictions, time_limit=self.time_limit, threads=effective_n_jobs(self.n_jobs),
-                scale=self.scale, intercept=self._intercept, stability=self.stability, model=self.model, **asked,
-                **watch._asdict(),
+                scale=self.scale, intercept=self._intercept, stability=self.stability, model=self.model,
+                scale_within=self.scale_within, na_within=self.na_within, **asked, **watch._asdict(),
             )  # fmt: skip
             self._keep(record)
-            self._kept = KeptSearch.of(record, snapshots[-1], plan) if snapshots else None
+            self._kept = KeptSearch.of(record, snapshots[-1], data, plan) if snapshots else None
 
     def _keep(self: Any, record: Record) -> None:
         """Set the fitted attributes."""
