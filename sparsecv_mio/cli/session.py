@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,7 +17,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.files import check_writable, csv_lines, inert, special
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
-from sparsecv_mio.search.deadline import interruptible as interruptible
+from sparsecv_mio.search.deadline import interruptible as interruptible_run
 from sparsecv_mio.words import Loss
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
 
 T = TypeVar("T")
+
+interruptible = partial(interruptible_run, terminable=True)  # a command ends by Ctrl-C, and by SIGTERM
 
 LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin: a small one answers at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}

@@ -314,15 +314,26 @@ def _run_work(work: Callable[[], T], outcome: Future[T], returned: threading.Eve
         returned.set()
 
 
+REPEATED = 1.0  # seconds after the first signal in which another one belongs to it: `timeout -s INT` sends two
+
+
 class StopRequest(threading.Event):
     """Set by Ctrl-C; `announced` is True while the view on the screen says itself that the run is stopping."""
 
     announced = False
+    since = math.inf  # moment of `time.monotonic` of the first signal
+
+    def is_repeated(self) -> bool:
+        """Take note of a signal; return True if it comes more than `REPEATED` seconds after the first one."""
+        now = time.monotonic()
+        self.since = min(self.since, now)
+        self.set()
+        return now - self.since > REPEATED
 
 
 @contextmanager
-def interruptible(who: str = "sparsecv") -> Iterator[StopRequest]:
-    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; the second one quits.
+def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[StopRequest]:
+    """Yield an event that the first Ctrl-C sets, on which the search returns its best answer; a later one quits.
 
     Commands enter it before they import numerical libraries: some swallow a KeyboardInterrupt during their import.
     A handler of a host program stays what it was: one written in Python is called too, and says what a second Ctrl-C
@@ -333,30 +344,31 @@ def interruptible(who: str = "sparsecv") -> Iterator[StopRequest]:
     ----------
     who : str
         Name before the line on stderr.
+    terminable : bool
+        Whether SIGTERM, as a scheduler sends it, is taken like Ctrl-C: by a command, whose answer ends the program.
     """
     stop = StopRequest()
-    before = signal.getsignal(signal.SIGINT)
-    host = before if callable(before) and before is not signal.default_int_handler else None
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *[signal.SIGTERM] * terminable)}
+    # None: it was not set by Python, which could not put it back
+    before = {number: handler for number, handler in before.items() if handler is not None}
 
     def note(number: int, frame: Any) -> None:
-        again = stop.is_set()
-        stop.set()
-        if host is not None:
+        first, again, host = not stop.is_set(), stop.is_repeated(), before[signal.Signals(number)]
+        if callable(host) and host is not signal.default_int_handler:
             host(number, frame)
         elif again:
             raise KeyboardInterrupt
-        elif not stop.announced:
+        elif first and not stop.announced:
             # os.write: the handler may interrupt a print to the same stream
             os.write(2, f"{who}: stopping (Ctrl-C again quits at once)\n".encode())
 
-    taken = before is not None  # None: it was not set by Python, which could not put it back
-    if taken:
-        try:
-            signal.signal(signal.SIGINT, note)
-        except ValueError:  # not in the main thread of the main interpreter
-            taken = False
+    try:
+        for number in before:
+            signal.signal(number, note)
+    except ValueError:  # not in the main thread of the main interpreter
+        before = {}
     try:
         yield stop
     finally:
-        if taken:
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

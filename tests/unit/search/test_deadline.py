@@ -203,15 +203,28 @@ def test_a_quick_refit_is_a_refit() -> None:
             assert quick[3] == pytest.approx(exact[3], rel=1e-9)
 
 
-def test_the_first_interrupt_sets_the_event_and_the_second_quits(capfd: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with interruptible("name") as stop:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_signal_sets_the_event_and_a_later_one_quits(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)]
+    with interruptible("name", terminable=True) as stop:
         assert not stop.is_set()
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         assert stop.is_set() and capfd.readouterr().err.startswith("name: stopping")
+        signal.raise_signal(number)  # within a second, as `timeout` sends it to the process and to its group
+        signal.raise_signal(signal.SIGINT)
+        assert capfd.readouterr().err == ""
+        stop.since -= 1.5
         with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) is before
+            signal.raise_signal(number)
+    assert [signal.getsignal(kind) for kind in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_only_commands_take_sigterm() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with interruptible():
+        assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_another_thread_takes_no_handler() -> None:
