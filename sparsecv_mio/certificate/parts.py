@@ -139,9 +139,9 @@ class ReadingInfo:
     `columns`: the features as the file names them; a column of words became those of `DataInfo.names` that begin with
     its name. `means` (medians with na median) fill the empty cells of new rows, `levels` are the words of a column in
     the order of their codes. `order`: columns coded by rank, each with its declared words.
-    `skip_lines`: numbers of the lines of the file that were left out.
-    `left_out`: number of rows left out for their empty cells. `marked`: columns beside which another one says which
-    cells were empty.
+    `skip_lines`: numbers of the lines of the file that were left out. `filled`: the columns that had empty cells
+    which were filled; null in records from before it. `left_out`: number of rows left out for their empty cells.
+    `marked`: columns beside which another one says which cells were empty.
     """
 
     sep: str | None
@@ -163,6 +163,7 @@ class ReadingInfo:
     marked: tuple[str, ...] = ()
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skip_lines: str | None = None
+    filled: tuple[str, ...] | None = None
 
     @property
     def ranked(self) -> dict[str, tuple[str, ...]]:
@@ -195,7 +196,7 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
         **words | {"na": str(applied.how.na), "encode": str(applied.how.encode), "order": applied.how.orders},
         columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
-        marked=applied.marked,
+        marked=applied.marked, filled=applied.filled,
     )  # fmt: skip
 
 
@@ -216,7 +217,9 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
         )
     except SparseCVError as error:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
-    return Applied(how, info.columns, dict(info.means), dict(info.levels), info.left_out, marked=info.marked)
+    return Applied(
+        how, info.columns, dict(info.means), dict(info.levels), info.left_out, marked=info.marked, filled=info.filled
+    )
 
 
 @dataclass(frozen=True)

@@ -191,14 +191,16 @@ class Faults:
             faults = [replace(fault, line=at[fault.row]) for fault in faults]
         if len(faults) == 1:
             raise BadInput(f"column {faults[0].words()}: {self._alone(faults[0])}")
-        parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults[:MOST_NAMED]]
-        more, columns = len(faults) - len(parts), len({fault.column for fault in faults})
+        columns = list(dict.fromkeys(fault.column for fault in faults))
+        named, others = columns[:MOST_NAMED], columns[MOST_NAMED:]
+        more = f", and {several(len(others), 'more column')}" if others else ""
+        parts = [f"{fault.words()} ({self._cells(fault)})" for fault in faults if fault.column in named]
         advice = (
             "" if self.settled or self.lines is None else "; `sparsecv inspect` proposes options for the whole file"
         )
         raise BadInput(
-            f"{columns} column{'s have' if columns > 1 else ' has'} cells that are no numbers: "
-            f"{', '.join(parts)}{f', and {more} more' if more > 0 else ''}{advice}"
+            f"{len(columns)} column{'s have' if len(columns) > 1 else ' has'} cells that are no numbers: "
+            f"{', '.join(parts)}{more}{advice}"
         )
 
     def _alone(self, one: Fault) -> str:
@@ -623,8 +625,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     if table.rows == 0 and len(whole):
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
     means = _fills(table, how)
-    holed = (column.name for column in table.features if column.name in means and column.empty.any())
-    marked = tuple(holed) if how.na_indicator else ()
+    filled = tuple(column.name for column in table.features if column.name in means and column.empty.any())
+    marked = filled if how.na_indicator else ()
     orders = how.orders
     levels = {column.name: column.levels(orders.get(column.name, ())) for column in table.features if column.others}
     if table.target is not None and table.target.others:
@@ -632,7 +634,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
     notes = (*_row_notes(whole, how), *doubts, *_cell_notes(table, how, means, levels), *unsaid)
     columns = tuple(column.name for column in table.features)
-    return _assembled(table, reading_options.Applied(how, columns, means, levels, int(np.sum(~whole)), notes, marked))
+    left_out = int(np.sum(~whole))
+    return _assembled(table, reading_options.Applied(how, columns, means, levels, left_out, notes, marked, filled))
 
 
 KEPT = "(row)"  # column beside rows of which others were left out: their places in what was read

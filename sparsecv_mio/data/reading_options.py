@@ -657,6 +657,8 @@ class Applied:
         Number of rows that were left out.
     marked : tuple of str
         Columns beside which another one says which cells were empty.
+    filled : tuple of str, optional
+        The columns whose empty cells were filled; None where they are not known.
     notes : tuple of str
         The same in sentences, with what a user should know of it.
     """
@@ -668,6 +670,7 @@ class Applied:
     left_out: int = 0
     notes: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
+    filled: tuple[str, ...] | None = None
 
     @property
     def is_told(self) -> bool:

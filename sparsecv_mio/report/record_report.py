@@ -594,7 +594,8 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
 
 def _read_with(read: ReadingInfo) -> str:
     said = [f"empty cells: {read.na}", f"{several(read.left_out, 'row')} left out"]
-    said += [f"{several(len(read.means), 'column')} filled by the {read.na}"] if read.means else []
+    filled = "" if read.filled is None else f" of {several(len(read.filled), 'column')}"
+    said += [f"empty cells{filled} filled by the {read.na}"] if read.means else []
     marked = f"{several(len(read.marked), 'column')} with another one that says which cells were empty"
     said += [marked] if read.marked else []
     unranked = set(read.levels) - set(read.ranked)

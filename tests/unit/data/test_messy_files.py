@@ -143,6 +143,15 @@ def test_there_are_sixty_of_them() -> None:
     assert len(CURED) + len(REFUSED) >= 60
 
 
+def test_of_many_bad_columns_the_number_of_the_others_is_said(tmp_path: Path) -> None:
+    names = "abcdefghijk"
+    (tmp_path / "t.csv").write_text(f"{','.join(names)},y\n" + f"{'u,' * 11}1\n" + f"{',' * 11}2\n{'v,' * 11}3\n")
+    with pytest.raises(BadInput, match="^11 columns have cells") as caught:
+        read_dataset(tmp_path / "t.csv", "y")
+    assert "; `sparsecv inspect`" in str(caught.value) and ", and 3 more columns;" in str(caught.value)
+    assert all(f"{name!r} holds text" in str(caught.value) for name in names[:8])
+
+
 def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("a,b,c,d,y\n1,u,,1,1\nNA,v,2,1,2\n,u,inf,1,3\n")

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sparsecv_mio.certificate.fit_records import PathRecord
@@ -17,7 +18,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.report.document import Commands, Document, Facts, ReportTable, Sentences
 from sparsecv_mio.report.record_report import open_sentences, proved_sentences, report_of
-from sparsecv_mio.search.api import cross_validate, held_out_predictions
+from sparsecv_mio.search.api import cross_validate, held_out_predictions, solve
 
 from .printing import data
 
@@ -82,6 +83,17 @@ def test_how_the_file_was_read_is_said(record: Record) -> None:
     said = facts(report_of(dataclasses.replace(record, data=dataclasses.replace(record.data, reading=read))))
     parts = "empty cells: drop, 1 row left out, separator ';', decimal mark ',', encoding latin-1"
     assert said["read with"] == parts
+
+
+def test_columns_with_empty_cells_alone_are_called_filled() -> None:
+    frame = pd.DataFrame({"a": [1.0, None, 2.0, 5.0] * 3, "b": np.arange(12.0), "y": np.arange(12.0) ** 2})
+    found = solve(frame, "y", na="median", folds=3, gammas=0.1, taus=1)
+    assert "empty cells of 1 column filled by the median" in facts(report_of(found))["read with"]
+    reading = found.data.reading
+    assert reading is not None and reading.filled == ("a",) and set(reading.means) == {"a", "b"}
+    before = dataclasses.replace(found, data=dataclasses.replace(
+        found.data, reading=dataclasses.replace(reading, filled=None)))  # fmt: skip
+    assert "empty cells filled by the median" in facts(report_of(before))["read with"]
 
 
 def test_the_tables_are_those_of_the_record(record: Record) -> None:
