@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -343,7 +344,7 @@ class CellTable:
         """
         lower, slip = max(lower, 0.0), max(upper - lower - tie, 0.0)
         first, *others = [support] if isinstance(support, int) else support
-        with self.lock:
+        with self._with_rows(where, lambda: False):
             below, above = float(self.lower[where]), float(self.upper[where])
             for low, high in (
                 (lower, nominal), (nominal, upper), (below, nominal + slip), (nominal - slip, above)
@@ -352,7 +353,6 @@ class CellTable:
                     self._contradict(where, low, high)
             if self.decided[where]:
                 return
-            self._have_rows(where)
             self.lower[where], self.upper[where] = min(max(below, lower), nominal), max(min(above, upper), nominal)
             self.nominal[where], self.support[where] = nominal, first
             if self._keeps_values:
@@ -389,10 +389,8 @@ class CellTable:
         nominal, lower, upper, value : arrays
         branched : bool array or bool
         """
-        with self.lock:
+        with self._with_rows(part, lambda: False) if np.any(sure) else self.lock:
             sure = sure & ~self.decided[part]
-            if sure.any():
-                self._have_rows(part)
             errors, low, high = nominal[sure], np.maximum(lower, 0.0)[sure], upper[sure]
             below, above, slip = self.lower[part][sure], self.upper[part][sure], high - low
             self._agree(part, low, errors, sure)
@@ -444,8 +442,7 @@ class CellTable:
         nominal, value : arrays or floats
             Held-out sums of squares and training objectives.
         """
-        with self.lock:
-            self._have_rows(part, ~self.decided[part] & np.isfinite(nominal) & np.isfinite(value))
+        with self._with_rows(part, lambda: ~self.decided[part] & np.isfinite(nominal) & np.isfinite(value)):
             better = ~self.decided[part] & np.isfinite(nominal)
             better &= np.less(value, self.value[part])
             if not np.any(better):
@@ -464,10 +461,13 @@ class CellTable:
         nominal, value : arrays or floats
             None leaves training objectives as they are.
         """
-        with self.lock:
-            value = np.array(self.value[part]) if value is None else value
-            fine = ~self.decided[part] & np.isfinite(np.add(nominal, value))
-            self._have_rows(part, fine)
+
+        def fine_cells() -> BoolArray:
+            values = self.value[part] if value is None else value
+            return np.asarray(~self.decided[part] & np.isfinite(np.add(nominal, values)))
+
+        with self._with_rows(part, fine_cells):
+            fine, value = fine_cells(), np.array(self.value[part]) if value is None else value
             self.nominal[part] = np.where(fine, nominal, self.nominal[part])
             self._own_values()[part] = np.where(fine, value, self.value[part])
 
@@ -540,29 +540,57 @@ class CellTable:
                 pair_rows_of(self.lower).hold_for_all(g, t, float(self.lower[g, t].min()))
                 pair_rows_of(self.upper).hold_for_all(g, t, float(self.upper[g, t].max()))
 
-    def _have_rows(self, part: Index, offered: BoolArray | np.bool_ | bool = False) -> None:
-        """Have the folds of pairs that are held as sums show their own again, before some of a part is replaced.
+    @contextmanager
+    def _with_rows(self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]) -> Iterator[None]:
+        """Hold the lock once folds of pairs that are held as sums show their own again, as some of a part is replaced.
 
         Where all folds of a pair that are not decided are `offered` something, they are to take that. Where there is no
-        time, they go on being read as their mean.
+        time, they go on being read as their mean. Nothing is fitted under the lock: who makes a record waits for it.
         """
+        asked: set[tuple[int, int]] = set()
+        while True:
+            with self.lock:
+                pairs = [pair for pair in self._pairs_without_rows(part, offered) if pair not in asked]
+                supports = [np.array(self.support[pair]) for pair in pairs]
+                if not pairs:
+                    yield
+                    return
+            shown = [
+                (np.inf, np.nan) if self.shown_again is None else self.shown_again(g, here)
+                for (g, _), here in zip(pairs, supports, strict=True)
+            ]
+            asked.update(pairs)
+            with self.lock:
+                for pair, here, numbers in zip(pairs, supports, shown, strict=True):
+                    if pair in self.standard_errors and np.array_equal(here, self.support[pair]):
+                        self._show_rows(pair, *numbers)
+
+    def _pairs_without_rows(
+        self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]
+    ) -> list[tuple[int, int]]:
+        """Return pairs of a part that are held as sums, without one whose open folds all take what they are offered."""
         if not self.standard_errors:
-            return
+            return []
         here = np.zeros(self.lower.shape[:2], dtype=np.bool_)
         here[part[:2]] = True
-        takers = np.count_nonzero(offered) if np.count_nonzero(here) == 1 else -1
-        for g, t in [pair for pair in self.standard_errors if here[pair]]:
-            decided = np.asarray(self.decided[g, t])
-            if takers == np.count_nonzero(~decided):
-                self._own_values()[g, t] = np.inf
-                del self.standard_errors[g, t]
-                continue
-            values, losses = (np.inf, np.nan) if self.shown_again is None else self.shown_again(g, self.support[g, t])
-            self.standard_errors[g, t] = np.nan
-            if np.isfinite(losses).all():
-                self.nominal[g, t] = np.where(decided, self.nominal[g, t], losses)
-                self._own_values()[g, t] = np.where(decided, self.value[g, t], values)
-                del self.standard_errors[g, t]
+        pairs = [pair for pair in self.standard_errors if here[pair]]
+        if len(pairs) != 1 or np.count_nonzero(here) != 1:
+            return pairs
+        (pair,) = pairs
+        if np.count_nonzero(offered()) != np.count_nonzero(~np.asarray(self.decided[pair])):
+            return pairs
+        self._own_values()[pair] = np.inf
+        del self.standard_errors[pair]
+        return []
+
+    def _show_rows(self, pair: tuple[int, int], values: Floats, losses: Floats) -> None:
+        """Have the open folds of a pair show numbers of their own, where these are known."""
+        self.standard_errors[pair] = np.nan
+        if np.isfinite(losses).all():
+            decided = np.asarray(self.decided[pair])
+            self.nominal[pair] = np.where(decided, self.nominal[pair], losses)
+            self._own_values()[pair] = np.where(decided, self.value[pair], values)
+            del self.standard_errors[pair]
 
     def show_again_by(self, shown: ShownAgain) -> None:
         """Have another one compute what folds of pairs that are held as sums show."""

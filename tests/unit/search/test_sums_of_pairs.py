@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import cells
 from sparsecv_mio.search.cells import CellTable
@@ -44,6 +46,32 @@ def test_every_writer_finds_rows(table: CellTable, write: Callable[[CellTable], 
     assert table.value[0, 1][5:].tolist() == VALUES[5:].tolist()
     assert table.standard_error(0, 1) is None
     assert table.nominal.sum(axis=2)[0, 1] == pytest.approx(LOSSES.sum() - LOSSES[4] + 9.0)
+
+
+@pytest.mark.parametrize("write", [
+    lambda table: table.offer((0, 1, 4), 0, 9.0, 1.0),
+    lambda table: table.rescore((0, 1, 4), 9.0),
+    lambda table: table.decide((0, 1, 4), support=0, nominal=9.0, lower=9.0, upper=9.0, tie=0.0, value=1.0),
+    lambda table: table.decide_part(
+        np.s_[0, 1, :], np.arange(K) == 4, 0, np.full(K, 9.0), np.full(K, 9.0), np.full(K, 9.0), np.ones(K), False),
+])  # fmt: skip
+def test_who_makes_a_record_does_not_wait_for_fits(table: CellTable, write: Callable[[CellTable], None]) -> None:
+    free: list[bool] = []
+
+    def read() -> None:
+        free.append(table.lock.acquire(timeout=0.5))
+        if free[-1]:
+            table.lock.release()
+
+    def fitted(g: int, numbers: object) -> tuple[FloatArray, FloatArray]:
+        reader = threading.Thread(target=read)
+        reader.start()
+        reader.join()
+        return VALUES.copy(), LOSSES.copy()
+
+    table.show_again_by(fitted)
+    write(table)
+    assert free == [True] and table.nominal[0, 1].tolist() == replaced(4, 9.0)
 
 
 def test_an_offer_that_is_no_better_changes_no_fold(table: CellTable) -> None:
