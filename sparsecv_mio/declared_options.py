@@ -243,9 +243,10 @@ OPTIONS = {
                "How much each row counts in every fit and in the errors: a column of the data, or file:F with a number "
                "a line; any numbers from 0 on, a row of weight 0 is left out. [each once]"),
         Option("folds", str, "10", "SPEC",
-               "K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K (time series), blocks:B "
-               "(blocks of B rows), holdout:F (one scored fold), groups:COLUMN, column:COLUMN or file:F (a fold id per "
-               "row)."),
+               "K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K or forward:K:GAP "
+               "(time series, GAP rows left out before each fold), blocks:B (blocks of B rows), holdout:F (one scored "
+               "fold), groups:COLUMN (a group is a fold) or groups:COLUMN:K (K folds of whole groups), column:COLUMN "
+               "or file:F (a fold id per row)."),
         Option("seed", int, None, "N", "Seed of the shuffle. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",

@@ -24,7 +24,10 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import MAX_COUNT, finite_number
 
-SPECS = "K, RxK (R repeats), loo, stratified:K, forward:K, blocks:B, holdout:F, groups:COLUMN, column:COLUMN or file:F"
+SPECS = (
+    "K, RxK (R repeats), loo, stratified:K, forward:K or forward:K:GAP, blocks:B, holdout:F, groups:COLUMN or "
+    "groups:COLUMN:K, column:COLUMN or file:F"
+)
 
 
 def _draws(count: int, seed: int, repeat: int) -> NDArray[np.uint64]:
@@ -118,7 +121,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     Parameters
     ----------
     text : str
-        `K` as it was given.
+        `K`, or `K:GAP` to leave out GAP rows between the training rows and the scored rows of each fold too.
     n : int
         Number of rows, in the order of time.
 
@@ -133,8 +136,8 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     >>> scored.of(0).tolist(), left.of(0).tolist()
     ([2, 3], [2, 3, 4, 5])
     """
-    spec = f"forward:{text}"
-    k = whole_number(text, spec)
+    spec, (count, colon, between) = f"forward:{text}", text.partition(":")
+    k, gap = whole_number(count, spec), whole_number(between, spec) if colon else 0
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
     if k >= n:
@@ -143,9 +146,53 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
         raise BadInput(f"folds {spec!r} of {n} rows list too many rows: ask for fewer folds")
     size = n // (k + 1)
     begins = range(n - k * size, n, size)
+    if gap and begins[0] - gap < 2:
+        raise BadInput(
+            f"folds {spec!r}: a gap of {gap} leaves the first fold {max(begins[0] - gap, 0)} training rows of the "
+            f"{begins[0]} before its scored rows; give a smaller gap or fewer folds"
+        )
     return fold_plan.row_lists([np.arange(at, at + size) for at in begins]), fold_plan.row_lists(
-        [np.arange(at, n) for at in begins]
+        [np.arange(at - gap, n) for at in begins]
     )
+
+
+GROUPS_IN_FOLDS = re.compile(r"(.+):([0-9]+)")  # what follows `groups:` where whole groups are assigned to K folds
+
+
+def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
+    """Return labels of `groups:COLUMN:K`: in a shuffled order, each group joins the fold with the fewest rows.
+
+    Parameters
+    ----------
+    count : str
+        `K` as it was given.
+    groups : (n,) int array
+        The group of each row, 0 and up.
+    spec : str
+        The whole text, for messages.
+    seed : int
+        The seed of the shuffle.
+
+    Raises
+    ------
+    BadInput
+        `K` is below 2, or there are fewer groups than folds.
+
+    Examples
+    --------
+    >>> group_folds("2", np.array([0, 0, 1, 2, 2, 1]), "groups:g:2", 0).tolist()
+    [0, 0, 1, 0, 0, 1]
+    """
+    k, sizes = whole_number(count, spec), np.bincount(groups)
+    if k < 2:
+        raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
+    if k > len(sizes):
+        raise BadInput(f"folds {spec!r} need {k} groups but the column has {len(sizes)}: ask for fewer folds")
+    rows, fold_of_group = np.zeros(k, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
+    for group in np.argsort(_draws(len(sizes), seed, 0), kind="stable").tolist():
+        fold_of_group[group] = np.argmin(rows)
+        rows[fold_of_group[group]] += sizes[group]
+    return fold_of_group[groups]
 
 
 def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
@@ -233,10 +280,12 @@ def fold_columns(spec: str) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> fold_columns("groups:patient"), fold_columns("10")
+    >>> fold_columns("groups:patient:10"), fold_columns("10")
     (('patient',), ())
     """
     kind, _, value = canonical(spec).partition(":")
+    if kind == "groups" and (in_folds := GROUPS_IN_FOLDS.fullmatch(value)):
+        value = in_folds[1]
     return (value,) if kind in ("groups", "column") and value else ()
 
 
@@ -251,9 +300,10 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
         target. `blocks:B`: floor(n / B) blocks of B rows after a shuffle, the rows left over dealt out one to a block.
         `holdout:F`: one scored fold of the share F of the rows, rounded. `RxSPEC`, SPEC one of these but `loo`: R
         repeats, each dealt anew (`5x10`).
-        `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it.
-        `groups:COLUMN`: leave one group out. `column:COLUMN`, `file:F`: a fold id per row, -1 for rows that are never
-        held out, beside which a single fold will do; a file may have a column per repeat.
+        `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it;
+        `forward:K:GAP` leaves GAP rows between them. `groups:COLUMN`: leave one group out. `groups:COLUMN:K`: K folds
+        of whole groups. `column:COLUMN`, `file:F`: a fold id per row, -1 for rows that are never held out, beside which
+        a single fold will do; a file may have a column per repeat.
     dataset : Dataset
         Holds the columns of `fold_columns(spec)` in `aux`.
     seed : int
@@ -285,7 +335,7 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
         text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of classes are dealt by class
     _check_seed(seed)
-    plan = _plan_without_seed(text, dataset)
+    plan = _plan_of_rows_stated(text, dataset, seed)
     if plan is not None:
         return plan
     again = REPEATED.fullmatch(text)
@@ -298,16 +348,21 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     )
 
 
-def _plan_without_seed(text: str, dataset: Dataset) -> fold_plan.FoldPlan | None:
-    """Return the plan of a spec that deals nothing at random; None of any other."""
+def _plan_of_rows_stated(text: str, dataset: Dataset, seed: int) -> fold_plan.FoldPlan | None:
+    """Return the plan of a spec that assigns no single rows at random; None for any other spec."""
     (kind, colon, value), n = text.partition(":"), dataset.n
     if kind == "loo" and not colon:
         return fold_plan.plan_of_labels(np.arange(n, dtype=np.int64), text)
     if kind == "forward" and colon:
         return fold_plan.plan_of_rows(*forward(value, n), n, text)
     if kind in ("groups", "column"):
-        if value not in dataset.aux:
-            raise BadInput(f"folds {text!r} need the column {value!r}, which the data does not hold: check its name")
+        in_folds = GROUPS_IN_FOLDS.fullmatch(value) if kind == "groups" and value not in dataset.aux else None
+        column = in_folds[1] if in_folds else value
+        if column not in dataset.aux:
+            raise BadInput(f"folds {text!r} need the column {column!r}, which the data does not hold: check its name")
+        if in_folds:
+            groups = fold_plan.group_labels(dataset.aux[column], f"column {column!r}")
+            return fold_plan.plan_of_labels(group_folds(in_folds[2], groups, text, seed), text, seed)
         make = fold_plan.group_labels if kind == "groups" else fold_plan.fold_labels
         labels = make(dataset.aux[value], f"column {value!r}")
         return fold_plan.plan_of_labels(labels, text, single=bool(np.any(labels < 0)))
@@ -557,7 +612,8 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
         raise BadInput(f"{option}: {count} outer folds of {dataset.n} rows, {most}")
     kind, seed = _kind_of_folds(plan), plan.seed or 0
     if kind in LIKE_INNER:
-        return make_folds(f"{kind}:{count}", dataset, seed)
+        _, colon, gap = plan.spec.removesuffix(fold_plan.WEIGHTED).partition(":")[2].partition(":")
+        return make_folds(f"{kind}:{count}{colon}{gap}", dataset, seed)
     if is_dealt(plan):
         return make_folds(str(count), dataset, seed)
     if not plan.is_partition:

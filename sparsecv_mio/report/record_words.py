@@ -173,7 +173,8 @@ def _chosen_in(record: Record) -> list[str]:
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     common = sum(name in model for name in everywhere)
-    fitted = f"the {k:,} models, each fitted without one fold,"
+    rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
+    fitted = f"the {k:,} models, each fitted {rows},"
     many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
     head = f"stability so far, ~ with {many:,} of {k:,} folds open" if many else "stability"
     if not counts:
@@ -192,13 +193,19 @@ def _chosen_in(record: Record) -> list[str]:
     return [f"{head}: {'; '.join(parts)}"]
 
 
+def _is_in_time_order(record: Record) -> bool:
+    """Return True if each fold is scored by a model of the rows before it alone."""
+    return record.folds.spec.lower().startswith(("forward:", "splitter:timeseriessplit"))
+
+
 def _change(record: Record, stable: Stability) -> str:
     """Say how much leaving out a fold changes the losses of rows."""
     value = marked(shown(stable.instability, 4), stable.estimate)
     losses = LOSS_WORDS[record.loss].losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in {ends_of(stable.instability_lower, stable.instability_upper, 4)}"
-    where = f"fold {stable.fold + 1} matters most: without it the model's {losses} change by {value}"
+    without = "fitted on the rows before it," if _is_in_time_order(record) else "without it"
+    where = f"fold {stable.fold + 1} matters most: {without} the model's {losses} change by {value}"
     return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
 
 

@@ -399,3 +399,37 @@ def test_an_exhausted_generator_is_named() -> None:
     assert folds_of(pairs, data).k == 2
     with pytest.raises(BadInput, match="folds: the generator is exhausted"):
         folds_of(pairs, data)
+
+
+@pytest.mark.parametrize(("k", "seed"), [(2, 0), (3, 0), (3, 7), (5, 1)])
+def test_groups_stay_whole_in_folds(k: int, seed: int) -> None:
+    rng = np.random.default_rng(k)
+    groups = rng.integers(0, 9, 60)
+    data = Dataset.from_arrays(np.zeros((60, 1)), np.zeros(60), aux={"g": groups.astype(str)})
+    plan = make_folds(f"groups:g:{k}", data, seed)
+    assert plan.k == k and plan.seed == seed and fold_columns(plan.spec) == ("g",)
+    assert all(len(set(plan.labels[groups == group].tolist())) == 1 for group in range(9))
+    assert plan.sizes.max() - plan.sizes.min() <= np.bincount(groups).max()
+    outer = outer_folds(2, make_folds("groups:g:5", data), data)
+    assert all(len(set(outer.labels[groups == group].tolist())) == 1 for group in range(9))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [("groups:g:4", "need 4 groups but the column has 3"), ("groups:g:1", "fewer than two"), ("groups:h:2", "'h'"),
+     ("2xgroups:g:2", "in one way only"), ("forward:2:2", "leaves the first fold 0 training rows"),
+     ("forward:2:x", "unknown")],
+)  # fmt: skip
+def test_folds_of_groups_and_gaps_that_cannot_be(spec: str, words: str) -> None:
+    data = Dataset.from_arrays(np.zeros((6, 1)), np.zeros(6), aux={"g": np.array([0, 0, 1, 1, 2, 2])})
+    with pytest.raises(BadInput, match=words):
+        make_folds(spec, data)
+
+
+@pytest.mark.parametrize(("k", "gap"), [(2, 0), (2, 3), (4, 1)])
+def test_a_gap_is_that_of_scikit_learn(k: int, gap: int) -> None:
+    data = Dataset.from_arrays(np.zeros((23, 1)), np.zeros(23))
+    plan = make_folds(f"forward:{k}:{gap}", data)
+    for fold, (train, test) in enumerate(TimeSeriesSplit(k, gap=gap).split(data.X)):
+        assert plan.train_rows(fold).tolist() == train.tolist() and plan.scored_rows(fold).tolist() == test.tolist()
+    assert outer_folds(3, plan, data).spec == f"forward:3:{gap}"

@@ -76,6 +76,12 @@ def test_folds_that_chose_other_features_are_counted() -> None:
     assert "the 60,000 models, each fitted without one fold" in many
 
 
+def test_folds_in_time_order_are_not_left_out() -> None:
+    chosen, change = stability_lines(solve(data(), folds="forward:3", gammas=0.1, taus=2, threads=1))
+    assert "the 3 models, each fitted on the rows before one fold, " in chosen
+    assert "matters most: fitted on the rows before it, the model's squared errors change by " in change
+
+
 def test_models_without_a_common_feature_are_said_to_have_none() -> None:
     record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
     ours, other = record.support
