@@ -1,12 +1,4 @@
-"""The optimum of every fold by trying all supports that a model may have.
-
-Restrictions beyond forced columns, as `verify` tries all supports under them.
-
-With signs held, the fit of a support is the ridge fit of its coefficients off zero. So the optimum is the least among
-plain ridge fits with the signs, of every set of columns that an allowed support holds, where beside it this support
-has only columns that a sign may hold at zero (docs/theory.md, "Restrictions"). No constrained fit is made here.
-
-The optimum of every fold by trying all supports, each fitted once on all rows and corrected for the rows left out.
+"""The optimum of every fold by trying all supports, each fitted once on all rows and corrected for the held-out rows.
 
 Theory section 5: with e, H the residuals and hat matrix of the fit of S on all rows and N the rows of a fold,
 
@@ -14,8 +6,13 @@ Theory section 5: with e, H the residuals and hat matrix of the fit of S on all 
 
 (`fold` intercept: columns centred on all rows, 1/n added to H; weighted rows are times the roots of their weights, and
 1/n is then the product of two of these over the weight of all rows). Folds of more than `IDENTITY_ROWS` rows use the
-Gram matrix without their rows instead. Both only choose candidates: whatever is close is refitted by
+Gram matrix without their rows instead. Both only choose candidates: every close support is refitted by
 `problem.objective.fit` on the training rows before anything is decided.
+
+Under restrictions beyond forced columns, `verify` tries all supports that the restrictions allow. With signs held, the
+fit of a support is the ridge fit of its nonzero coefficients. The optimum is therefore the minimum over plain ridge
+fits with these signs: one for each set of columns that an allowed support contains, if a sign may hold the other columns of
+this support at zero (docs/theory.md, "Restrictions"). No constrained fit is made here.
 """
 
 from __future__ import annotations

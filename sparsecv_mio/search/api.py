@@ -380,9 +380,11 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
     from sparsecv_mio.formulation.backends import NATIVE
 
     if options.loss is not Loss.SQUARED:
-        raise BadInput(f"--scheduler sends trees of squared loss: leave out it or --loss {options.loss}")
+        raise BadInput(f"--scheduler sends trees of squared loss: leave out --scheduler or --loss {options.loss}")
     if options.backend != NATIVE:
-        raise BadInput(f"--scheduler sends trees of our own engine: leave out it or --backend {options.backend}")
+        raise BadInput(
+            f"--scheduler sends trees of our own engine: leave out --scheduler or --backend {options.backend}"
+        )
     return workers_of(hooks.scheduler, hooks.lost or _warn)
 
 
