@@ -17,6 +17,7 @@ import pytest
 from judge import wrong
 from repository import INSTANCES
 from runs import new_run, record_of
+from stops import SetWhenAsked
 from zoo import random_problem
 
 from sparsecv_mio.certificate.verify import verify
@@ -70,20 +71,6 @@ def claims(record: str) -> list[Any]:
     """What a record says in the end: that of a run cut within a step has other bounds of pairs that lose."""
     found = json.loads(record)
     return [found[name] for name in ("status", "gamma", "tau", "support", "coefficients", "cv_error", "intercept")]
-
-
-class SetWhenAsked(threading.Event):
-    """A stop that comes as it is looked at for the n-th time, wherever the search is then."""
-
-    def __init__(self, n: int) -> None:
-        super().__init__()
-        self.left = n
-
-    def is_set(self) -> bool:
-        self.left -= 1
-        if self.left <= 0:
-            self.set()
-        return super().is_set()
 
 
 def finish(run: Any) -> dict[str, Any]:

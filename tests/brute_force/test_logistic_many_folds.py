@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from many_folds import ends_of_errors, many_folds_case
-from runs import limit_after, new_run
+from runs import new_run
+from stops import limit_after
 
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset

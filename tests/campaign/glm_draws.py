@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from glm_claims import Truth, inside, of_common, of_fit, of_near, of_nested, of_path, of_predictors, of_search
 from glm_referee import Referee
-from runs import limit_after
+from stops import limit_after
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify

@@ -16,7 +16,7 @@ from counts import CAMPAIGN, COUNTS
 from glm_claims import of_near, of_path, of_search
 from glm_draws import COMMANDS, contradicted, drawn
 from glm_referee import Unsure
-from runs import limit_after
+from stops import limit_after
 
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets

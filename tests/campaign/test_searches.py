@@ -13,7 +13,7 @@ from counts import CAMPAIGN, COUNTS
 from draws import METHODS, contradicted, drawn
 from hypothesis import given, note
 from hypothesis import strategies as st
-from runs import limit_after
+from stops import limit_after
 from zoo import KINDS, RandomProblem, hostile_problem, numbers
 
 from sparsecv_mio.certificate.records import Record

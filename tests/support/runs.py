@@ -1,12 +1,8 @@
-"""Methods of a search, made and driven step by step as the loop does it; and a clock that runs ahead."""
+"""Methods of a search, made and driven step by step as the loop does it."""
 
 from __future__ import annotations
 
-import itertools
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from sparsecv_mio.certificate.records import Record
@@ -47,14 +43,3 @@ def record_of(run: Any) -> Record:
     assert snapshot is not None
     source = run.reported
     return build_record(snapshot, source.best_on_all_rows, source.run.all_rows)
-
-
-@contextmanager
-def limit_after(readings: float) -> Iterator[float]:
-    """A limit in seconds of a clock that runs ahead each time it is read: shares of it come at any step of a search."""
-    plain, seconds, count = time.monotonic, 10.0, itertools.count(1)
-    try:
-        time.monotonic = lambda: plain() + next(count) * seconds / readings
-        yield seconds
-    finally:
-        time.monotonic = plain

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from repository import INSTANCES
-from runs import limit_after
+from stops import limit_after
 
 from sparsecv_mio import Dataset, near_optimal
 from sparsecv_mio.cli import run
