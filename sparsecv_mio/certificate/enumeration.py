@@ -11,8 +11,8 @@ Gram matrix without their rows instead. Both only choose candidates: every close
 
 Under restrictions beyond forced columns, `verify` tries all supports that the restrictions allow. With signs held, the
 fit of a support is the ridge fit of its nonzero coefficients. The optimum is therefore the minimum over plain ridge
-fits with these signs: one for each set of columns that an allowed support contains, if a sign may hold the other columns of
-this support at zero (docs/theory.md, "Restrictions"). No constrained fit is made here.
+fits with these signs: one for each set of columns that an allowed support contains, if a sign may hold the other
+columns of this support at zero (docs/theory.md, "Restrictions"). No constrained fit is made here.
 """
 
 from __future__ import annotations
