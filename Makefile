@@ -17,7 +17,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    the docs site, with its examples run, into build/docs (open build/docs/index.html)"
 	@echo "make bench   the benchmarks of scripts/bench that take minutes"
-	@echo "make bench-guard  short questions here and at another commit, fails where this one is slower (BEFORE=main)"
+	@echo "make bench-guard  short questions here and at another commit, fails where this one is slower (BEFORE=main; LONG=1: long ones, here alone)"
 	@echo "make peers   the packages of other authors that batches compare with (abess, skglm)"
 	@echo "make fuzz    random runs over every option against enumeration, altered records and proofs (FUZZ_EXAMPLES=2000)"
 	@echo "make audit   known vulnerabilities of the pinned dependencies (asks the index of PyPI)"
@@ -112,7 +112,7 @@ bench: setup
 
 # Two commits side by side, one thread each: BEFORE, and what stands in this folder.
 bench-guard: setup
-	$(BIN)/python scripts/bench/guard.py $(BEFORE)
+	$(BIN)/python scripts/bench/guard.py $(if $(LONG),--long,$(BEFORE))
 
 # By hand: examples are drawn anew each time and counted in build/campaign.jsonl; a failure prints what reproduces it.
 FUZZ_EXAMPLES ?= 1000

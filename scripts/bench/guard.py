@@ -1,5 +1,6 @@
 """Speed guard: short questions on two commits side by side; fails where the second commit is slower.
 
+    python scripts/bench/guard.py --long [--seeds 5024 1 2]
     python scripts/bench/guard.py BEFORE [AFTER] [--most 1.15] [--seconds 0.05] [--mean 1.00] [--only WORD ...]
 
 BEFORE and AFTER are commits, or folders that hold the package; AFTER is this folder by default. Each has one warm
@@ -28,6 +29,7 @@ from _common import environment, table
 from _record_difference import IGNORED
 from _record_runs import Run, fixed
 from _same_answer import difference_of_answers
+from long_questions import CPU_SECONDS, check_long_questions
 from same_records import Measured, Tree, measure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,14 +148,18 @@ def measure_questions(sides: tuple[Path, Path], limits: argparse.Namespace) -> l
 def main() -> int:
     """Ask every question of both, print the table, and state why the guard fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before")
+    parser.add_argument("before", nargs="?", default="main")
     parser.add_argument("after", nargs="?", default=str(ROOT))
     parser.add_argument("--most", type=float, default=MAX_RATIO, help=f"ratio of a question that fails [{MAX_RATIO}]")
     parser.add_argument("--seconds", type=float, default=MAX_EXTRA_SECONDS, help=f"and its extra [{MAX_EXTRA_SECONDS}]")
     parser.add_argument("--mean", type=float, default=MAX_MEAN, help=f"largest geometric mean [{MAX_MEAN:.2f}]")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD", help="questions that contain all of these")
+    parser.add_argument("--long", action="store_true", help="long questions of this environment alone, no comparison")
+    parser.add_argument("--seeds", nargs="*", type=int, default=list(CPU_SECONDS), help="of the long questions")
     limits = parser.parse_args()
+    if limits.long:
+        return check_long_questions(limits.seeds)
     questions = measure_questions((folder_of(limits.before), folder_of(limits.after)), limits)
     print(environment(), table(HEAD, [question.row for question in questions]), sep="\n\n")
     mean = geometric_mean([question.ratio for question in questions])

@@ -14,7 +14,10 @@ grow more expensive with tau, and a proof among the taus up to some size is wort
 
 * under a limit, before anything expensive, sizes with few supports (tau 1, 2 of up to 512 columns, 3 of up to 93) are
   decided;
-* first the pair that is likely to win is worked on: its upper bound is the bar that excludes others;
+* first the pair with the best estimate is worked on, with twice the effort each time, as long as bounds on all rows may
+  exclude half of the other pairs once it is solved, and the next try fits into half of the time that is left: its upper
+  bound is the cutoff that excludes others. (200 x 200, one gamma, tau 1:8, pair of tau 8: with a single try the folds
+  of tau 1 to 5 were solved one by one.)
 * then the taus up to that pair's, at every gamma, and one tau after the other beyond it. Before any fold is looked at,
   all rows are solved at the pairs in question, no further than it takes: one tree for the training-loss bound of all
   folds, which excludes most of the pairs. A fold that is solved may raise the sum over the bar too; the rest of the
@@ -38,13 +41,14 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.deadline import SLICE_SHARE
+from sparsecv_mio.search.deadline import CHOOSING_SHARE, SLICE_SHARE
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.loss_bounds import bounded_in_closed_form, narrow_by_ridge_balls
-from sparsecv_mio.search.pairs import likely_winner, proved_ends
+from sparsecv_mio.search.pairs import Pair, likely_winner, proved_ends
 from sparsecv_mio.search.ranked_loop import Source, best_offer
 from sparsecv_mio.search.run import (
     MOST_COUNTED,
+    MOST_TRIES,
     ROUND_EFFORT,
     GridMethod,
     Run,
@@ -105,6 +109,7 @@ class FoldRounds(StoredPart):
 
 
 FITS_SHARE = 0.6  # of a limit, until when trees on all rows go on where they may take all of it
+GROWTH_OF_TRIES = 2  # of the effort from one try at the pair with the best estimate to the next
 SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more is decided first
 
 
@@ -118,7 +123,9 @@ class Outward(StoredPart):
     Attributes
     ----------
     winner_tried : int
-        1 once the likely winner was worked on by itself.
+        Number of times that the pair with the best estimate was worked on by itself.
+    winner_seconds : float
+        Seconds that the last time took for each fold that was not solved; they set no order without a limit.
     looked : bool
         Whether all rows were looked at for the taus that were not tried yet.
     in_question : InQuestion
@@ -134,11 +141,11 @@ class Outward(StoredPart):
         here.
     """
 
-    stored_as: ClassVar = {"outward_first": ("winner_tried", 0, UNLIMITED)}  # what all rows say is computed anew
+    stored_as: ClassVar = {"outward_first": ("winner_tried", 0, MOST_TRIES)}  # what all rows say is computed anew
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self.winner_tried = 0
+        self.winner_tried, self.winner_seconds = 0, 0.0
         self.looked = False
         self.in_question = InQuestion(run)
         self.all_rows, self.folds = AllRowsTrees(run, self.in_question), FoldTrees(run, self.in_question.cells)
@@ -190,7 +197,7 @@ class Outward(StoredPart):
     def step(self) -> None:
         """Do the first of these that is due.
 
-        1. The pair that is likely to win by now is not decided: work on it, once.
+        1. The pair with the best estimate is not solved: work on it, as long as `_winner_is_due` says.
         2. It is decided, and no tau was worked on yet: work on the taus up to its own, together.
         3. Some tau was worked on: look at all rows for all pairs in question, once, as far as a slice goes.
         4. So it was, and a source has an offer, as those of the least lower bounds under a limit: take the best one.
@@ -198,10 +205,8 @@ class Outward(StoredPart):
         """
         winner, tried = self.sweeps.leader(len(self.sweeps.tries) - 1), self.sweeps.tries.any()
         decided = bool(self.run.cells.final[winner].all())
-        if not (decided or self.winner_tried):
-            with self.run.accounts.of(BoundSource.FOLD_TREES):
-                self.folds.grow(mask_of(self.run.context.shape, winner), ROUND_EFFORT)
-            self.winner_tried = 1
+        if not decided and self._winner_is_due(winner):
+            self._try_winner(winner)
         elif decided and not tried and self.searched[winner[1]]:
             self._sweep(range(winner[1] + 1))
         elif tried and not self.looked:
@@ -215,6 +220,38 @@ class Outward(StoredPart):
         self._note_what_is_proved()
         self.run.signals.progressed()
         self.run.signals.safe_point()
+
+    def _winner_is_due(self, winner: Pair) -> bool:
+        """Return True if the pair with the best estimate is to be worked on before all others.
+
+        A proof of the grid solves this pair in any case. Once it is solved, trees on all rows exclude other pairs,
+        without trees in their folds: the pair comes first as long as they may exclude half of the others in question.
+        Under a limit, the next try must fit into half of the time that is left.
+        """
+        others = self.in_question.pairs()
+        if self.winner_tried == 0 or not others[winner]:
+            return self.winner_tried == 0
+        n_open = int((~self.run.cells.final[winner]).sum())
+        others[winner] = False
+        fits = GROWTH_OF_TRIES * self.winner_seconds * n_open <= CHOOSING_SHARE * self.run.context.deadline.left
+        return fits and 2 * int((others & self._may_be_excluded_by(winner)).sum()) >= int(others.sum())
+
+    def _try_winner(self, winner: Pair) -> None:
+        """Work on the folds of the pair with the best estimate; their trees go on where the last try left them."""
+        run, began = self.run, self.run.context.deadline.seconds
+        n_open = int((~run.cells.final[winner]).sum())
+        with run.accounts.of(BoundSource.FOLD_TREES):
+            effort = min(ROUND_EFFORT * GROWTH_OF_TRIES**self.winner_tried, UNLIMITED)
+            self.folds.grow(mask_of(run.context.shape, winner), effort)
+        self.winner_tried = min(self.winner_tried + 1, MOST_TRIES)
+        self.winner_seconds = (run.context.deadline.seconds - began) / n_open
+
+    def _may_be_excluded_by(self, winner: Pair) -> BoolArray:
+        """(G, T): pairs that a tree on all rows may exclude if a pair has the CV error of its estimate."""
+        run = self.run
+        bars = np.full(run.context.shape[:2], run.cells.nominal[winner].sum() * (1.0 - run.context.gap))
+        excluded = run.cells.lower.sum(axis=2) >= bars
+        return np.asarray(excluded | (self.all_rows.enough(bars) <= run.all_rows.of_pairs(lambda cell: cell.upper)))
 
     def _sweep(self, taus: range) -> None:
         self.share.began = min(self.share.began, self.run.context.deadline.seconds)
@@ -342,7 +379,8 @@ class Rounds(GridMethod):
         context = self.context
         if context.data.q <= SMALL or context.folds.k > FEW_FOLDS:
             return False
-        few_pairs = len(context.grid.gammas) == 1 or context.all_asked_for  # that may be left out
+        single = len(context.grid.gammas) == 1 and context.data.q <= PATH_TREE_COLUMNS
+        few_pairs = single or context.all_asked_for  # that may be left out
         return not few_pairs or bool(np.isfinite(context.deadline.at))
 
     def begin(self) -> None:

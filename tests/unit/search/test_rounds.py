@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from itertools import combinations
 from typing import Any
 
@@ -141,10 +142,41 @@ def test_the_winner_then_the_taus_up_to_it_then_outward(run: Any) -> None:
                 assert not steps.in_question.pairs()[:, : grown[0]][:, sweeps.tries[: grown[0]] == 0].any()
         else:
             seen.append("bounds")
-    assert seen[0] == "winner" and "winner" not in seen[2:]
+    assert seen[0] == "winner" and "winner" not in seen[2:]  # solved by the first try, as the next one
     assert seen.index("first") < seen.index("bounds")
     assert {"new", "again"} & set(seen)
     assert run.run.proved()
+
+
+def test_the_pair_with_the_best_estimate_is_tried_while_it_may_exclude_others(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, shape, tried = run.outward, run.context.shape[:2], list[int]()
+    winner = steps.sweeps.leader(shape[1] - 1)
+    monkeypatch.setattr(steps.folds, "grow", lambda pairs, effort: tried.append(effort))  # trees that never end
+    excluded = np.ones(shape, dtype=bool)
+    monkeypatch.setattr(steps, "_may_be_excluded_by", lambda pair: excluded)
+    monkeypatch.setattr(steps.in_question, "pairs", lambda: np.ones(shape, dtype=bool))
+    run.context.deadline.at = np.inf
+    for _ in range(4):
+        run.step()
+    assert tried == [rounds.ROUND_EFFORT << k for k in range(4)], "without a limit"
+    run.context.deadline.at = time.monotonic() + 100.0
+    steps.winner_seconds = 24.0 / run.context.folds.k
+    assert steps._winner_is_due(winner), "the next try takes 48 of 100 s"
+    steps.winner_seconds = 26.0 / run.context.folds.k
+    assert not steps._winner_is_due(winner), "the next try takes 52 of 100 s"
+    steps.winner_seconds = 0.0
+    excluded[:, 1:] = False
+    assert not steps._winner_is_due(winner), "few pairs may be excluded"
+
+
+def test_a_single_gamma_of_many_columns_goes_outward_without_a_limit() -> None:
+    data, folds, _ = drawn(p=130, n=60)
+    assert new_run(data, folds, Grid.of([0.1], [1, 2], 130), gap=1e-4).goes_outward
+    assert not new_run(data, folds, Grid.of([0.1], [1, 2], 130), gap=0.0).goes_outward
+    narrow, plan, _ = drawn(p=120, n=60)
+    assert not new_run(narrow, plan, Grid.of([0.1], [1, 2], 120), gap=1e-4).goes_outward
 
 
 def test_excluded_pairs_are_left_open(run: Any) -> None:
