@@ -22,6 +22,8 @@ from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
 from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
+ROOT_NODES = 32  # what a tree costs before its first node, in nodes: moments, eigenvalues and the root of a fold
+
 
 class TauSweeps(StoredPart):
     """Works on all rows, then on the folds, of the pairs of some taus that are in question.
@@ -37,8 +39,11 @@ class TauSweeps(StoredPart):
         How often a tau was swept.
     spent : (2,) int array
         Nodes spent on taus that were new, and on those that were tried before.
-    seconds : (T,) array
-        That the first sweep of a tau took for each pair in whose folds trees grew; inf where none did.
+    work : (T,) array
+        Work of the first sweep of a tau in the folds of each pair: nodes, and `ROOT_NODES` for each tree; inf where no
+        tree grew.
+    total_work, total_seconds : float
+        All that first sweeps took in folds.
     """
 
     stored_as: ClassVar = {"outward_tries": ("tries", 0, MOST_TRIES), "outward_spent": ("spent", 0, MOST_COUNTED)}
@@ -47,7 +52,8 @@ class TauSweeps(StoredPart):
         self.run, self.in_question, self.all_rows, self.folds = all_rows.run, all_rows.in_question, all_rows, folds
         self.tries = np.zeros(len(self.run.context.grid.taus), dtype=np.int64)
         self.spent = np.zeros(2, dtype=np.int64)
-        self.seconds = np.full(len(self.tries), np.inf)
+        self.work = np.full(len(self.tries), np.inf)
+        self.total_work = self.total_seconds = 0.0
 
     def due(self) -> range:
         """Return the tau to sweep, by index: the smallest new one, or the least tried of the others.
@@ -70,31 +76,36 @@ class TauSweeps(StoredPart):
         spared = self.all_rows.may_exclude() & (self.tries == 0)
         with self.run.accounts.of(BoundSource.FOLD_TREES):
             for t in taus:
-                began = self.run.context.deadline.seconds
+                began, nodes = self.run.context.deadline.seconds, self.run.counts.nodes
                 self.folds.grow(mask_of(self.run.context.shape, self.leader(t)) & ~spared, effort)
                 pairs = self.in_question.pairs() & (np.arange(len(self.tries)) == t) & ~spared
                 self.folds.grow(pairs, effort)
                 if tries == 0 and pairs.any():
-                    self.seconds[t] = (self.run.context.deadline.seconds - began) / pairs.sum()
+                    roots = ROOT_NODES * self.run.context.folds.k * pairs.sum()
+                    self.work[t] = (self.run.counts.nodes - nodes + roots) / pairs.sum()
+                    self.total_work += float(self.work[t] * pairs.sum())
+                    self.total_seconds += self.run.context.deadline.seconds - began
         self.tries[among] = np.minimum(self.tries[among] + 1, MOST_TRIES)
         self.spent[int(tries > 0)] += self.run.counts.nodes - before
 
     def seconds_left(self) -> float:
         """Return about how long sweeps take until no pair is in question, if all goes on as it went.
 
-        A pair of a new tau takes as long as one of the last new tau, and longer with each tau by as much as pairs did
-        from one to the next so far. One that was swept takes as much longer than at first as its effort grew, at most
-        (64 columns: 1.3 to 3 times for the second sweep). inf where nothing is known of it.
+        The work is counted in nodes, so that one slow second of a busy machine changes it no more than its share of all
+        seconds. A pair of a new tau takes as much work as one of the last new tau, and more with each tau by as much as
+        pairs did from one to the next so far. One that was swept takes as much more than at first as its effort grew,
+        at most (64 columns: 1.3 to 3 times for the second sweep). inf where nothing is known of it.
         """
-        pairs, swept = self.in_question.pairs().sum(axis=0), np.flatnonzero(np.isfinite(self.seconds))
+        pairs, swept = self.in_question.pairs().sum(axis=0), np.flatnonzero(np.isfinite(self.work))
         if not len(swept):
             return float(np.inf)
-        first, last = np.maximum(self.seconds[swept[[0, -1]]], CLOCK_TICK)
+        first, last = self.work[swept[[0, -1]]]
         growth = max(last / first, 1.0) ** (1.0 / max(len(swept) - 1, 1))
-        each = self.seconds * float(ROUND_GROWTH) ** self.tries
-        new = np.flatnonzero(np.isinf(self.seconds) & (pairs > 0))
+        each = self.work * float(ROUND_GROWTH) ** self.tries
+        new = np.flatnonzero(np.isinf(self.work) & (pairs > 0))
         each[new] = last * growth ** (1.0 + np.arange(len(new)))
-        return float(each[pairs > 0] @ pairs[pairs > 0])
+        work_left = float(each[pairs > 0] @ pairs[pairs > 0])
+        return work_left * max(self.total_seconds, CLOCK_TICK) / self.total_work
 
     def leader(self, top: int, least: int = 0) -> Pair:
         """Return the pair with the least estimate of h among the taus from index `least` up to index `top`."""

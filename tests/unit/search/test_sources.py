@@ -120,16 +120,19 @@ def test_sweeps_say_about_how_long_they_take(run: Any) -> None:
     sweeps, everywhere = run.outward.sweeps, np.ones(run.context.shape[:2], dtype=bool)
     sweeps.in_question.pairs = lambda: everywhere  # of two gammas
     assert np.isinf(sweeps.seconds_left()), "nothing was swept"
-    sweeps.seconds[:3], sweeps.tries[:3] = (1.0, 2.0, 4.0), (1, 1, 2)
+    sweeps.work[:3], sweeps.tries[:3] = (1.0, 2.0, 4.0), (1, 1, 2)
+    sweeps.total_work = sweeps.total_seconds = 7.0
     assert sweeps.seconds_left() == pytest.approx(2 * (8 * (1 + 2) + 64 * 4 + 4 * (2 + 4)))
     everywhere[:, :4] = False
     assert sweeps.seconds_left() == pytest.approx(2 * 4 * 2)
+    sweeps.total_seconds *= 3.0  # a machine that is busy all the time
+    assert sweeps.seconds_left() == pytest.approx(3 * 2 * 4 * 2)
     everywhere[:] = False
     assert sweeps.seconds_left() == 0.0
     del sweeps.in_question.pairs
-    sweeps.seconds[:], sweeps.tries[:] = np.inf, 0
+    sweeps.work[:], sweeps.tries[:] = np.inf, 0
     sweeps.sweep(range(1))
-    assert np.isfinite(sweeps.seconds[0]) == (sweeps.seconds_left() < np.inf)
+    assert np.isfinite(sweeps.work[0]) == (sweeps.seconds_left() < np.inf)
 
 
 def test_trees_on_all_rows_promise_by_what_is_left_to_raise(run: Any) -> None:
