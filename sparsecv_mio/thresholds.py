@@ -30,6 +30,7 @@ VENDOR_RELAXED_COLUMNS = 500  # beyond, a relaxation for a vendor's solver costs
 # by rows, without a matrix of columns by columns
 PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees
 TREE_MATRICES = 4
+VERY_WIDE_RATIO = 8  # columns for each row from which on q^3 of a fold is more work than n^2 q of every pair
 EXACT_COLUMNS = 1_200  # columns left that are worth a matrix of their own at once
 PART_COLUMNS = 3_000  # columns left of all rows whose products are formed, once
 
@@ -56,3 +57,8 @@ def by_rows(data: Shaped, folds: int) -> bool:
     """Whether matrices of columns by columns are too large for these data: beyond 2,000 to 3,000 columns."""
     matrices = math.log2(max(folds, 2)) + TREE_MATRICES
     return data.q > data.n and 8.0 * data.q**2 * matrices > PRODUCT_BYTES
+
+
+def is_very_wide(data: Shaped) -> bool:
+    """Return True if relaxations by rows of all pairs take less time than matrices of columns by columns of a fold."""
+    return data.q > CUBIC_COLUMNS and data.q >= VERY_WIDE_RATIO * data.n

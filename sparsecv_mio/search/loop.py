@@ -35,7 +35,7 @@ from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
 from sparsecv_mio.search.running import RunningSearch
-from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.thresholds import by_rows, is_very_wide
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss, Method, Oracle
 
@@ -55,10 +55,11 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     options : SearchOptions
     """
     threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
-    if options.loss is Loss.SQUARED and by_rows(context.data, context.folds.k):
+    data = context.data
+    if options.loss is Loss.SQUARED and (by_rows(data, context.folds.k) or is_very_wide(data)):
         from sparsecv_mio.search.by_rows import threads_for
 
-        threads = threads_for(context.data, threads)
+        threads = threads_for(data, threads)
     return replace(context, threads=threads)
 
 
@@ -82,7 +83,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
 
         return GlmSearch(Run.begun(context, signals, ()))
     run = Run.begun(context, signals, options.oracles)
-    wide = by_rows(context.data, context.folds.k)
+    wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
         from sparsecv_mio.search.rounds import Rounds
 

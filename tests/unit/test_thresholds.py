@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.thresholds import by_rows, is_very_wide
 
 
 @dataclass
@@ -24,3 +24,10 @@ class Shape:
 )  # fmt: skip
 def test_matrices_of_columns_by_columns_are_formed_while_they_fit(n: int, q: int, folds: int, wide: bool) -> None:
     assert by_rows(Shape(n, q), folds) is wide
+
+
+@pytest.mark.parametrize(
+    ("n", "q", "wide"), [(40, 3000, True), (40, 1500, False), (300, 2000, False), (250, 2000, True)]
+)
+def test_many_times_more_columns_than_rows(n: int, q: int, wide: bool) -> None:
+    assert is_very_wide(Shape(n, q)) is wide
