@@ -269,6 +269,7 @@ class Request:
     time_limit: Seconds | None = None
     threads: Count | None = None
     restrictions: Restrictions | None = None
+    reference: tuple[str, ...] | None = None  # levels against which tables and figures show coefficients of factors
 
 
 @dataclass(frozen=True)
@@ -315,11 +316,15 @@ class CoefficientBox:
 
 @dataclass(frozen=True)
 class Side:
-    """The side constraints of one fit, each null where there is none: `together` are chosen all or none."""
+    """The side constraints of one fit, each null where there is none: `together` are chosen all or none.
+
+    `reference` are the levels against which tables and figures show coefficients of factors.
+    """
 
     restrictions: Restrictions | None = None
     together: tuple[tuple[str, ...], ...] | None = None
     box: tuple[CoefficientBox, ...] | None = None
+    reference: tuple[str, ...] | None = None
 
     def words(self) -> str:
         """Return the side constraints as one text; empty where there is none.

@@ -63,7 +63,7 @@ def path(
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
         from sparsecv_mio.report.path_tables import print_path  # after a limit there is no time to load it
-        from sparsecv_mio.report.reference_levels import printed, reference_levels
+        from sparsecv_mio.report.reference_levels import printed, reference_levels, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
 
@@ -71,10 +71,11 @@ def path(
             record = best_subsets(
                 dataset, gammas=gamma, taus=tau, options=how, progress=progress, stop=stop, began=Began.moment
             )
+            record = with_reference(record, levels)
 
     return ending.deliver(
         session.EXIT_CODE[record.status],
-        printed(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record, levels),
+        printed(lambda screen, one: print_path(screen, one, dataset, brief=quiet, full=full), record),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,

@@ -172,17 +172,18 @@ def fit(
         obstacle = None if assume_box is None else "--assume-box"
         refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
-        from sparsecv_mio.report.reference_levels import printed, reference_levels
+        from sparsecv_mio.report.reference_levels import printed, reference_levels, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)
         record = in_own_thread(lambda: fit_one(dataset, tau=tau, gamma=ridge, options=how))
+        record = with_reference(record, levels)
 
     from sparsecv_mio.report.backend_tables import print_fit
 
     return ending.deliver(
         session.EXIT_CODE[record.status],
-        printed(lambda screen, one: print_fit(screen, one, quiet, dataset), record, levels),
+        printed(lambda screen, one: print_fit(screen, one, quiet, dataset), record),
         json=json, record=record.pieces,
         files=proof_files(record, dataset, proof, data=data, json=json, quiet=quiet),
         warnings=() if quiet else record.warnings,

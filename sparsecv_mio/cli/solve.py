@@ -187,7 +187,7 @@ def solve(
 
         with live.reading_lines(quiet):
             dataset, plan, how = session.in_time(ready, stop, how)
-        from sparsecv_mio.report.reference_levels import printed, reference_levels
+        from sparsecv_mio.report.reference_levels import printed, reference_levels, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
         from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
@@ -214,6 +214,7 @@ def solve(
             hooks = Hooks(progress, stop, note, Began.moment, store[1], resume, trace, scheduler, keep)
             answer = cross_validate if nested is None else partial(nested_cross_validate, count=nested)
             record = answer(dataset, plan, gammas=every or grid, taus=tau, options=how, hooks=hooks)
+            record = with_reference(record, levels)
 
     status = "interrupted" if stop.is_set() else record.status
     if steps is not None:
@@ -227,7 +228,7 @@ def solve(
         files.append(write)
     return ending.deliver(
         session.EXIT_CODE[status],
-        printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record, levels),
+        printed(lambda screen, one: print_answer(screen, one, quiet, quality, full, dataset), record),
         json=json, record=record.pieces, files=files, warnings=() if quiet else (*record.warnings, *warned), lost=lost,
     )  # fmt: skip
 

@@ -25,6 +25,7 @@ from sparsecv_mio.report.class_pictures import plot_calibration as plot_calibrat
 from sparsecv_mio.report.class_pictures import plot_roc as plot_roc
 from sparsecv_mio.report.ratios import spreads
 from sparsecv_mio.report.record_tables import best_by_tau
+from sparsecv_mio.report.reference_levels import against, references_of
 from sparsecv_mio.report.source_tables import plot_sources
 
 if TYPE_CHECKING:
@@ -509,10 +510,11 @@ def plot_coefficients(
     matplotlib Axes
         Without the data, the colours of a path are shares of each feature's largest coefficient.
     """
-    size = record.refit.tau if isinstance(record, Record) else None
+    size, references = record.refit.tau if isinstance(record, Record) else None, references_of(record)
     if data is not None:
         data = fitted_rows(record, data)
         record = path_at(record, data, PATH_SECONDS) if isinstance(record, Record) else record
+    record = against(record, references)
     if not isinstance(record, PathRecord):
         return _draw_model(record, ax, data)
     gammas = sorted({row.gamma for row in record.path})

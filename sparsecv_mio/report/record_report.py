@@ -25,6 +25,7 @@ from sparsecv_mio.report.class_pictures import FROM_PYTHON, PredictedClasses, Re
 from sparsecv_mio.report.document import Block, Commands, Document, Facts, Picture, ReportTable, Section, Sentences
 from sparsecv_mio.report.layout import listed, marked
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
+from sparsecv_mio.report.reference_levels import against, factor_lines, references_of
 from sparsecv_mio.words import LOSS_WORDS, Loss, Model
 
 INCHES = 4.8  # width of a picture
@@ -48,6 +49,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
         from sparsecv_mio.report.record_plots import fitted_rows
 
         data = fitted_rows(record, data)
+    record = against(record, references_of(record))
     if isinstance(record, Record):
         body = _search_sections(record, data)
     else:
@@ -215,7 +217,7 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
         Section("The answer", (Facts(facts), _sentences([record_words.common_stability(record)]))),
         Section("What is proved, and what is not", (Sentences(tuple(sure), True), Sentences(tuple(unsure), False))),
         Section("Picture", (_coefficients(record, data),)),
-        Section("The model", (_model_table(record, data),)),
+        Section("The model", (_model_table(record, data), *_sentences_if_any(factor_lines(record)))),
         Section("Every number of features", (
             _common_table(best, words, chosen, digits),
             _common_table(record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, digits, True),
@@ -234,6 +236,10 @@ def _common_table(
 
 def _sentences(lines: Sequence[str]) -> Sentences:
     return Sentences(tuple(f"{line[0].upper()}{line[1:]}." for line in lines))
+
+
+def _sentences_if_any(lines: Sequence[str]) -> tuple[Sentences, ...]:
+    return (_sentences(lines),) if lines else ()
 
 
 def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
@@ -496,8 +502,8 @@ def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
 
 def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:
     """Return the table of a model, and how well one of two classes or counts fits all rows."""
-    lines = scatter_lines(record, record, data)
-    return (_model_table(record, data), *([_sentences(lines)] if lines else []))
+    lines = [*factor_lines(record), *scatter_lines(record, record, data)]
+    return (_model_table(record, data), *_sentences_if_any(lines))
 
 
 def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None) -> ReportTable:
@@ -651,7 +657,8 @@ def _hints(record: Record) -> tuple[Block, ...]:
 
 def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]:
     """Return the sections of fits on all rows that come before the data."""
-    picture = Section("Picture", (*_surface(record), _coefficients(record, data)))
+    stated = _sentences_if_any(factor_lines(record) if isinstance(record, PathRecord) else [])
+    picture = Section("Picture", (*_surface(record), _coefficients(record, data), *stated))
     if isinstance(record, FitRecord):
         facts = (
             ("objective", shown(record.objective)),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sparsecv_mio.certificate.fit_records import PathRecord
+from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.digits import first_named, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
@@ -58,6 +59,71 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     return levels_of_factors
 
 
+def with_reference(record: Shown, levels: References) -> Shown:
+    """Return a record that states the levels against which its coefficients are to be shown.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    levels : mapping of str to sequence of str
+        From `reference_levels`.
+    """
+    if not levels:
+        return record
+    name = "side" if isinstance(record, FitRecord) else "request"
+    asked: Any = getattr(record, name)
+    return replace(record, **{name: replace(asked, reference=tuple(levels))})  # type: ignore[type-var]
+
+
+def references_of(record: Any) -> References:
+    """Return the columns of the factors whose coefficients a record asks to show against a level, by that level."""
+    asked = _asked(record)
+    wanted = () if asked is None or asked.reference is None else asked.reference
+    return {name: columns for name in wanted for columns in _factors(record) if name in columns}
+
+
+def _asked(record: Any) -> Any:
+    return record.side if isinstance(record, FitRecord) else record.request
+
+
+def _factors(record: Any) -> tuple[tuple[str, ...], ...]:
+    """Return the columns of each factor that enters as one feature."""
+    asked = _asked(record)
+    return () if asked is None or asked.restrictions is None else asked.restrictions.count
+
+
+def factor_lines(record: Any) -> list[str]:
+    """State what the coefficients of factors are that enter as one feature; nothing where no model has any.
+
+    Parameters
+    ----------
+    record : Record, PathRecord or FitRecord
+    """
+    models = record.path if isinstance(record, PathRecord) else [record]
+    used = {name for model in models for name in model.coefficients}
+    factors = [columns for columns in _factors(record) if used.intersection(columns)]
+    references, lines = references_of(record), list[str]()
+    if references:
+        levels = names_joined(list(references))
+        lines.append(f"coefficients against {levels}, whose effect the intercept has; the record has deviations")
+    deviations = [
+        columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)
+    ]
+    if deviations and record.data.intercept != "none":
+        words = names_joined(list(map(word_of_factor, deviations)))
+        lines.append(
+            f"coefficients of {words} are deviations: two levels differ by the difference of their coefficients; "
+            f"--reference {quoted_name(deviations[0][0])} shows them against a level"
+        )
+    return lines
+
+
+def _is_coded(columns: Sequence[str], record: Any) -> bool:
+    """Return True if a level of a factor is in no model, so that the coefficients of the others are against it."""
+    word = word_of_factor(tuple(columns))
+    return any(name.startswith(f"{word}=") for name in _asked(record).restrictions.force_out)
+
+
 def against(record: Shown, references: References) -> Shown:
     """Return a record as it is shown: the level for reference at 0, its coefficient in the intercept.
 
@@ -72,7 +138,11 @@ def against(record: Shown, references: References) -> Shown:
         return record
     if isinstance(record, PathRecord):
         return replace(record, path=tuple(_shifted(row, references) for row in record.path))
-    return _shifted(record, references)
+    shifted = _shifted(record, references)
+    if isinstance(record, Record) and record.average is not None:
+        average = replace(record.average, model=_shifted(record.average.model, references))
+        shifted = replace(shifted, average=average)
+    return shifted
 
 
 def _shifted(model: Any, references: References) -> Any:
@@ -84,23 +154,19 @@ def _shifted(model: Any, references: References) -> Any:
     return replace(model, coefficients=coefficients, intercept=intercept)
 
 
-def printed(
-    printer: Callable[[Console, Shown], None], record: Shown, references: References
-) -> Callable[[Console], None]:
-    """Return what prints a record with its coefficients against levels, and says so.
+def printed(printer: Callable[[Console, Shown], None], record: Shown) -> Callable[[Console], None]:
+    """Return what prints a record with its coefficients against the levels that it states, and says so.
 
     Parameters
     ----------
     printer : callable
         Prints a record on a console.
     record : Record, PathRecord or FitRecord
-    references : mapping of str to sequence of str
     """
 
     def show(console: Console) -> None:
-        printer(console, against(record, references))
-        if references:
-            levels = names_joined(list(references))
-            say(console, f"coefficients against {levels}, whose effect the intercept has; the record has deviations")
+        printer(console, against(record, references_of(record)))
+        for line in factor_lines(record):
+            say(console, line)
 
     return show

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from rich.console import Console
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.read_back import read_record
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.digits import shown
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.backend_tables import print_fit
-from sparsecv_mio.report.reference_levels import against, printed, reference_levels
+from sparsecv_mio.report.record_report import report_text
+from sparsecv_mio.report.reference_levels import against, printed, reference_levels, with_reference
 
 WHOLE = Restrictions(count="factors")  # type: ignore[arg-type]
 
@@ -61,7 +68,8 @@ def test_what_is_printed_says_so() -> None:
     given = data()
     record = fit_one(given, tau=2, gamma=0.1, side=SideOptions(count="factors"))
     console = Console(width=200, record=True, quiet=False, file=open("/dev/null", "w"))  # noqa: SIM115
-    printed(lambda screen, one: print_fit(screen, one), record, reference_levels(["city=O"], given, WHOLE))(console)
+    asked = with_reference(record, reference_levels(["city=O"], given, WHOLE))
+    printed(lambda screen, one: print_fit(screen, one), asked)(console)
     assert "coefficients against city=O, whose effect the intercept has" in console.export_text()
 
 
@@ -78,3 +86,36 @@ def test_what_is_printed_says_so() -> None:
 def test_what_is_refused(names: list[str], asked: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         reference_levels(names, data(), Restrictions(**asked))
+
+
+def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    city = np.arange(45) % 3
+    x = rng.normal(size=45)
+    y = 2.0 * x + np.array([0.0, 3.0, -1.0])[city] + 0.1 * rng.normal(size=45)
+    rows = "".join(f"{'abc'[c]},{u},{v}\n" for c, u, v in zip(city, x, y, strict=True))
+    (tmp_path / "d.csv").write_text("city,x,y\n" + rows)
+    data = [str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--count", "factors", "--gamma", "0.1"]
+    of_search = ["--folds", "5", "--tau", "2", "--quiet"]
+    for name, asked in (("deviations", []), ("levels", ["--reference", "city=b"])):
+        assert run(["solve", *data, *of_search, *asked, "--json", str(tmp_path / f"{name}.json")]) == 0
+    deviations, levels = (read_record(tmp_path / f"{name}.json") for name in ("deviations", "levels"))
+    assert isinstance(deviations, Record) and isinstance(levels, Record)
+    assert levels.coefficients == deviations.coefficients and levels.request.reference == ("city=b",)
+    stated = "Coefficients of city are deviations: two levels differ by the difference of their coefficients"
+    text = report_text(deviations, "md", "RECORD", None, "DATA")
+    assert stated in text and "against city=b" not in text
+    text = report_text(levels, "md", "RECORD", None, "DATA")
+    assert "Coefficients against city=b, whose effect the intercept has" in text and stated not in text
+    assert "| city=b | 0 |" in text and f"| (intercept) | {shown(against_b(deviations))} |" in text
+    read = sc.read_dataset(tmp_path / "d.csv", "y", encode="onehot")
+    for record, has_row in ((levels, False), (deviations, True)):  # a coefficient that is 0 throughout has no row
+        ticks = record.plot_coefficients(Figure().subplots(), read).get_yticklabels()
+        assert ("city=b" in [tick.get_text() for tick in ticks]) is has_row
+    bars = {round(bar.get_width(), 9) for bar in levels.plot_coefficients(Figure().subplots()).patches}
+    assert 0.0 in bars and round(levels.coefficients["city=a"] - levels.coefficients["city=b"], 9) in bars
+    sc.verify(levels, tmp_path / "d.csv").raise_if_failed()
+
+
+def against_b(record: Record) -> float:
+    return record.intercept + record.coefficients["city=b"]
