@@ -47,7 +47,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.time_order import TimeOrder, time_order
 from sparsecv_mio.data.two_classes import as_two_classes, check_training_classes
 from sparsecv_mio.declared_options import DEALING
-from sparsecv_mio.digits import first_named, several
+from sparsecv_mio.digits import first_named, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import EVERY_FACTOR, FACTORS, Restrictions, names_joined
 from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
@@ -65,6 +65,9 @@ LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the expone
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
 MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do
 RISES_WITH = 0.8  # correlation with counts from which a column may be what they were counted of
+MAX_COMPARED_NUMBERS = 5_000_000  # numbers of a table up to which rows are compared: about 0.1 s
+MIN_COPIES_SHARE = 0.01  # share of the rows up to which copies are not mentioned
+RANDOM_FOLDS = re.compile(r"(\d+(x\d+)?|loo|stratified:\d+|holdout:.*?)( weighted)?")
 EXPOSURE = re.compile(
     r"(?i:(.*[_. -])?(exposures?|expo|offset|duration|days|hours|weeks|months|years|person[_. -]?years|population|pop|"
     r"km|miles|distance|area|holders?|insured|at[_. -]?risk|trials))"
@@ -617,6 +620,79 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
             keys[row, k] = float(hash(word) % (1 << 50))
     distinct = {keys[row].tobytes() for row in range(rows)}
     return rows - len(distinct)
+
+
+def about_answer(
+    data: Dataset, folds: FoldPlan, coefficients: Mapping[str, float], intercept: float
+) -> tuple[str, ...]:
+    """Return a sentence for each property of the data that makes an answer look better, or larger, than it is.
+
+    Parameters
+    ----------
+    data : Dataset
+        The data, with classes or counts where the loss is for these.
+    folds : FoldPlan
+        The folds of the cross-validation.
+    coefficients : mapping of str to float
+        The coefficients of the model of all rows.
+    intercept : float
+        Its intercept.
+    """
+    notes = [_about_copies_in_folds(data, folds), _about_exposures(data)]
+    columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
+    if data.classes is not None and columns:
+        scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
+        if float(np.min(scores[data.y > 0.0])) > float(np.max(scores[data.y <= 0.0])):
+            notes.append(
+                "the model separates the two classes in all rows: gamma alone decides how large its coefficients and "
+                "odds ratios are; give larger gammas for a finite effect"
+            )
+            columns = {}
+    notes += [_about_pure_level(data, name, column) for name, column in columns.items()]
+    return tuple(filter(None, notes))
+
+
+def _about_copies_in_folds(data: Dataset, folds: FoldPlan) -> str:
+    """Return what copies of rows do to random folds; empty where there are hardly any, or values are few anyway."""
+    if data.X.size > MAX_COMPARED_NUMBERS or not RANDOM_FOLDS.fullmatch(folds.spec):
+        return ""
+    table = np.column_stack((data.X, data.y)) + 0.0  # -0 is 0
+    distinct = len({row.tobytes() for row in table})
+    copies = data.n - distinct
+    if copies <= MIN_COPIES_SHARE * data.n or all(2 * len(np.unique(column)) < distinct for column in table.T):
+        return ""
+    return (
+        f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, its target too: "
+        "random folds train on copies of held-out rows, and the CV error is too low; remove the copies, or hold them "
+        "out together with --folds groups:COLUMN"
+    )
+
+
+def _about_exposures(data: Dataset) -> str:
+    """Return which features of counts may be their exposures; empty where an exposure was given."""
+    names = _may_be_exposures(data) if data.counts and data.exposure is None else ()
+    if not names:
+        return ""
+    named = first_named(list(map(repr, names)))
+    return (
+        f"{plural(len(names), 'column')} {named} may be the exposure of the counts, and is a feature now; "
+        f"--exposure {shlex.quote(names[0])} models the rate instead"
+    )
+
+
+def _about_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
+    """Return that all rows of a level have one class, or the count 0; empty for another column."""
+    if not (data.classes or data.counts) or not np.isin(column, (0.0, 1.0)).all():
+        return ""
+    for value in (1.0, 0.0):
+        targets = data.y[column == value]
+        if targets.size and np.all(targets == targets[0]) and (data.classes or targets[0] == 0.0):
+            what = "the count 0" if data.classes is None else f"the class {data.classes[int(targets[0])]!r}"
+            return (
+                f"all {several(targets.size, 'row')} with {name!r} = {value:g} have {what}: gamma alone decides how "
+                "large this coefficient is; give larger gammas, or join the level with another"
+            )
+    return ""
 
 
 def _proposed_options(

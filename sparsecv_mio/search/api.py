@@ -39,6 +39,7 @@ from sparsecv_mio.data.readers import read_dataset, target_of
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.rows_of_folds import RowsOfFolds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.table_facts import about_answer
 from sparsecv_mio.data.weights import FILE, weight_columns, weighted, weights_of
 from sparsecv_mio.declared_options import OF_TABLES, keywords_are, shown
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
@@ -295,7 +296,14 @@ def cross_validate(
     if hooks.began is None and (words := leaving(options)) is not None:  # a command says it itself
         warnings.warn(words, DeprecationWarning, stacklevel=2)
     dataset = options.in_classes(dataset)
-    return answer(Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks))
+    question = Question(dataset, folds_of(folds, dataset), gammas, taus, options, hooks)
+    return _with_notes(answer(question), question)
+
+
+def _with_notes(record: Record, question: Question) -> Record:
+    """Return a record with the warnings about data that make its answer look better, or larger, than it is."""
+    notes = about_answer(question.dataset, question.folds, record.coefficients, record.intercept)
+    return replace(record, warnings=(*record.warnings, *notes))
 
 
 def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
@@ -471,7 +479,7 @@ def nested_cross_validate(
     if options.loss is not Loss.SQUARED:
         question.check_outer_rows(outer)
     share = None if deadline.limit is None else deadline.limit * MAIN_SHARE / (count + MAIN_SHARE)
-    record = answer(question, Deadline(share, hooks.stop, deadline.began))
+    record = _with_notes(answer(question, Deadline(share, hooks.stop, deadline.began)), question)
     with suppress(KeyboardInterrupt):
         over_outer_folds(outer, deadline, deadline.at, partial(_nested_fold, question, outer), done)
     if not done:  # its seconds are those of the whole limit

@@ -9,10 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from sparsecv_mio.data.counts import as_counts
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.reading_options import Reading
-from sparsecv_mio.data.table_facts import Inspection, inspect_file
+from sparsecv_mio.data.table_facts import Inspection, about_answer, inspect_file
+from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.search.api import solve
 
 
 def messy(n: int = 60) -> pd.DataFrame:
@@ -116,3 +121,60 @@ def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     path.write_text("a,y\n1,2\n1,2,3\n")
     with pytest.raises(BadInput, match="has 3 cells in line 3"):
         inspect_file(path, "y", Reading(), None)
+
+
+def answer_notes(data: Dataset, folds: str = "5", **coefficients: float) -> tuple[str, ...]:
+    """Return the sentences about an answer with intercept 0."""
+    return about_answer(data, make_folds(folds, data), coefficients, 0.0)
+
+
+def test_separated_classes_are_named() -> None:
+    x = np.arange(-10.0, 10.0) + 0.5
+    data = as_two_classes(Dataset.from_arrays(x[:, None], np.where(x > 0.0, 1.0, 0.0)))
+    (note,) = answer_notes(data, x0=3.0)
+    assert note.startswith("the model separates the two classes in all rows: gamma alone")
+    mixed = as_two_classes(Dataset.from_arrays(x[:, None], np.where(np.abs(x) > 5.0, 1.0, 0.0)))
+    assert answer_notes(mixed, x0=3.0) == answer_notes(data) == ()
+
+
+def test_a_level_of_one_class_or_without_counts_is_named() -> None:
+    rng = np.random.default_rng(1)
+    level, x = np.repeat([1.0, 0.0], [4, 36]), rng.normal(size=40)
+    counts = np.where(level > 0.0, 0.0, 1.0 + np.arange(40) % 3)
+    data = as_counts(Dataset.from_arrays(np.column_stack((level, x)), counts, names=["van", "x"]))
+    (note,) = answer_notes(data, van=-9.0, x=0.1)
+    assert note.startswith("all 4 rows with 'van' = 1 have the count 0: gamma alone")
+    assert answer_notes(data, x=0.1) == ()
+    classes = as_two_classes(
+        Dataset.from_arrays(np.column_stack((level, x)), (counts == 1.0) * 1.0, names=["van", "x"])
+    )
+    (note,) = answer_notes(classes, van=-9.0)
+    assert note.startswith("all 4 rows with 'van' = 1 have the class '0': gamma alone")
+
+
+def test_copies_of_rows_are_named_where_folds_are_random() -> None:
+    X = np.random.default_rng(2).normal(size=(30, 2))
+    twice = Dataset.from_arrays(np.vstack((X, X[:10])), np.concatenate((X[:, 0], X[:10, 0])))
+    for folds in ("5", "2x5", "loo", "holdout:0.2"):
+        (note,) = answer_notes(twice, folds, x0=1.0)
+        assert note.startswith("10 of 40 rows repeat an earlier row, its target too: random folds train on copies")
+    assert answer_notes(twice, "forward:3", x0=1.0) == ()
+    assert answer_notes(Dataset.from_arrays(np.rint(X), np.rint(X[:, 0])), x0=1.0) == ()  # few values: no copies
+
+
+def test_a_feature_that_may_be_an_exposure_is_named() -> None:
+    rng = np.random.default_rng(3)
+    table = {"days": rng.uniform(1.0, 9.0, 40), "x": rng.normal(size=40), "n": rng.poisson(2.0, 40)}
+    data = as_counts(Dataset.from_frame(pd.DataFrame(table), "n"))
+    (note,) = answer_notes(data, x=1.0)
+    assert note == (
+        "column 'days' may be the exposure of the counts, and is a feature now; --exposure days models the rate instead"
+    )
+    assert answer_notes(Dataset.from_frame(pd.DataFrame(table), "n"), x=1.0) == ()
+
+
+def test_a_record_warns_of_separated_classes() -> None:
+    x = np.arange(24.0)
+    frame = pd.DataFrame({"x": x, "u": x % 5, "ill": np.where(x > 11.0, "yes", "no")})
+    found = solve(frame, "ill", loss="logistic", folds=4, gammas=1e-6, taus=1)
+    assert any("separates the two classes" in warning for warning in found.warnings)
