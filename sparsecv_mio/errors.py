@@ -90,9 +90,12 @@ class VerificationFailed(SparseCVError):
 ELSEWHERE = {  # what other packages call some options of commands: letters alone, without the s of a plural
     "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
     "n-gammas": ("nalpha", "nlambda"),
-    "folds": ("cv", "nfold", "kfold", "nsplit", "foldid"),
+    "folds": ("cv", "nfold", "kfold", "nsplit", "foldid", "k"),
+    "loss": ("family", "objective", "distribution"),
+    "skip-lines": ("skiprow", "skipline", "skip"),
+    "most": ("nbest",),
     "cv": ("fold", "nfold", "kfold", "nsplit", "foldid"),
-    "tau": ("nvmax", "l0", "nnonzerocoef", "supportsize", "maxfeature", "nfeaturestoselect", "sparsity"),
+    "tau": ("nvmax", "l0", "nnonzerocoef", "supportsize", "maxfeature", "nfeaturestoselect", "sparsity", "k"),
     "scale": ("standardize", "normalize"),
     "nonnegative": ("positive", "lowerlimit"),
     "one-se": ("lambda1se", "oneserule"),
@@ -107,6 +110,17 @@ ELSEWHERE = {  # what other packages call some options of commands: letters alon
 
 def _letters(name: str) -> str:
     return "".join(filter(str.isalnum, name.lower())).removesuffix("s")
+
+
+def named_elsewhere(word: str) -> list[str]:
+    """Return the options that other packages call by a word.
+
+    Examples
+    --------
+    >>> named_elsewhere("--k"), named_elsewhere("--gamma")
+    (['folds', 'tau'], [])
+    """
+    return [name for name, theirs in ELSEWHERE.items() if _letters(word[:100]) in theirs]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -128,11 +142,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         doubled = whole.replace('"', '""')
         return f"; in a list a name with a comma stands in double quotes: '\"{doubled}\"'"
     by_small_letters = {word_known.lower().lstrip("-"): word_known for word_known in names}
-    letters = word[:100].lower().lstrip("-")
-    ours = [_letters(name) for name, theirs in ELSEWHERE.items() if _letters(letters) in theirs]
-    near = [name for name in by_small_letters if _letters(name) in ours]
-    near += get_close_matches(letters, by_small_letters, n=1)
-    return f" (did you mean {by_small_letters[near[0]]!r}?)" if near else ""
+    near = [name for name in by_small_letters if _letters(name) in map(_letters, named_elsewhere(word))]
+    near = near or get_close_matches(word[:100].lower().lstrip("-"), by_small_letters, n=1)
+    return f" (did you mean {' or '.join(repr(by_small_letters[name]) for name in near)}?)" if near else ""
 
 
 def word_of(kind: type[Word], value: str, option: str) -> Word:

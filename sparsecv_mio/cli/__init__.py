@@ -25,7 +25,7 @@ from sparsecv_mio.cli.command_options import PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
 from sparsecv_mio.digits import first_named
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, missing_package
+from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, missing_package, named_elsewhere
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
@@ -254,9 +254,18 @@ def _elsewhere(option: str, error: Exception) -> str:
     context = error.ctx  # type: ignore[attr-defined]
     group, here = context.find_root().command, context.info_name
     params = {name: group.get_command(context, name).params for name in COMMANDS}
-    takers = [name for name in COMMANDS if any(option in parameter.opts for parameter in params[name])]
-    instead = did_you_mean(option, ["--json"]) if "--json" in _options_of(error) else ""
-    return f" of `{here}`: it belongs to {first_named(takers)}{instead}" if takers else ""
+
+    def takers(wanted: str) -> list[str]:
+        return [name for name in COMMANDS if any(wanted in parameter.opts for parameter in params[name])]
+
+    own, ours = _options_of(error), [f"--{name}" for name in named_elsewhere(option)]
+    if commands := takers(option):
+        known = [name for name in ours if name in own]
+        return f" of `{here}`: it belongs to {first_named(commands)}{did_you_mean(option, known) if known else ''}"
+    for name in ours:
+        if (commands := takers(name)) and not set(ours) & set(own):
+            return f" of `{here}`: {first_named(commands)} has {name} for it"
+    return ""
 
 
 def _too_many(message: str, error: Exception) -> str:

@@ -104,6 +104,13 @@ class Fault:
         plain = isinstance(self.value, str) and not self.missing and not reading_options.what_else(self.value)
         return plain and not self.few(rows) and name_like(len(self.levels), self.count)
 
+    def has_classes(self, rows: int) -> bool:
+        """Return True if a column of so many rows holds more than two text values, none of which spells a number."""
+        return (
+            isinstance(self.value, str) and not self.missing and len(self.levels) > 2 and not self.few(rows)
+            and not any(map(reading_options.what_else, self.levels))
+        )  # fmt: skip
+
     def words(self) -> str:
         """Say which cell, and what it holds."""
         where = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
@@ -152,6 +159,12 @@ class Fault:
             return ""
         classes = self.column == target and len(self.levels) == 2
         return 'encode="onehot"' + (', or as two classes with loss="logistic"' if classes else "")
+
+
+MORE_CLASSES = (
+    "a target of more than two classes is not supported; give numbers, keep the rows of two classes for "
+    'loss="logistic", or join classes until two are left'
+)
 
 
 @dataclass
@@ -209,6 +222,8 @@ class Faults:
             return written if "say which" in written else f"read it with {written}"
         if self.settled:
             return one.remedy_of_new()
+        if one.column == self.target and one.has_classes(self.rows):
+            return MORE_CLASSES
         option = one.option(self.target, self.rows)
         drop = self._dropped(one)
         named = f"nearly every row has its own, a name and no feature: leave it out with {drop}" if drop else ""
@@ -229,6 +244,8 @@ class Faults:
         cells = several(one.count, "cell")
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
+        if one.column == self.target and one.has_classes(self.rows):
+            return MORE_CLASSES
         cures = self._dropped(one), one.option(self.target, self.rows)
         option = self._written(one) or self._held_out(one) or " or ".join(filter(None, cures))
         if option:
@@ -809,7 +826,8 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
     if goal and len(levels) != 2:
         words = several(len(levels), "word") + (f" ({alike})" if (alike := one.as_one(levels)) else "")
         more = f"; or give {as_word}" if as_word else ""
-        raise BadInput(f"target {one.name!r} holds {words}: give it numbers, or two words for two classes{more}")
+        advice = MORE_CLASSES if len(levels) > 2 else "give it numbers, or two words for two classes"
+        raise BadInput(f"target {one.name!r} holds {words}: {advice}{more}")
     if len(levels) > MOST_LEVELS:
         words = f"holds {len(levels):,} different words, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")

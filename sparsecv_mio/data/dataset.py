@@ -305,13 +305,16 @@ def assemble(
     Raises
     ------
     BadInput
-        No rows or columns, a name twice, a column of the wrong length, a number that is not finite.
+        No rows or columns, a name twice or one that is reserved, a column of the wrong length, a number that is not
+        finite.
     """
     n, p = X.shape
     if n == 0:
         raise BadInput("the data has no rows: give at least one row for every fold")
     if p == 0:
         raise BadInput("no feature is left: keep at least one column beside the target")
+    if INTERCEPT in names:
+        raise BadInput(f"feature name {INTERCEPT!r} is that of the model's own constant: rename the column or drop it")
     seen: set[str] = {target}
     for name in names:
         if name in seen:
@@ -330,6 +333,7 @@ def assemble(
     return Dataset(X, y, names, target, columns, reading=reading, holes=holes)
 
 
+INTERCEPT = "(intercept)"  # the name of the constant among the coefficients of an answer
 NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
 
 

@@ -35,11 +35,18 @@ def test_suggestions(word: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [("--lambda", "--gamma"), ("--nfolds", "--folds"), ("--cv", "--folds"), ("--nvmax", "--tau"),
+     ("--family", "--loss"), ("--skiprows", "--skip-lines"),
      ("--quite", "--quiet"), ("--n-jobs", "--threads"), ("--gama", "--gamma"), ("--save", "--json")],
 )  # fmt: skip
 def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", "no_file.csv", theirs, "1"]) == 2
     assert capsys.readouterr().err == f"sparsecv: error: no option {theirs} (did you mean {ours!r}?)\n"
+    for option, said in (
+        ("--k", " (did you mean '--folds' or '--tau'?)"), ("--nbest", " of `solve`: near has --most for it"),
+        ("--penalty", " of `solve`: it belongs to iacv (did you mean '--gamma'?)"), ("--xyz", ""),
+    ):  # fmt: skip
+        assert run(["solve", "no_file.csv", option, "5"]) == 2
+        assert capsys.readouterr().err == f"sparsecv: error: no option {option}{said}\n"
     assert run(["solve", "no_file.csv", "--xyz"]) == 2
     assert capsys.readouterr().err == "sparsecv: error: no option --xyz\n"
     assert run(["path", "no_file.csv", "--nested", "5"]) == 2

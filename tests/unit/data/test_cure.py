@@ -209,9 +209,12 @@ def test_two_words_of_a_target(tmp_path: Path) -> None:
     assert data.y.tolist() == [1.0, 0.0, 1.0] and data.reading is not None
     assert data.reading.notes == ("target 'y': 'healthy' is the smaller value, 'sick' the larger",)
     path.write_text("a,y\n1,sick\n2,healthy\n3,unsure\n")
-    with pytest.raises(BadInput, match="target 'y' holds 3 words: give it numbers, or two words"):
+    with pytest.raises(BadInput, match="target 'y' holds 3 words: a target of more than two classes is not supported"):
         read_dataset(path, "y", two_words=True)
-    with pytest.raises(BadInput, match="column 'y' holds text 'sick'"):
+    with pytest.raises(BadInput, match="column 'y' holds text 'sick'.*: a target of more than two classes is not supp"):
+        read_dataset(path, "y")
+    path.write_text("a,y\nu,sick\nv,healthy\nu,unsure\n")
+    with pytest.raises(BadInput, match=r"'y' holds text 'sick' in .* \(3 cells; a target of more than two classes"):
         read_dataset(path, "y")
 
 

@@ -151,3 +151,8 @@ def test_bad_paths(tmp_path: Path) -> None:
     refused("has the unknown suffix '.doc': use one of .csv, .tsv", tmp_path / "d.doc", "y")
     (tmp_path / "latin.csv").write_bytes("a,y\n1,2\n\xe9,3\n".encode("latin-1"))
     refused("is not UTF-8 text", tmp_path / "latin.csv", "y")
+
+
+def test_an_address_is_no_file() -> None:
+    with pytest.raises(BadInput, match="file 'https://example.org/a.csv': an address is no file; download it first"):
+        read_dataset("https://example.org/a.csv", "y")

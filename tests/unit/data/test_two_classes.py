@@ -72,7 +72,7 @@ def test_words_that_capital_letters_alone_tell_apart_are_said(tmp_path: Path) ->
     data = read_dataset(path, target="outcome", two_words=True)
     assert data.reading is not None and f"column 'outcome': {said}" in data.reading.notes
     path.write_text("a,outcome\n1,Case\n2,case\n3,control\n")
-    with pytest.raises(BadInput, match=re.escape(f"holds 3 words ({said}): give it numbers")):
+    with pytest.raises(BadInput, match=re.escape(f"holds 3 words ({said}): a target of more than two classes")):
         read_dataset(path, target="outcome", two_words=True)
 
 
