@@ -245,7 +245,7 @@ class Faults:
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
         if one.column == self.target and one.has_classes(self.rows):
-            return MORE_CLASSES
+            return f"{cells}; {MORE_CLASSES}"
         cures = self._dropped(one), one.option(self.target, self.rows)
         option = self._written(one) or self._held_out(one) or " or ".join(filter(None, cures))
         if option:
