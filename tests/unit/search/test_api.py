@@ -328,7 +328,7 @@ def test_folds_of_any_form() -> None:
     [
         ({"target": None}, "target is missing: name the column to predict"),
         ({"target": "nobody"}, "target 'nobody' is not in the data"),
-        ({"data": [[1.0]]}, "data are list: give a file, a pandas frame or"),
+        ({"data": [[1.0]]}, "data: a list is not a table in memory; give a table of pandas, polars"),
         ({"data": pd.DataFrame({"a": [1.0]}), "target": None}, "target is missing"),
         ({"data": sc.Dataset.from_arrays([[1.0]], [1.0])}, "these data have the target 'y' already"),
         ({"folds": [0, 1]}, "folds: 2 labels for 97 rows"),
