@@ -23,10 +23,10 @@ from sparsecv_mio.formulation.outcome import Limits, Outcome
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.glm_folds import problem_of
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
 
@@ -138,7 +138,7 @@ def cells_of(
     folds : FoldPlan or None
         The training rows of every fold; None for all rows at once.
     taus, gammas : sequences
-        Support sizes, 0 to p; ridge weights, positive, or 0 where columns are independent on all training rows.
+        Support sizes, 0 to p; ridge weights, positive, or 0 where those of every model are independent.
     scale : {"length", "variance", "none"}
         What the penalty measures.
     intercept : {"fold", "global", "none"}
@@ -162,7 +162,7 @@ def cells_of(
         yield from _cells_of_classes(name, standardize(dataset, scale, intercept, loss=loss), folds, grid)
         return
     data = standardize(dataset, scale, intercept)
-    check_independent(data, grid.gammas.tolist(), folds)
+    check_independent(data, grid.gammas.tolist(), min(int(grid.taus.max()), data.q), folds)
     moments: Iterator[tuple[int, TrainingMoments]]
     moments = iter([(-1, row_moments(data, slice(0, data.n)))]) if folds is None else training_moments(data, folds)
     for fold, sums in moments:

@@ -34,9 +34,9 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput, Contradiction
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.subsets import SWAP_ROUNDS
+from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL, OUTWARD, Interval
 
 SCHEMA = "sparsecv-bounds/1"
@@ -358,7 +358,7 @@ class AllFolds:
         hooks: BoundsHooks,
     ) -> None:
         _check_bounds_asked(data, gammas, taus)
-        check_independent(data, gammas, folds)
+        check_independent(data, gammas, most_columns(data, max(taus)), folds)
         self.data, self.folds, self.known, self.hooks = data, folds, known, hooks
         self.gammas, self.taus = tuple(map(float, gammas)), tuple(map(int, taus))
         self.given = [np.asarray(support) for support in known.supports]
@@ -576,7 +576,8 @@ def compute_bounds(
     Raises
     ------
     BadInput
-        For an empty grid, a gamma that is negative or not finite, 0 where columns are dependent, or a tau outside 0..p.
+        For an empty grid, a gamma that is negative or not finite, 0 where columns of a model are dependent, or a tau
+        outside 0..p.
 
     Notes
     -----

@@ -32,7 +32,6 @@ from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
 from sparsecv_mio.search.fallback import supports_on_all_rows
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
@@ -43,6 +42,7 @@ from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import LITTLE_WORK, classes_of, counts_of, data_info, fitted_row, refit_numbers
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
 
@@ -178,9 +178,9 @@ def best_subsets(
     dataset : Dataset
         Rows, target and names.
     gammas, taus : sequences, numbers or texts
-        Ridge weights, positive, or 0 where the columns are linearly independent; or a `GammaInterval` or text `LO..HI`:
-        the best subset of every size as a function of gamma then comes with those at both ends; support
-        sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but at least 10 and at most 50.
+        Ridge weights, positive, or 0 where the columns of every model are linearly independent; or a
+        `GammaInterval` or text `LO..HI`: the best subset of every size as a function of gamma then comes with those at
+        both ends; support sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
     progress : callable, optional
@@ -291,7 +291,7 @@ class PathSearch:
         """Bring the data to standard coordinates; from here on a record can be made."""
         options = self.options
         self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(self._data, self.grid.gammas.tolist())
+        check_independent(self._data, self.grid.gammas.tolist(), most_columns(self._data, int(self.grid.taus.max())))
         _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
         return self._data
 

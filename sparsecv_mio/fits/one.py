@@ -38,10 +38,10 @@ from sparsecv_mio.problem.objective import objective_of, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
+from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept, Loss
 
@@ -67,7 +67,7 @@ def fit_one(
     tau : int
         Largest number of features, 0 to p.
     gamma : float
-        Ridge weight, positive, or 0 where the columns are linearly independent.
+        Ridge weight, positive, or 0 where the columns of every model are linearly independent.
     options : FitOptions, optional
         Backend, scale, limits, side constraints.
     **keywords
@@ -160,7 +160,7 @@ def export_one(
     tau : int
         Largest number of features, 0 to p.
     gamma : float
-        Ridge weight, positive, or 0 where the columns are linearly independent.
+        Ridge weight, positive, or 0 where the columns of every model are linearly independent.
     options : FitOptions, optional
         Scale, intercept, loss, side constraints; what says how it is solved is not used.
     piecewise : int, optional
@@ -241,7 +241,8 @@ class _Model:
                 "two classes that a line parts" if how.loss is Loss.LOGISTIC else "zeros that a line parts from counts"
             )
             raise BadInput(f"gamma 0: goes with loss squared, not {how.loss} ({why} have no fit)")
-        check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma])
+        most = min(constraints.columns(counted), data.q)
+        check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma], most)
         return cls(data, min(counted, data.q), gamma, constraints, side.recorded())
 
     @property

@@ -31,12 +31,12 @@ from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of, takes_long
 from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import PROVED_RTOL
 
 
@@ -166,7 +166,7 @@ class CommonSearch:
     def _prepare(self) -> None:
         options, expired = self.options, self.clock.expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(data, self.grid.gammas.tolist(), self.plan)
+        check_independent(data, self.grid.gammas.tolist(), most_columns(data, int(self.grid.taus.max())), self.plan)
         _ = self.dataset.fingerprint
         values = values_of(data, self.plan, "criterion common")
         self.data = data

@@ -27,13 +27,13 @@ from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.whole_terms import WholeTerms
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
+from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
 
@@ -338,7 +338,7 @@ class NearSearch:
     def _list(self, gamma: float, taus: list[int]) -> None:
         options, expired = self.options, self.clock.expired
         data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(data, [gamma], self.plan)
+        check_independent(data, [gamma], most_columns(data, max(taus)), self.plan)
         _ = self.dataset.fingerprint
         terms = WholeTerms.of(data)
         sizes = sorted({min(tau, terms.count(np.arange(data.q))) for tau in taus})

@@ -13,7 +13,7 @@ on gamma: eliminate after gamma is set.
 
 Columns that are adjusted for are those of F without a penalty. With them alone A is that of least squares, the same at
 every gamma, and what is left of a column is its residual on them, as it is after its mean is taken off. `M_FF` is then
-regular where they are independent on the training rows, and the intercept beside them, which `problem.without_ridge`
+regular where they are independent on the training rows, and the intercept beside them, which `trees.without_ridge`
 asks for before anything is fitted; nothing above needs a penalty on F.
 """
 

@@ -26,7 +26,6 @@ import numpy as np
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.problem.without_ridge import check_independent
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.deadline import Deadline, prepared
@@ -38,6 +37,7 @@ from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.slices import Hands
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.words import Model
 
 
@@ -85,7 +85,8 @@ class RunningSearch:
         """Bring the data to standard coordinates; from here on a record can be made."""
         question, options = self.question, self.question.options
         data = standardize(question.dataset, options.scale, options.intercept, options.restrictions, options.loss)
-        check_independent(data, self.grid.gammas.tolist(), question.folds)
+        most = most_columns(data, int(self.grid.taus.max()))
+        check_independent(data, self.grid.gammas.tolist(), most, question.folds)
         request = options.request(self.grid)
         all_shown = options.model is Model.AVERAGE or question.hooks.found is not None
         context = Context(

@@ -79,7 +79,7 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         Number of features. Several are a path: the model is the largest, `coef_path_` has them all. By default 1 to
         p, of p > 30 to n / 8, but at least 10 and at most 50.
     gamma : float
-        Ridge weight; 0 is least squares, where the columns are linearly independent.
+        Ridge weight; 0 is least squares, where the columns of every model are linearly independent.
     gap : float
         Relative gap at which a fit counts as proved.
     time_limit : float, optional

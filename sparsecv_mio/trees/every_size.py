@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from math import comb
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.kernels import path_tree, starts
+from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
 from sparsecv_mio.kernels.nodes import DROPPED
 from sparsecv_mio.kernels.path_tree import new_levels
 from sparsecv_mio.problem.elimination import eliminated, stripped
@@ -26,6 +26,7 @@ from sparsecv_mio.trees.listing import NODE_RATIO, PATH_SLICE, ROOM_AT_FIRST, WH
 from sparsecv_mio.trees.normal_form import ClusterRelaxation, NormalForm, Root, box_of, normal_form, solve_root
 from sparsecv_mio.trees.subsets import (
     FIRST_LOOK,
+    MAX_SCANNED_SUPPORTS,
     MOST_REFITTED,
     MOST_TRIED,
     SWAP_ROUNDS,
@@ -34,6 +35,7 @@ from sparsecv_mio.trees.subsets import (
     BestSubsets,
     never,
 )
+from sparsecv_mio.units import KEEP_RTOL, TINY
 
 MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
 PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
@@ -41,6 +43,9 @@ SMALL_NODES = 200_000  # of the path tree of a small problem, before anything el
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
+SCAN_ROOM = 8  # times as many supports as are kept in the end, while all are scanned
+SCAN_SLACK = 1e-13  # of the size of objectives, that a value may be off by at least
+SCAN_ROUNDING = 50.0 * float(np.finfo(float).eps)  # relative, of a value, per unit of the condition of its support
 STORED_TREES = "trees"  # of one gamma: under which name
 
 
@@ -469,21 +474,36 @@ class _PathSolver:
         return (self.form.m > MANY and not few_rows) or self.box is not None
 
     def _try_all(self, size: int, most: int) -> None:
-        """Close a size by trying all its supports, if they are few."""
+        """Close a size by the values of all its supports, if they are few: each has the rounding of its own condition.
+
+        Parameters
+        ----------
+        size : int
+        most : int
+            Candidates that are kept.
+        """
         form, m = self.form, self.form.m
         self.done[size] = False
-        if comb(m, size) > most:
+        if comb(m, size) > (most if form.trusted else MAX_SCANNED_SUPPORTS):
             return
-        rows = np.array(list(combinations(range(m), size)), dtype=np.int64).reshape(comb(m, size), size)
-        masks = np.zeros((len(rows), m), dtype=np.bool_)
-        np.put_along_axis(masks, rows, True, axis=1)
+        M = form.matrix()
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(M), TINY))
+        scanned = ScannedProblem(
+            M * unit[:, None] * unit, form.c * unit, form.yy, self.problem.size, KEEP_RTOL, SCAN_SLACK,
+            SCAN_ROUNDING * self.problem.shrinkage,
+        )  # fmt: skip
+        room = new_kept(size, SCAN_ROOM * most, np.inf)
+        for first in range(m - size + 1):
+            if not scan_supports(scanned, size, first, room) or self.expired():
+                return
+        near = np.flatnonzero(room.lower[: int(room.count[0])] <= room.level[0])
+        masks = np.zeros((len(near), m), dtype=np.bool_)
+        np.put_along_axis(masks, room.supports[near], True, axis=1)
         later = np.flatnonzero(form.copy_prev >= 0)
-        masks = masks[~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)]
-        values = np.empty(len(masks))
-        starts.support_values(form.matrix(), form.c, form.yy, masks, values)
-        bar = form.raised(float(values.min())) if form.trusted else np.inf
-        near = np.flatnonzero(values <= bar)
-        self._close(size, [(masks[r], float(values[r])) for r in near])
+        kept = ~np.any(masks[:, later] & ~masks[:, form.copy_prev[later]], axis=1)
+        if np.count_nonzero(kept) <= most:
+            self.lower[size] = max(float(room.lower[near].min()), 0.0)
+            self._close(size, [(masks[r], float(room.values[near[r]])) for r in np.flatnonzero(kept)])
 
     def _close(self, size: int, candidates: Candidates, complete: bool = True) -> None:
         if not complete and self.form.trusted:
@@ -501,13 +521,17 @@ class _PathSolver:
         form = self.form
         size = min(tau, form.m)
         upper = float(self.best[size])
-        margin = self.margin(size)
         candidates, complete, _ = self._candidates(tau)
-        lower = upper if complete else float(self.lower[size])
+        if form.trusted:
+            margin = self.margin(size)
+            lower = max((upper if complete else float(self.lower[size])) - margin, 0.0)
+        else:  # no bound, or that of all supports, each with its own rounding
+            lower = float(self.lower[size]) if complete and size == tau else 0.0
+            margin = upper - lower if lower > 0.0 else np.inf
         return BestSubset(
             tau=tau,
             support=form.columns[self.support[size]],
-            lower=max(lower - margin, 0.0) if form.trusted else 0.0,
+            lower=lower,
             upper=upper,
             candidates=tuple(form.columns[mask] for mask, _ in candidates),
             values=tuple(value for _, value in candidates),

@@ -107,14 +107,19 @@ def test_criteria_of_a_residual_that_is_rounding_error_are_undefined(offset: flo
     )
 
 
-def test_dependent_columns_need_a_ridge_weight() -> None:
+def test_dependent_subsets_need_a_ridge_weight_and_others_do_not() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
-    for columns in (np.column_stack([X, X.sum(axis=1)]), rng.normal(size=(20, 25))):
+    for columns, most in ((np.column_stack([X, X.sum(axis=1)]), 4), (rng.normal(size=(20, 25)), 20)):
         data = sc.Dataset.from_arrays(columns, rng.normal(size=20))
         for zero in (0, 0.0, "0", " 0.0"):
             with pytest.raises(
-                BadInput, match="^gamma 0: [^\n]* linearly dependent: [^\n]*, or [^\n]*a gamma above 0$"
+                BadInput, match="^gamma 0: [^\n]* linearly dependent: [^\n]*, or give a gamma of at least 1e-08$"
             ):
-                sc.best_subsets(data, gammas=zero, taus=[1])
+                sc.best_subsets(data, gammas=zero, taus=[1, most])
         assert sc.best_subsets(data, gammas=1e-9, taus=[1]).status == "proved"
+        record = sc.best_subsets(data, gammas=0, taus=[1, 2])
+        for row in record.path:
+            least = min(residual_sum(columns, data.y, S, 1, np.ones(20)) for S in combinations(range(data.p), row.tau))
+            assert row.proved and row.lower <= least * (1 + 1e-9) and row.upper >= least * (1 - 1e-9)
+        assert sc.verify(record, data).ok

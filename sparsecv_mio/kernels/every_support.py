@@ -1,0 +1,162 @@
+"""All supports of one size, one by one: what is left where no relaxation bounds anything.
+
+Without a ridge weight, columns that are dependent leave no bound: all of them fit perfectly. Small supports may be well
+conditioned nevertheless, and are compared here by their own condition. With M of diagonal 1 and `M_SS = L L'`, the
+product of the eigenvalues of `M_SS` is that of the squares of the diagonal of L, and their sum is s. So
+
+    lambda_min(M_SS)  >=  prod L_ii^2 ((s - 1) / s)^(s - 1)  >=  prod L_ii^2 / e.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsecv_mio.kernels.jit import njit
+
+LARGEST_ERROR = 0.1  # relative error of f from which on a value says nothing
+LEAST_PIVOT = 1e-30  # in place of a pivot that rounding has made zero or negative; such a support has no value
+
+
+class ScannedProblem(NamedTuple):
+    """A problem in columns of length 1, and the rounding of its objectives.
+
+    Attributes
+    ----------
+    M, c, yy : (q, q), (q,), float
+        M has diagonal 1.
+    beside : float
+        The size that objectives are rounded beside.
+    share, slack : float
+        Least error of f: as a share of f, and as a share of that size.
+    rounding : float
+        Relative rounding error of f per unit of the condition of `M_SS`.
+    """
+
+    M: np.ndarray
+    c: np.ndarray
+    yy: float
+    beside: float
+    share: float
+    slack: float
+    rounding: float
+
+
+class KeptSupports(NamedTuple):
+    """Supports that may be the best of their size.
+
+    Attributes
+    ----------
+    level : (1,) array
+        At least f of the best support so far; lowered.
+    supports : (room, size) int array
+    values, lower : (room,) arrays
+        f of what was kept, and at most its exact f: inf and -inf where the support has no digits.
+    count : (1,) int array
+        Number of supports kept.
+    """
+
+    level: np.ndarray
+    supports: np.ndarray
+    values: np.ndarray
+    lower: np.ndarray
+    count: np.ndarray
+
+
+def new_kept(size, room, level):
+    """Return room for supports of a size, with none in it."""
+    return KeptSupports(
+        np.full(1, level), np.empty((room, size), dtype=np.int64), np.empty(room), np.empty(room),
+        np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def scan_supports(problem, size, first, kept):
+    """Keep every support with a given first column that may be the best of its size; False where there is no room.
+
+    Parameters
+    ----------
+    problem : ScannedProblem
+    size : int
+        Columns of a support, at least 1.
+    first : int
+        The first column.
+    kept : KeptSupports
+        Of all first columns so far; changed in place.
+
+    Notes
+    -----
+    O(1) a support, O(q size) a support without its last column.
+    """
+    M, c, yy, beside = problem.M, problem.c, problem.yy, problem.beside
+    level, supports, values, lower = kept.level, kept.supports, kept.values, kept.lower
+    count = kept.count[0]
+    q = c.shape[0]
+    own, left = np.ones((size, q)), np.empty((size, q))
+    rows = np.empty((size, q))
+    value, det = np.empty(size), np.empty(size)
+    chosen = np.zeros(size, dtype=np.int64)
+    left[0] = c
+    value[0], det[0] = yy, 1.0
+    depth = 0
+    chosen[0] = first
+    while True:
+        if depth == size - 1:
+            start = chosen[depth]
+            end = first + 1 if depth == 0 else q
+            for j in range(start, end):
+                pivot = max(own[depth, j], LEAST_PIVOT)
+                f = max(value[depth] - left[depth, j] * left[depth, j] / pivot, 0.0)
+                error = problem.rounding * size * math.e / max(det[depth] * pivot, LEAST_PIVOT)
+                low = -np.inf
+                if error < LARGEST_ERROR:
+                    share = max(error, problem.share)
+                    slack = max(0.1 * error, problem.slack) * beside
+                    low = f - share * f - slack
+                    level[0] = min(level[0], f + share * f + slack)
+                else:
+                    f = np.inf
+                if low > level[0]:
+                    continue
+                if count == supports.shape[0]:
+                    left_over = 0
+                    for r in range(count):
+                        if lower[r] <= level[0]:
+                            supports[left_over], values[left_over], lower[left_over] = supports[r], values[r], lower[r]
+                            left_over += 1
+                    if 2 * left_over > count:
+                        return False
+                    count = left_over
+                chosen[depth] = j
+                supports[count] = chosen
+                values[count], lower[count] = f, low
+                count += 1
+            depth -= 1
+            if depth <= 0:
+                kept.count[0] = count
+                return True
+            chosen[depth] += 1
+            continue
+        j = chosen[depth]
+        if j > q - (size - depth):  # too few columns after it
+            depth -= 1
+            if depth <= 0:
+                kept.count[0] = count
+                return True
+            chosen[depth] += 1
+            continue
+        pivot = max(own[depth, j], LEAST_PIVOT)
+        root = math.sqrt(pivot)
+        e = left[depth, j] / root
+        value[depth + 1], det[depth + 1] = value[depth] - e * e, det[depth] * pivot
+        for k in range(j + 1, q):
+            x = M[j, k]
+            for d in range(depth):
+                x -= rows[d, j] * rows[d, k]
+            x /= root
+            rows[depth, k] = x
+            own[depth + 1, k] = own[depth, k] - x * x
+            left[depth + 1, k] = left[depth, k] - e * x
+        depth += 1
+        chosen[depth] = j + 1

@@ -1,0 +1,334 @@
+"""Fits without a ridge weight: where gamma 0 is taken, and which columns may be adjusted for.
+
+Without a ridge weight a model is determined on some rows where its columns, and the intercept, are linearly independent
+there. Gamma 0 is taken where this holds of every subset of as many columns as a model may have, on the training rows of
+every fold: no subset is left out of the comparison, whatever the fold. All columns together may be dependent, as the
+dummies of all levels of a factor are, or more columns than rows. Otherwise a line names the fold and a dependent
+subset. Two other rules were not taken. Leaving out the subsets that are singular would make which models are compared
+depend on the fold. The fit of least length would let the units of columns choose among models that fit alike.
+
+**Singular to working precision.** Columns of length 1 whose least singular value is at most `SINGULAR` times the
+largest one. Fits are made from rows by QR, refined in long precision, or in fractions, down to that limit.
+
+**Proposition.** Let the columns of a support, of length 1 on some rows, have a Gram matrix `Q >= c I`, and let f and
+f_0 be its objectives at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, lam = NO_RIDGE / 2 and w
+the largest penalty weight of such columns, and coefficients differ by at most `lam w |y| / c^{3/2}`.
+
+*Proof.* f is f_0 and a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`, and
+`b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
+
+With `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`, which are asked for, that is below 1e-160 of y'y: it changes no digit
+of any float, and what is proved at `NO_RIDGE` is proved at gamma 0, to within what ends are moved outwards by.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
+from math import comb
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from sparsecv_mio.arrays import FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData, constant_in
+from sparsecv_mio.digits import first_named, plural
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.problem.attained import check_attained
+from sparsecv_mio.problem.training_moments import (
+    CentredRows,
+    TrainingMoments,
+    moments_of_training,
+    row_moments,
+    training_moments,
+)
+from sparsecv_mio.thresholds import by_rows
+from sparsecv_mio.units import TINY
+from sparsecv_mio.words import Intercept, Loss
+
+CONSTANT = "is constant"
+DEPENDENT = "are linearly dependent"
+LEAST_EIGENVALUE = 1e-12  # of the Gram matrix of columns of length 1: below, the rows themselves decide
+CLEAR = 1e-9  # at which rounding leaves no doubt
+SINGULAR = 1e-12  # least singular value of columns of length 1, as a share of the largest, of a singular subset
+IN_NULL_SPACE = 1e-12  # length of what the null space has of a column that takes part in a dependency
+MAX_CHECKED_SUBSETS = 200_000_000  # of all training sets together: about a second
+MAX_SUSPECTS = 1 << 14  # subsets of one size whose moments leave open whether they are singular
+LARGEST_RIDGE = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
+CLEAR_RIDGE = 1e-9  # penalty, as a share of the largest squared length of a column, that makes every fit regular
+NAMED = 1e-6  # share in a combination, of the largest one, from which on a column is named
+
+
+def check_independent(
+    data: StandardData, gammas: Iterable[float], most: int, folds: FoldPlan | None = None
+) -> None:  # fmt: skip
+    """Raise `BadInput` where columns that are not penalised are linearly dependent on the training rows of a fold.
+
+    With gamma 0 these are the columns of any model, otherwise those that are adjusted for.
+
+    Parameters
+    ----------
+    data : StandardData
+    gammas : iterable of float
+        Whether 0 is among them.
+    most : int
+        The number of columns that a model has at most.
+    folds : FoldPlan, optional
+        Where it is None, on all rows alone.
+
+    Raises
+    ------
+    BadInput
+        Names the fold, counted from 1, and the columns.
+
+    Notes
+    -----
+    O(n q^2), and O(m q^2 + q^3) for each fold of m rows that leverages leave in doubt. By the trace of the block of the
+    hat matrix, `Q_N >= (1 - sum of leverages of N) Q` for the training rows of fold N. Where all columns together are
+    dependent, the subsets of columns that a dependency links are tried one by one.
+
+    Examples
+    --------
+    >>> from sparsecv_mio.data.dataset import Dataset
+    >>> from sparsecv_mio.data.standard import standardize
+    >>> X = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0], [2.0, 1.0, 3.0], [0.0, 0.0, 0.0], [5.0, 0.0, 5.0]])
+    >>> data = standardize(Dataset.from_arrays(X, [1.0, 2.0, 3.0, 4.0, 6.0]))
+    >>> check_independent(data, [0.0], 2)
+    >>> check_independent(data, [0.0], 3)
+    Traceback (most recent call last):
+        ...
+    sparsecv_mio.errors.BadInput: gamma 0: on all rows, columns 'x0', 'x1', 'x2' are linearly dependent: ...
+    """
+    if len(data.adjusting):
+        _check_adjusting(data.only(data.adjusting), folds)
+        if data.loss is not Loss.SQUARED:
+            check_attained(data, folds)
+    if 0.0 not in gammas or not most:
+        return
+    short = np.flatnonzero(data.weight > LARGEST_RIDGE)
+    if len(short):
+        raise BadInput(
+            f"gamma 0: column {data.names[short[0]]!r} is shorter than 1e-50: rescale it, or leave scale none"
+        )
+    _SubsetCheck(data, most, folds).run()
+
+
+def most_columns(data: StandardData, tau: int) -> int:
+    """Return how many columns a model of `tau` features has at most, those that are adjusted for included.
+
+    Parameters
+    ----------
+    data : StandardData
+    tau : int
+    """
+    if not data.terms:
+        return min(tau, data.q)
+    counted = sorted((len(term.columns) for term in data.terms if term.count), reverse=True)
+    return sum(counted[:tau]) + len(data.adjusting)
+
+
+def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
+    """Raise `BadInput` where the columns that are adjusted for are dependent on a training set."""
+    cure, free = "leave one out", data.intercept is Intercept.FOLD
+    least_rows = data.n if folds is None else folds.least_training
+    if least_rows < data.q + free:
+        raise BadInput(f"adjust: {_too_few_rows(data, folds, data.q)}: {cure}")
+    for where, rows in _doubtful(data, folds):
+        _, columns, kind = _least_eigenvalue(data, moments_of_training(data, rows))
+        rare = kind == CONSTANT and where != ALL_ROWS
+        cure = "leave it out, or merge a rare level with another" if rare else cure
+        raise BadInput(f"adjust: on {where}, {_named(data, columns, kind)}: {cure}")
+
+
+ALL_ROWS = "all rows"
+
+
+def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> str:
+    """Return that the smallest training set has too few rows for so many columns."""
+    free = data.intercept is Intercept.FOLD
+    who, rows = "there are", data.n
+    if folds is not None and data.n >= columns + free:
+        fold = int(np.argmax(folds.left_sizes))
+        who, rows = f"fold {fold + 1} of {folds.k} trains on", folds.least_training
+    why = "fit exactly, whichever they are" if rows == columns + free else "are linearly dependent"
+    return f"{who} {rows} rows, on which {columns} columns{' and an intercept' if free else ''} {why}"
+
+
+def _doubtful(data: StandardData, folds: FoldPlan | None) -> Iterator[tuple[str, IntArray]]:
+    """Yield the training sets, with their names, on which all columns together may be dependent."""
+    needed = data.q + (data.intercept is Intercept.FOLD)
+    whole = row_moments(data, slice(0, data.n)) if data.n >= needed else None
+    least = 0.0 if whole is None else _least_eigenvalue(data, whole)[0]
+    if not least > LEAST_EIGENVALUE:
+        yield ALL_ROWS, np.arange(data.n)
+    if folds is None:
+        return
+    leverage = _leverages(data, whole) if whole is not None and least > CLEAR else np.ones(data.n)
+    doubtful = [
+        fold for fold in range(folds.k)
+        if not least * (1.0 - float(leverage[folds.left_out(fold)].sum())) > CLEAR
+    ]  # fmt: skip
+    few = [fold for fold in doubtful if data.n - int(folds.left_sizes[fold]) < needed]
+    for fold in few:
+        yield f"the training rows of fold {fold + 1} of {folds.k}", folds.train_rows(fold)
+    others = sorted(set(doubtful) - set(few))
+    for fold, moments in training_moments(data, folds, others) if others else ():
+        if not _least_eigenvalue(data, moments)[0] > LEAST_EIGENVALUE:
+            yield f"the training rows of fold {fold + 1} of {folds.k}", folds.train_rows(fold)
+
+
+class _SubsetCheck:
+    """Looks for a singular subset of columns on every training set.
+
+    Parameters
+    ----------
+    data : StandardData
+    most : int
+        Columns of a model at most.
+    folds : FoldPlan or None
+    """
+
+    def __init__(self, data: StandardData, most: int, folds: FoldPlan | None) -> None:
+        self.data, self.most, self.folds = data, most, folds
+        self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
+
+    def run(self) -> None:
+        """Raise `BadInput` where a subset is singular, or where there are too many to be tried."""
+        data, folds = self.data, self.folds
+        free = data.intercept is Intercept.FOLD
+        spare_rows = (data.n if folds is None else folds.least_training) - free - self.most
+        if spare_rows < (self.most < data.q):  # no row to spare: every subset of this size would fit exactly
+            fewer = min(spare_rows + self.most - 1, self._checkable(data.q))
+            raise BadInput(f"gamma 0: {_too_few_rows(data, folds, self.most)}: {self._cure(fewer)}")
+        for where, rows in _doubtful(data, folds):
+            columns, kind = self._singular_subset(rows)
+            if len(columns):
+                names = json.dumps([data.names[columns[-1]]])  # of the levels of a factor all but one stay
+                cure = f"force one out, force_out={names}, {self._cure(len(columns) - 1)}"
+                raise BadInput(f"gamma 0: on {where}, {_named(data, columns, kind)}: {cure}")
+
+    def _checkable(self, m: int) -> int:
+        """Return the largest size up to which all subsets of m columns are few enough to be tried."""
+        if by_rows(self.data, 1):
+            return 1
+        counts = accumulate(comb(m, size) for size in range(1, min(self.most, m) + 1))
+        return max((size for size, count in enumerate(counts, 1) if count <= self.budget), default=0)
+
+    def _cure(self, size: int) -> str:
+        """Return what makes the question well-posed, where subsets of at most so many columns are not singular."""
+        data = self.data
+        squares, paid = np.square(data.rows(slice(0, data.n))[0]).sum(axis=0), data.weight > 0.0
+        penalty = CLEAR_RIDGE * float(np.max(squares[paid] / data.weight[paid], initial=TINY))
+        gamma = 10.0 ** math.ceil(math.log10(2.0 * penalty))
+        fewer = f"give tau at most {size}, " if size > 0 else ""
+        return f"{fewer}or give a gamma of at least {gamma:g}"
+
+    def _singular_subset(self, rows: IntArray) -> tuple[IntArray, str]:
+        """Return columns of at most one model that are dependent on some rows, and how; none where there are none."""
+        from scipy.sparse.csgraph import connected_components  # rarely needed
+
+        data, none = self.data, np.zeros(0, dtype=np.int64)
+        free = data.intercept is Intercept.FOLD
+        V = CentredRows.of(data.about_own_centres(rows) if free else data, rows).V
+        length = np.linalg.norm(V, axis=0)
+        constant = constant_in(data, rows, np.arange(data.q)) if free else np.flatnonzero(length == 0.0)
+        if len(constant):
+            return constant[:1], CONSTANT
+        if self.most == 1:
+            return none, ""
+        if by_rows(data, 1):
+            raise BadInput(f"gamma 0: too many subsets of {self.most} columns could be dependent: {self._cure(1)}")
+        V /= length
+        _, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
+        rank = int(np.count_nonzero(values > SINGULAR * values[0]))
+        null = basis[rank:]
+        linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
+        near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE
+        _, labels = connected_components(near)
+        for part in np.unique(labels):
+            columns = linked[labels == part]
+            nullity = len(columns) - np.linalg.matrix_rank(V[:, columns], tol=SINGULAR * values[0])
+            largest = len(columns) - int(nullity) + 1  # so many columns of the part are dependent, whichever they are
+            if largest <= self.most:
+                return _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns), DEPENDENT
+            found = none if nullity == 1 else self._try_all(V, columns)
+            if len(found):
+                return found, DEPENDENT
+        return none, ""
+
+    def _try_all(self, V: FloatArray, columns: IntArray) -> IntArray:
+        """Return a singular subset of some columns; none where there is none of at most one model."""
+        # rarely needed, and loads numba
+        from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
+
+        m, M = len(columns), V[:, columns].T @ V[:, columns]
+        few = self._checkable(m)
+        if few < self.most:
+            raise BadInput(f"gamma 0: too many subsets of {self.most} columns could be dependent: {self._cure(few)}")
+        # f is 1 for every support, and stays above a level of 0.5 unless rounding hides it
+        problem = ScannedProblem(M, np.zeros(m), 1.0, 1.0, 0.0, 0.0, 50.0 * float(np.finfo(float).eps))
+        for size in range(2, self.most + 1):
+            suspects = new_kept(size, MAX_SUSPECTS, 0.5)
+            if not all(scan_supports(problem, size, first, suspects) for first in range(m - size + 1)):
+                raise BadInput(
+                    f"gamma 0: too many subsets of {size} columns are nearly dependent: {self._cure(size - 1)}"
+                )
+            for support in suspects.supports[: int(suspects.count[0])]:
+                singular = np.linalg.svd(V[:, columns[support]], compute_uv=False)
+                if not singular[-1] > SINGULAR * singular[0]:
+                    return columns[support]
+        return columns[:0]
+
+
+def _least_eigenvalue(data: StandardData, moments: TrainingMoments) -> tuple[float, IntArray, str]:
+    """Return the least eigenvalue of the Gram matrix of columns of length 1 on some rows, about; and what is wrong.
+
+    Where it is 0, up to rounding, also columns that are dependent, and in which way. O(q^3).
+    """
+    scatter = moments.scatter[: data.q, : data.q]
+    squares = np.diag(scatter)
+    constant = np.flatnonzero(~(squares > 0.0)).astype(np.int64)
+    if len(constant):
+        return 0.0, constant[:1], CONSTANT
+    unit = 1.0 / np.sqrt(squares)
+    correlation = scatter * unit[:, None] * unit
+    least = float(np.linalg.eigvalsh(correlation)[0])
+    if least > LEAST_EIGENVALUE:
+        return least, constant, ""
+    return least, _dependent(correlation, np.arange(data.q)), DEPENDENT
+
+
+def _dependent(correlation: FloatArray, columns: IntArray) -> IntArray:
+    """Return the first columns of which one is a combination of the others, up to rounding."""
+    low, high = 1, len(correlation)
+    while low < high:  # leading blocks: the least eigenvalue falls as they grow
+        middle = (low + high) // 2
+        dependent = not float(np.linalg.eigvalsh(correlation[:middle, :middle])[0]) > LEAST_EIGENVALUE
+        low, high = (low, middle) if dependent else (middle + 1, high)
+    share = np.abs(np.linalg.eigh(correlation[:low, :low])[1][:, 0])
+    return np.asarray(columns[np.flatnonzero(share > NAMED * share.max())], dtype=np.int64)
+
+
+def _named(data: StandardData, columns: IntArray, what: str) -> str:
+    """Return what is said of some columns, with their names."""
+    names = [repr(data.names[j]) for j in columns.tolist()]
+    return f"{plural(len(names), 'column')} {first_named(names)} {what}"
+
+
+def _leverages(data: StandardData, whole: TrainingMoments) -> FloatArray:
+    """(n,) leverages of rows in least squares on all columns and the intercept. O(n q^2)."""
+    scatter, mean = whole.scatter[: data.q, : data.q], whole.mean[: data.q]
+    unit = 1.0 / np.sqrt(np.diag(scatter))
+    factor = cholesky(scatter * unit[:, None] * unit, lower=True, check_finite=False)
+    leverage = np.zeros(data.n)
+    for rows in row_chunks(data.n, data.q):
+        V, _ = data.about(rows, mean, 0.0)
+        turned = solve_triangular(factor, unit[:, None] * V.T, lower=True, check_finite=False)
+        leverage[rows] = np.einsum("ji,ji->i", turned, turned)
+        if data.intercept is Intercept.FOLD:
+            root = data.root_of(rows)
+            leverage[rows] += (1.0 if root is None else root**2) / whole.total
+    return leverage

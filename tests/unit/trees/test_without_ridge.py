@@ -1,0 +1,137 @@
+"""Where gamma 0 is taken: refusals name the fold and the columns, and leverages spare only folds that are regular."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import folds_from_labels, make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.data.weights import weighted
+from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import Restrictions, gammas
+from sparsecv_mio.problem.training_moments import row_moments
+from sparsecv_mio.trees import without_ridge
+from sparsecv_mio.trees.without_ridge import check_independent
+
+
+def rows(n: int = 12, p: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, p)), rng.normal(size=n)
+
+
+def test_a_combination_of_columns_is_named_without_the_others() -> None:
+    X, y = rows(p=4)
+    X = np.column_stack([X, X[:, 0] - 3.0 * X[:, 2] + 5.0])
+    said = (
+        r"^gamma 0: on all rows, columns 'x0', 'x2', 'x4' are linearly dependent: .* out, force_out=\[.x4.\], "
+        r"give tau at most 2, or give a gamma of at least 1e-08$"
+    )
+    with pytest.raises(BadInput, match=said):
+        check_independent(standardize(Dataset.from_arrays(X, y)), [0.0], 3)
+    check_independent(standardize(Dataset.from_arrays(X, y)), [0.0], 2)
+    check_independent(standardize(Dataset.from_arrays(X, y)), [1e-9], 5)
+    check_independent(standardize(Dataset.from_arrays(X, y), restrictions=Restrictions(force_out=["x2"])), [0.0], 4)
+    check_independent(standardize(Dataset.from_arrays(X, y), "length", "none"), [0.0], 5)  # the constant is apart
+
+
+def test_the_fold_is_named_whose_training_rows_do_not_tell() -> None:
+    X, y = rows()
+    labels = np.arange(12) % 4
+    X[:, 1] = np.where(labels == 2, X[:, 1], 7.0)
+    data, folds = standardize(Dataset.from_arrays(X, y)), folds_from_labels(labels)
+    check_independent(data, [0.0], 3)
+    with pytest.raises(BadInput, match="^gamma 0: on the training rows of fold 3 of 4, column 'x1' is constant: "):
+        check_independent(data, [0.0, 0.1], 1, folds)
+    X[:, 1] = np.where(labels == 2, X[:, 1], X[:, 0])
+    with pytest.raises(BadInput, match="fold 3 of 4, columns 'x0', 'x1' are linearly dependent"):
+        check_independent(standardize(Dataset.from_arrays(X, y)), [0.0], 2, folds)
+    check_independent(standardize(Dataset.from_arrays(X, y)), [0.0], 1, folds)
+
+
+def test_too_few_rows_are_counted() -> None:
+    data = standardize(Dataset.from_arrays(*rows(6, 4)))
+    check_independent(data, [0.0], 4, make_folds("loo", data.dataset))
+    with pytest.raises(BadInput, match="fold 1 of 3 trains on 4 rows, on which 4 columns and an intercept"):
+        check_independent(data, [0.0], 4, make_folds("3", data.dataset))
+    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which 6 columns and an intercept"):
+        check_independent(standardize(Dataset.from_arrays(*rows(6, 6))), [0.0], 6)
+    wide = standardize(Dataset.from_arrays(*rows(6, 8)))
+    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which 5 columns .* fit exactly, .*most 4"):
+        check_independent(wide, [0.0], 5)
+    check_independent(wide, [0.0], 4)
+
+
+def test_a_subset_is_refused_and_not_all_columns() -> None:
+    X, y = rows(40, 9)
+    X[:, :4] = (np.arange(40) % 4)[:, None] == np.arange(4)
+    X[:, 4:7] = (np.arange(40) % 3)[:, None] == np.arange(3)
+    data = standardize(Dataset.from_arrays(X, y))
+    check_independent(data, [0.0], 2)
+    with pytest.raises(BadInput, match="columns 'x4', 'x5', 'x6' are linearly dependent: .*tau at most 2, or"):
+        check_independent(data, [0.0], 3)
+    X[:, 6] += X[:, 7]  # then no 3 of the levels are dependent, but 4 of the other factor are
+    data = standardize(Dataset.from_arrays(X, y))
+    check_independent(data, [0.0], 3)
+    with pytest.raises(BadInput, match="columns 'x0', 'x1', 'x2', 'x3' are linearly dependent"):
+        check_independent(data, [0.0], 4)
+
+
+def test_several_dependencies_of_the_same_columns_are_told_apart() -> None:
+    X, y = rows(12, 5)
+    X = np.column_stack([X, X[:, 0] + X[:, 1] + X[:, 2], X[:, 0] - 2.0 * X[:, 3]])  # both have x0
+    data = standardize(Dataset.from_arrays(X, y))
+    check_independent(data, [0.0], 2)
+    with pytest.raises(BadInput, match="columns 'x0', 'x3', 'x6' are linearly dependent"):
+        check_independent(data, [0.0], 3)
+
+
+def test_columns_with_little_of_their_own_are_independent() -> None:
+    X, y = rows(30, 4)
+    for own, refused in ((1e-5, False), (1e-10, False), (1e-14, True)):
+        X[:, 3] = X[:, 0] + own * X[:, 1]
+        data = standardize(Dataset.from_arrays(X, y))
+        check_independent(data, [0.0], 1)
+        if refused:
+            with pytest.raises(BadInput, match="columns 'x0', 'x3' are linearly dependent"):
+                check_independent(data, [0.0], 2)
+        else:
+            check_independent(data, [0.0], 2)
+
+
+def test_too_many_subsets_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(without_ridge, "MAX_CHECKED_SUBSETS", 1000)
+    data = standardize(Dataset.from_arrays(*rows(10, 14)))
+    with pytest.raises(BadInput, match="^gamma 0: too many subsets of 5 columns .*: give tau at most 3, or"):
+        check_independent(data, [0.0], 5)
+    check_independent(data, [0.0], 3)
+
+
+def test_a_column_whose_penalty_would_count_is_refused() -> None:
+    X, y = rows()
+    data = standardize(Dataset.from_arrays(X * [1.0, 1e-60, 1.0], y), "none")
+    with pytest.raises(BadInput, match="column 'x1' is shorter than 1e-50"):
+        check_independent(data, [0.0], 3)
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+@pytest.mark.parametrize("heavy", [False, True])
+def test_leverages_are_those_of_least_squares(intercept: str, heavy: bool) -> None:
+    X, y = rows()
+    dataset = Dataset.from_arrays(X + 3.0, y)
+    if heavy:
+        weights = np.random.default_rng(1).uniform(0.5, 2.0, 12)
+        dataset, _ = weighted(dataset, weights, lambda data: make_folds("3", data), name="w")
+    data = standardize(dataset, "length", intercept)
+    V, _ = data.rows(slice(0, 12))
+    A = V if intercept != "fold" else np.column_stack([np.ones(12) if data.root is None else data.root, V])
+    expected = np.diag(A @ np.linalg.solve(A.T @ A, A.T))
+    assert without_ridge._leverages(data, row_moments(data, slice(0, 12))) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_grid_may_begin_with_0() -> None:
+    assert gammas("0,0.01:1:3") == (0.0, 0.01, 0.1, 1.0) and gammas(" 0.0 ") == (0.0,)
+    for text in ("0:1:3", "-0.1", "0..1"):
+        with pytest.raises(BadInput, match="^--gamma: "):
+            gammas(text)
