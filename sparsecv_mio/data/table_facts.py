@@ -126,6 +126,8 @@ class Inspection:
         By column, what is to be said first: which of two numbers its cells are.
     folds : int
         Of the cross-validation that is proposed.
+    least_training : int
+        Number of rows of the smallest training set of these folds; 0 where they are not known.
     about_target : str
         What is fitted to it, where squared error may not suit it.
     two_classes : bool
@@ -152,6 +154,7 @@ class Inspection:
     p: int
     doubts: Mapping[str, str] = field(default_factory=dict)
     folds: int = DEFAULT_FOLDS
+    least_training: int = 0
     about_target: str = ""
     two_classes: bool = False
     refused: str = ""
@@ -263,7 +266,8 @@ def _tried(
         if inspection.loss is Loss.SQUARED and factors_enter_together(data, plan.k):
             together = (*inspection.options, f"--count {FACTORS}")
             inspection = replace(inspection, options=together, p=_features_together(data))
-        return replace(inspection, folds=plan.k, counts=inspection.counts and _taken_as_counts(data, plan))
+        counts = inspection.counts and _taken_as_counts(data, plan)
+        return replace(inspection, folds=plan.k, least_training=plan.least_training, counts=counts)
     except BadInput as error:
         return replace(inspection, refused=str(error))
 

@@ -108,7 +108,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
 
 def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     """Return lines on how many problems a search by a loss is, and on when to expect what of it."""
-    shape = found.p, found.n - -(-found.n // found.folds)
+    shape = found.p, found.least_training or found.n - -(-found.n // found.folds)
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
     cells, squares = len(gammas) * len(sizes) * found.folds, loss is Loss.SQUARED
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "

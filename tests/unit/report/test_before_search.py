@@ -5,13 +5,16 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
+import sparsecv_mio as sc
 from sparsecv_mio.bounds.cv_error import BoundsTable, compute_bounds, printed_bounds
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.data.table_facts import ColumnFacts, Inspection
+from sparsecv_mio.data.table_facts import ColumnFacts, Inspection, inspect_file
 from sparsecv_mio.digits import ends_of
 from sparsecv_mio.report.before_search import print_bounds, print_inspection
 
@@ -91,3 +94,16 @@ def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
     table = printed_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), threads=1)
     text = printed_from_printing(lambda console: print_bounds(console, table), 200)
     assert "not valid, estimates only" in text and "lower (estimate)" in text and "certified" not in text
+
+
+def test_the_forecast_counts_what_solve_solves(tmp_path: Path) -> None:
+    rng, path = np.random.default_rng(0), tmp_path / "t.csv"
+    days = [f"2024-{1 + row // 28:02d}-{1 + row % 28:02d}" for row in range(60)]
+    cells = rng.normal(size=(60, 13)).cumsum(axis=0)
+    lines = [",".join(["day", *(f"x{j}" for j in range(12)), "y"])]
+    lines += [f"{day},{','.join(map(repr, row))}" for day, row in zip(days, cells.tolist(), strict=True)]
+    path.write_text("\n".join(lines))
+    found = inspect_file(path, "y", Reading(), None)
+    assert "--folds forward:5" in found.options
+    record = sc.solve(path, "y", drop=["day"], folds="forward:5", threads=1)
+    assert f": {len(record.table) * record.folds.k:,} best-subset problems" in printed(found)
