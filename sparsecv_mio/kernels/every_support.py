@@ -52,7 +52,7 @@ class KeptSupports(NamedTuple):
     supports : (room, size) int array
     values, lower : (room,) arrays
         f of what was kept, and at most its exact f: inf and -inf where the support has no digits.
-    count : (1,) int array
+    filled : (1,) int array
         Number of supports kept.
     """
 
@@ -60,7 +60,7 @@ class KeptSupports(NamedTuple):
     supports: np.ndarray
     values: np.ndarray
     lower: np.ndarray
-    count: np.ndarray
+    filled: np.ndarray
 
 
 def new_kept(size, room, level):
@@ -91,7 +91,7 @@ def scan_supports(problem, size, first, kept):
     """
     M, c, yy, beside = problem.M, problem.c, problem.yy, problem.beside
     level, supports, values, lower = kept.level, kept.supports, kept.values, kept.lower
-    count = kept.count[0]
+    count = kept.filled[0]
     q = c.shape[0]
     own, left = np.ones((size, q)), np.empty((size, q))
     rows = np.empty((size, q))
@@ -134,7 +134,7 @@ def scan_supports(problem, size, first, kept):
                 count += 1
             depth -= 1
             if depth <= 0:
-                kept.count[0] = count
+                kept.filled[0] = count
                 return True
             chosen[depth] += 1
             continue
@@ -142,7 +142,7 @@ def scan_supports(problem, size, first, kept):
         if j > q - (size - depth):  # too few columns after it
             depth -= 1
             if depth <= 0:
-                kept.count[0] = count
+                kept.filled[0] = count
                 return True
             chosen[depth] += 1
             continue

@@ -496,7 +496,7 @@ class _PathSolver:
         for first in range(m - size + 1):
             if not scan_supports(scanned, size, first, room) or self.expired():
                 return
-        near = np.flatnonzero(room.lower[: int(room.count[0])] <= room.level[0])
+        near = np.flatnonzero(room.lower[: int(room.filled[0])] <= room.level[0])
         masks = np.zeros((len(near), m), dtype=np.bool_)
         np.put_along_axis(masks, room.supports[near], True, axis=1)
         later = np.flatnonzero(form.copy_prev >= 0)

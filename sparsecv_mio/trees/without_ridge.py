@@ -276,7 +276,7 @@ class _SubsetCheck:
                 raise BadInput(
                     f"gamma 0: too many subsets of {size} columns are nearly dependent: {self._cure(size - 1)}"
                 )
-            for support in suspects.supports[: int(suspects.count[0])]:
+            for support in suspects.supports[: int(suspects.filled[0])]:
                 singular = np.linalg.svd(V[:, columns[support]], compute_uv=False)
                 if not singular[-1] > SINGULAR * singular[0]:
                     return columns[support]

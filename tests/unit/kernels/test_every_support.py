@@ -42,7 +42,7 @@ def exact_value(M: np.ndarray, c: np.ndarray, yy: float, S: tuple[int, ...]) -> 
 def scan(M: np.ndarray, c: np.ndarray, yy: float, size: int, room: int) -> tuple[bool, float, dict[tuple, float]]:
     problem, kept = ScannedProblem(M, c, yy, yy, *ERRORS), new_kept(size, room, np.inf)
     complete = all(scan_supports(problem, size, first, kept) for first in range(len(c) - size + 1))
-    supports = [tuple(row) for row in kept.supports[: kept.count[0]].tolist()]
+    supports = [tuple(row) for row in kept.supports[: kept.filled[0]].tolist()]
     assert len(set(supports)) == len(supports), "each once"
     return complete, float(kept.level[0]), dict(zip(supports, kept.lower.tolist(), strict=False))
 
