@@ -204,7 +204,7 @@ class _SubsetCheck:
             fewer = min(spare_rows + self.most - 1, self._checkable(data.q))
             raise BadInput(f"gamma 0: {_too_few_rows(data, folds, self.most)}: {self._cure(fewer)}")
         for where, rows in _doubtful(data, folds):
-            columns, kind = self._singular_subset(rows)
+            columns, kind = self._singular_subset(where, rows)
             if len(columns):
                 names = json.dumps([data.names[columns[-1]]])  # of the levels of a factor all but one stay
                 cure = f"force one out, force_out={names}, {self._cure(len(columns) - 1)}"
@@ -226,13 +226,17 @@ class _SubsetCheck:
         fewer = f"give tau at most {size}, " if size > 0 else ""
         return f"{fewer}or give a gamma of at least {gamma:g}"
 
-    def _singular_subset(self, rows: IntArray) -> tuple[IntArray, str]:
-        """Return columns of at most one model that are dependent on some rows, and how; none where there are none."""
+    def _singular_subset(self, where: str, rows: IntArray) -> tuple[IntArray, str]:
+        """Return columns of at most one model that are dependent on some rows, and how; none where there are none.
+
+        Raises `BadInput` where every subset of the largest size fits the target exactly: then no subset is the best.
+        """
         from scipy.sparse.csgraph import connected_components  # rarely needed
 
         data, none = self.data, np.zeros(0, dtype=np.int64)
         free = data.intercept is Intercept.FOLD
-        V = CentredRows.of(data.about_own_centres(rows) if free else data, rows).V
+        training = CentredRows.of(data.about_own_centres(rows) if free else data, rows)
+        V, r = training.V, training.r
         length = np.linalg.norm(V, axis=0)
         constant = constant_in(data, rows, np.arange(data.q)) if free else np.flatnonzero(length == 0.0)
         if len(constant):
@@ -242,8 +246,12 @@ class _SubsetCheck:
         if by_rows(data, 1):
             raise BadInput(f"gamma 0: too many subsets of {self.most} columns could be dependent: {self._cure(1)}")
         V /= length
-        _, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
+        left, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
         rank = int(np.count_nonzero(values > SINGULAR * values[0]))
+        residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
+        if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
+            cure = self._cure(min(rank - 1, self._checkable(data.q)))
+            raise BadInput(f"gamma 0: on {where}, any {rank} independent columns fit exactly: {cure}")
         null = basis[rank:]
         linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
         near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE

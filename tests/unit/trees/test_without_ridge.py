@@ -63,6 +63,18 @@ def test_too_few_rows_are_counted() -> None:
     check_independent(wide, [0.0], 4)
 
 
+def test_copies_of_rows_fit_exactly_with_fewer_columns() -> None:
+    X, y = rows(6, 8)
+    twice = standardize(Dataset.from_arrays(np.vstack([X, X]), np.concatenate([y, y])))
+    check_independent(twice, [0.0], 4)
+    with pytest.raises(
+        BadInput, match="^gamma 0: on all rows, any 5 independent columns fit exactly: give tau at most 4"
+    ):
+        check_independent(twice, [0.0], 5)
+    noisy = standardize(Dataset.from_arrays(np.vstack([X, X]), np.concatenate([y, y + 0.1])))
+    check_independent(noisy, [0.0], 5)  # the residual is no rounding error: subsets that tie are known to tie
+
+
 def test_a_subset_is_refused_and_not_all_columns() -> None:
     X, y = rows(40, 9)
     X[:, :4] = (np.arange(40) % 4)[:, None] == np.arange(4)
