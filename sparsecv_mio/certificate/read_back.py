@@ -141,7 +141,7 @@ def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None =
     folds = getattr(record, "folds", None)
     if folds is not None:
         aux += fold_columns(folds.spec.removesuffix(WEIGHTED) if weights else folds.spec)
-    aux += [*weight_columns(weights), *exposure_columns(record.data.exposure)]
+    aux += [*weight_columns(weights or None), *exposure_columns(record.data.exposure)]
     return read_again(data, record.data, aux, reading)
 
 

@@ -17,6 +17,7 @@ from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import Inspection, about_answer, inspect_file
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.api import solve
 
 
@@ -42,8 +43,9 @@ def read_as_told(path: Path, found: Inspection) -> tuple[int, int]:
     given = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
     drop = given.pop("drop", None)
     assert given.pop("na-within", "folds") == "folds"  # of the search
+    models = Restrictions(count=given.pop("count", ()))
     data = read_dataset(path, "y", drop=drop.split(",") if drop else None, **given)  # type: ignore[arg-type]
-    return data.n, data.p
+    return data.n, models.within(data.names).left(data.p)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -76,7 +78,7 @@ def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> Non
         "none, shed, wood",
         "'none' is a word by --no-keep-default-na, without it an empty cell",
     )
-    assert (found.n, found.p, found.refused) == (40, 5, "")
+    assert (found.n, found.p, found.refused) == (40, 3, "")  # the levels of shed and of lane count as one each
     path.write_text("shed,lane,a,y\n" + "".join(rows).replace(",9,", ",none,"))
     found = inspect_file(path, "y", Reading(), None)
     assert not any("keep" in option for option in found.options)
