@@ -202,7 +202,9 @@ def test_stopped_and_resumed_at_many_steps(loss: str, folds: str, seed: int, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="a record made at a limit may know bounds that its checkpoint does not contain")
+@pytest.mark.xfail(
+    raises=AssertionError, strict=False, reason="a record made at a limit may know bounds that its checkpoint lacks"
+)
 @pytest.mark.parametrize("folds", FOLDS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_stop_loses_no_bound(loss: str, folds: str, tmp_path: Path) -> None:
