@@ -192,7 +192,9 @@ class _SubsetCheck:
     """
 
     def __init__(self, data: StandardData, most: int, folds: FoldPlan | None) -> None:
-        self.data, self.most, self.folds = data, most, folds
+        self.data, self.folds = data, folds
+        self.most = most  # lowered by every fault, so that in the end it is what may be asked for
+        self.faults: list[tuple[str, int]] = []  # each with a column that is forced out to mend it, or -1
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
     def run(self) -> None:
@@ -201,94 +203,86 @@ class _SubsetCheck:
         free = data.intercept is Intercept.FOLD
         spare_rows = (data.n if folds is None else folds.least_training) - free - self.most
         if spare_rows < (self.most < data.q):  # no row to spare: every subset of this size would fit exactly
-            fewer = min(spare_rows + self.most - 1, self._checkable(data.q))
-            raise BadInput(f"gamma 0: {_too_few_rows(data, folds, self.most)}: {self._cure(fewer)}")
+            self._lower(spare_rows + self.most - 1, _too_few_rows(data, folds, self.most))
         for where, rows in _doubtful(data, folds):
-            columns, kind = self._singular_subset(where, rows)
-            if len(columns):
-                names = json.dumps([data.names[columns[-1]]])  # of the levels of a factor all but one stay
-                cure = f"force one out, force_out={names}, {self._cure(len(columns) - 1)}"
-                raise BadInput(f"gamma 0: on {where}, {_named(data, columns, kind)}: {cure}")
+            self._check(where, rows)
+        if self.faults:
+            fault, column = self.faults[0]
+            mended = len(self.faults) == 1 and column >= 0  # of the levels of a factor all but one stay
+            out = f"force one out, force_out={json.dumps([data.names[column]])}, " if mended else ""
+            fewer = f"give tau at most {self.most}, " if self.most > 0 else ""
+            raise BadInput(f"gamma 0: {fault}: {out}{fewer}or give a gamma of at least {self._clear_gamma():g}")
 
-    def _checkable(self, m: int) -> int:
-        """Return the largest size up to which all subsets of m columns are few enough to be tried."""
-        if by_rows(self.data, 1):
-            return 1
-        counts = accumulate(comb(m, size) for size in range(1, min(self.most, m) + 1))
-        return max((size for size, count in enumerate(counts, 1) if count <= self.budget), default=0)
+    def _lower(self, most: int, fault: str, column: int = -1) -> None:
+        """Note a fault, and up to how many columns there is none."""
+        self.most = max(most, 0)
+        self.faults.append((fault, column))
 
-    def _cure(self, size: int) -> str:
-        """Return what makes the question well-posed, where subsets of at most so many columns are not singular."""
-        data = self.data
-        squares, paid = np.square(data.rows(slice(0, data.n))[0]).sum(axis=0), data.weight > 0.0
-        penalty = CLEAR_RIDGE * float(np.max(squares[paid] / data.weight[paid], initial=TINY))
-        gamma = 10.0 ** math.ceil(math.log10(2.0 * penalty))
-        fewer = f"give tau at most {size}, " if size > 0 else ""
-        return f"{fewer}or give a gamma of at least {gamma:g}"
+    def _clear_gamma(self) -> float:
+        """Return a power of ten whose penalty makes every fit regular."""
+        squares, paid = np.square(self.data.rows(slice(0, self.data.n))[0]).sum(axis=0), self.data.weight > 0.0
+        penalty = CLEAR_RIDGE * float(np.max(squares[paid] / self.data.weight[paid], initial=TINY))
+        return float(10.0 ** math.ceil(math.log10(2.0 * penalty)))
 
-    def _singular_subset(self, where: str, rows: IntArray) -> tuple[IntArray, str]:
-        """Return columns of at most one model that are dependent on some rows, and how; none where there are none.
-
-        Raises `BadInput` where every subset of the largest size fits the target exactly: then no subset is the best.
-        """
+    def _check(self, where: str, rows: IntArray) -> None:
+        """Look at one training set."""
         from scipy.sparse.csgraph import connected_components  # rarely needed
 
-        data, none = self.data, np.zeros(0, dtype=np.int64)
-        free = data.intercept is Intercept.FOLD
+        data, free = self.data, self.data.intercept is Intercept.FOLD
         training = CentredRows.of(data.about_own_centres(rows) if free else data, rows)
         V, r = training.V, training.r
         length = np.linalg.norm(V, axis=0)
         constant = constant_in(data, rows, np.arange(data.q)) if free else np.flatnonzero(length == 0.0)
-        if len(constant):
-            return constant[:1], CONSTANT
-        if self.most == 1:
-            return none, ""
-        if by_rows(data, 1):
-            raise BadInput(f"gamma 0: too many subsets of {self.most} columns could be dependent: {self._cure(1)}")
+        if len(constant) and self.most > 0:
+            self._lower(0, f"on {where}, {_named(data, constant[:1], CONSTANT)}", int(constant[0]))
+        if self.most > 1 and by_rows(data, 1):
+            self._lower(1, f"too many subsets of {self.most} columns could be dependent")
+        if self.most <= 1:
+            return
         V /= length
         left, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
         rank = int(np.count_nonzero(values > SINGULAR * values[0]))
-        residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
-        if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
-            cure = self._cure(min(rank - 1, self._checkable(data.q)))
-            raise BadInput(f"gamma 0: on {where}, any {rank} independent columns fit exactly: {cure}")
         null = basis[rank:]
         linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
         near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE
         _, labels = connected_components(near)
         for part in np.unique(labels):
             columns = linked[labels == part]
-            nullity = len(columns) - np.linalg.matrix_rank(V[:, columns], tol=SINGULAR * values[0])
-            largest = len(columns) - int(nullity) + 1  # so many columns of the part are dependent, whichever they are
+            nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=SINGULAR * values[0]))
+            # so many columns of the part are dependent, whichever they are
+            largest = len(columns) - nullity + 1
             if largest <= self.most:
-                return _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns), DEPENDENT
-            found = none if nullity == 1 else self._try_all(V, columns)
-            if len(found):
-                return found, DEPENDENT
-        return none, ""
+                some = _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns)
+                self._lower(len(some) - 1, f"on {where}, {_named(data, some, DEPENDENT)}", int(some[-1]))
+            if nullity > 1:
+                self._try_all(where, V, columns)
+        residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
+        if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
+            self._lower(rank - 1, f"on {where}, any {rank} independent columns fit exactly")
 
-    def _try_all(self, V: FloatArray, columns: IntArray) -> IntArray:
-        """Return a singular subset of some columns; none where there is none of at most one model."""
+    def _try_all(self, where: str, V: FloatArray, columns: IntArray) -> None:
+        """Look at every subset of some columns."""
         # rarely needed, and loads numba
         from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
 
         m, M = len(columns), V[:, columns].T @ V[:, columns]
-        few = self._checkable(m)
-        if few < self.most:
-            raise BadInput(f"gamma 0: too many subsets of {self.most} columns could be dependent: {self._cure(few)}")
+        counts = accumulate(comb(m, size) for size in range(1, min(self.most, m) + 1))
+        few = max((size for size, count in enumerate(counts, 1) if count <= self.budget), default=0)
+        if few < min(self.most, m):
+            self._lower(few, f"too many subsets of {self.most} columns could be dependent")
         # f is 1 for every support, and stays above a level of 0.5 unless rounding hides it
         problem = ScannedProblem(M, np.zeros(m), 1.0, 1.0, 0.0, 0.0, 50.0 * float(np.finfo(float).eps))
-        for size in range(2, self.most + 1):
+        for size in range(2, min(self.most, m) + 1):
             suspects = new_kept(size, MAX_SUSPECTS, 0.5)
             if not all(scan_supports(problem, size, first, suspects) for first in range(m - size + 1)):
-                raise BadInput(
-                    f"gamma 0: too many subsets of {size} columns are nearly dependent: {self._cure(size - 1)}"
-                )
+                self._lower(size - 1, f"too many subsets of {size} columns are nearly dependent")
+                return
             for support in suspects.supports[: int(suspects.filled[0])]:
                 singular = np.linalg.svd(V[:, columns[support]], compute_uv=False)
                 if not singular[-1] > SINGULAR * singular[0]:
-                    return columns[support]
-        return columns[:0]
+                    some = columns[support]
+                    self._lower(size - 1, f"on {where}, {_named(self.data, some, DEPENDENT)}", int(some[-1]))
+                    return
 
 
 def _least_eigenvalue(data: StandardData, moments: TrainingMoments) -> tuple[float, IntArray, str]:

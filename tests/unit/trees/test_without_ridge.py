@@ -71,6 +71,8 @@ def test_copies_of_rows_fit_exactly_with_fewer_columns() -> None:
         BadInput, match="^gamma 0: on all rows, any 5 independent columns fit exactly: give tau at most 4"
     ):
         check_independent(twice, [0.0], 5)
+    with pytest.raises(BadInput, match="columns .* are linearly dependent: .*give tau at most 4"):
+        check_independent(twice, [0.0], 6)
     noisy = standardize(Dataset.from_arrays(np.vstack([X, X]), np.concatenate([y, y + 0.1])))
     check_independent(noisy, [0.0], 5)  # the residual is no rounding error: subsets that tie are known to tie
 
@@ -147,3 +149,18 @@ def test_a_grid_may_begin_with_0() -> None:
     for text in ("0:1:3", "-0.1", "0..1"):
         with pytest.raises(BadInput, match="^--gamma: "):
             gammas(text)
+
+
+def test_the_advised_tau_is_accepted() -> None:
+    t = np.linspace(0.0, 6.0, 40)
+    a, b = np.sin(t), np.cos(t)
+    X = np.column_stack([a, b, a**3, a * b**2, b**3, a**2 * b, a**2, b**2])
+    data = standardize(Dataset.from_arrays(X, rows(40)[1]))
+    for most in (3, 8):  # cubes are dependent by threes; the squares by twos
+        with pytest.raises(BadInput, match="^gamma 0: .* dependent: give tau at most 1, or"):
+            check_independent(data, [0.0], most)
+    check_independent(data, [0.0], 1)
+    with pytest.raises(
+        BadInput, match="there are 7 rows, on which 6 columns .* fit exactly, .*: give tau at most 1, or"
+    ):
+        check_independent(standardize(Dataset.from_arrays(X[:7], rows(7)[1])), [0.0], 6)
