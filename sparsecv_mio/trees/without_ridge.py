@@ -55,6 +55,7 @@ LEAST_EIGENVALUE = 1e-12  # of the Gram matrix of columns of length 1: below, th
 CLEAR = 1e-9  # at which rounding leaves no doubt
 SINGULAR = 1e-12  # least singular value of columns of length 1, as a share of the largest, of a singular subset
 IN_NULL_SPACE = 1e-12  # length of what the null space has of a column that takes part in a dependency
+SAFE_LEVERAGE = 0.99  # of all rows that a fold holds out: up to it, no subset comes closer to singular than tenfold
 MAX_CHECKED_SUBSETS = 200_000_000  # of all training sets together: about a second
 MAX_SUSPECTS = 1 << 14  # subsets of one size whose moments leave open whether they are singular
 LARGEST_RIDGE = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
@@ -87,8 +88,8 @@ def check_independent(
     Notes
     -----
     O(n q^2), and O(m q^2 + q^3) for each fold of m rows that leverages leave in doubt. By the trace of the block of the
-    hat matrix, `Q_N >= (1 - sum of leverages of N) Q` for the training rows of fold N. Where all columns together are
-    dependent, the subsets of columns that a dependency links are tried one by one.
+    hat matrix, `Q_N >= (1 - sum of leverages of N) Q` for the training rows of fold N; also where Q is singular. Where
+    all columns together are dependent, the subsets of columns that a dependency links are tried one by one.
 
     Examples
     --------
@@ -157,6 +158,11 @@ def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> s
     return f"{who} {rows} rows, on which {columns} columns{' and an intercept' if free else ''} {why}"
 
 
+def _training_rows(fold: int, folds: FoldPlan) -> str:
+    """Return the name of a training set."""
+    return f"the training rows of fold {fold + 1} of {folds.k}"
+
+
 def _doubtful(data: StandardData, folds: FoldPlan | None) -> Iterator[tuple[str, IntArray]]:
     """Yield the training sets, with their names, on which all columns together may be dependent."""
     needed = data.q + (data.intercept is Intercept.FOLD)
@@ -173,11 +179,11 @@ def _doubtful(data: StandardData, folds: FoldPlan | None) -> Iterator[tuple[str,
     ]  # fmt: skip
     few = [fold for fold in doubtful if data.n - int(folds.left_sizes[fold]) < needed]
     for fold in few:
-        yield f"the training rows of fold {fold + 1} of {folds.k}", folds.train_rows(fold)
+        yield _training_rows(fold, folds), folds.train_rows(fold)
     others = sorted(set(doubtful) - set(few))
     for fold, moments in training_moments(data, folds, others) if others else ():
         if not _least_eigenvalue(data, moments)[0] > LEAST_EIGENVALUE:
-            yield f"the training rows of fold {fold + 1} of {folds.k}", folds.train_rows(fold)
+            yield _training_rows(fold, folds), folds.train_rows(fold)
 
 
 class _SubsetCheck:
@@ -204,8 +210,14 @@ class _SubsetCheck:
         spare_rows = (data.n if folds is None else folds.least_training) - free - self.most
         if spare_rows < (self.most < data.q):  # no row to spare: every subset of this size would fit exactly
             self._lower(spare_rows + self.most - 1, _too_few_rows(data, folds, self.most))
-        for where, rows in _doubtful(data, folds):
-            self._check(where, rows)
+        leverage = next((self._check(where, rows) for where, rows in _doubtful(data, None)), None)
+        if leverage is None:  # all columns together are independent on all rows
+            for where, rows in _doubtful(data, folds):
+                self._check(where, rows)
+        elif folds is not None:
+            for fold in range(folds.k):
+                if self.most > 0 and leverage[folds.left_out(fold)].sum() > SAFE_LEVERAGE:
+                    self._check(_training_rows(fold, folds), folds.train_rows(fold))
         if self.faults:
             fault, column = self.faults[0]
             mended = len(self.faults) == 1 and column >= 0  # of the levels of a factor all but one stay
@@ -224,8 +236,8 @@ class _SubsetCheck:
         penalty = CLEAR_RIDGE * float(np.max(squares[paid] / self.data.weight[paid], initial=TINY))
         return float(10.0 ** math.ceil(math.log10(2.0 * penalty)))
 
-    def _check(self, where: str, rows: IntArray) -> None:
-        """Look at one training set."""
+    def _check(self, where: str, rows: IntArray) -> FloatArray:
+        """Look at one training set; return bounds on the leverages of its rows in least squares on all columns."""
         from scipy.sparse.csgraph import connected_components  # rarely needed
 
         data, free = self.data, self.data.intercept is Intercept.FOLD
@@ -237,11 +249,16 @@ class _SubsetCheck:
             self._lower(0, f"on {where}, {_named(data, constant[:1], CONSTANT)}", int(constant[0]))
         if self.most > 1 and by_rows(data, 1):
             self._lower(1, f"too many subsets of {self.most} columns could be dependent")
-        if self.most <= 1:
-            return
+        if self.most == 0 or by_rows(data, 1):
+            return np.ones(len(rows))
         V /= length
         left, values, basis = np.linalg.svd(V, full_matrices=len(V) < data.q)
         rank = int(np.count_nonzero(values > SINGULAR * values[0]))
+        root = data.root_of(rows) if free else np.zeros(len(rows))
+        share = 1.0 / len(rows) if root is None else root**2 / max(float(root @ root), TINY)
+        leverage = np.square(left[:, :rank]).sum(axis=1) + share
+        if self.most == 1:
+            return np.asarray(leverage)
         null = basis[rank:]
         linked = np.flatnonzero(np.linalg.norm(null, axis=0) > IN_NULL_SPACE)
         near = np.abs(null[:, linked].T @ null[:, linked]) > IN_NULL_SPACE
@@ -259,6 +276,7 @@ class _SubsetCheck:
         residual = r - left[:, :rank] @ (left[:, :rank].T @ r)
         if rank == self.most < data.q and np.linalg.norm(residual) <= SINGULAR * np.linalg.norm(r):
             self._lower(rank - 1, f"on {where}, any {rank} independent columns fit exactly")
+        return np.asarray(leverage)
 
     def _try_all(self, where: str, V: FloatArray, columns: IntArray) -> None:
         """Look at every subset of some columns."""

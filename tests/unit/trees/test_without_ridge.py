@@ -164,3 +164,16 @@ def test_the_advised_tau_is_accepted() -> None:
         BadInput, match="there are 7 rows, on which 6 columns .* fit exactly, .*: give tau at most 1, or"
     ):
         check_independent(standardize(Dataset.from_arrays(X[:7], rows(7)[1])), [0.0], 6)
+
+
+def test_folds_that_hold_out_little_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = rows(60, 8)
+    X[:, :4] = (np.arange(60) % 4)[:, None] == np.arange(4)
+    X[7, 5], X[:, 6] = 50.0, np.arange(60) == 11  # a row of much leverage, and a level of one row
+    dataset, seen, look = Dataset.from_arrays(X, y), list[str](), without_ridge._SubsetCheck._check
+    monkeypatch.setattr(
+        without_ridge._SubsetCheck, "_check", lambda self, where, rows: seen.append(where) or look(self, where, rows)
+    )
+    with pytest.raises(BadInput, match="^gamma 0: on the training rows of fold 12 of 60, column 'x6' is constant: "):
+        check_independent(standardize(dataset), [0.0], 3, make_folds("loo", dataset))
+    assert seen[0] == "all rows" and len(seen) <= 3
