@@ -43,7 +43,7 @@ def read_as_told(path: Path, found: Inspection) -> tuple[int, int]:
     given = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
     drop = given.pop("drop", None)
     assert given.pop("na-within", "folds") == "folds"  # of the search
-    models = Restrictions(count=given.pop("count", ()))
+    models = Restrictions(count=given.pop("count", ()))  # type: ignore[arg-type]
     data = read_dataset(path, "y", drop=drop.split(",") if drop else None, **given)  # type: ignore[arg-type]
     return data.n, models.within(data.names).left(data.p)
 
