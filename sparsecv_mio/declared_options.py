@@ -239,6 +239,9 @@ OPTIONS = {
                "Code the text values of a column by rank, 0, 1, ..., from the lowest value to the highest, whatever "
                "--encode is: 'size=small<medium<large'; may be repeated. [the order that the data declare]",
                several=True),
+        Option("dates", str, (), "PART,...",
+               "Turn every column of dates into numbers: days (since 1970-01-01), or some of year, month, weekday (1 "
+               "is Monday), as columns such as sold.year; dayfirst or monthfirst if dates do not show it. [refused]"),
         Option("weights", str, None, "COLUMN",
                "How much each row counts in every fit and in the errors: a column of the data, or file:F with a number "
                "a line; any numbers from 0 on, a row of weight 0 is left out. [each once]"),
@@ -373,7 +376,7 @@ def defaults(*names: str) -> dict[str, Any]:
 FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "skip_lines", "encoding", "header", "index_col")
 )  # of the file of a record, as the record says where nothing is given
-READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order")
+READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "dates")
 OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")

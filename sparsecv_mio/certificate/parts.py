@@ -141,7 +141,8 @@ class ReadingInfo:
     the order of their codes. `order`: columns coded by rank, each with its declared words.
     `skip_lines`: numbers of the lines of the file that were left out. `filled`: the columns that had empty cells
     which were filled; null in records from before it. `left_out`: number of rows left out for their empty cells.
-    `marked`: columns beside which another one says which cells were empty.
+    `marked`: columns beside which another one says which cells were empty. `dates`: the numbers that dates became;
+    `date_forms`: the form of the dates of each column that held dates.
     """
 
     sep: str | None
@@ -164,6 +165,8 @@ class ReadingInfo:
     order: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     skip_lines: str | None = None
     filled: tuple[str, ...] | None = None
+    dates: tuple[str, ...] = ()
+    date_forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ranked(self) -> dict[str, tuple[str, ...]]:
@@ -196,7 +199,7 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
         **words | {"na": str(applied.how.na), "encode": str(applied.how.encode), "order": applied.how.orders},
         columns=applied.columns,
         means=dict(applied.means), levels=dict(applied.levels), left_out=applied.left_out,
-        marked=applied.marked, filled=applied.filled,
+        marked=applied.marked, filled=applied.filled, date_forms=dict(applied.date_forms),
     )  # fmt: skip
 
 
@@ -218,8 +221,9 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
     except SparseCVError as error:
         raise CorruptStore(f"record: field data.reading is not valid ({error})") from None
     return Applied(
-        how, info.columns, dict(info.means), dict(info.levels), info.left_out, marked=info.marked, filled=info.filled
-    )
+        how, info.columns, dict(info.means), dict(info.levels), info.left_out, marked=info.marked, filled=info.filled,
+        date_forms=dict(info.date_forms),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
     learnt = parts.applied_reading(data.reading) if hasattr(X, "iloc") else None
     if learnt is not None and (
         learnt.how.na is Missing.DROP
+        or learnt.date_forms
         or not set(wanted).issubset(map(str, X.columns))
         or (learnt.how.na.fills and X[wanted].isna().to_numpy().any())
     ):

@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,6 +30,16 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.data import reading_options
+from sparsecv_mio.data.dates import (
+    DAYS,
+    PARTS,
+    date_features,
+    duration_in_days,
+    example_of_form,
+    form_of_dates,
+    parse_duration,
+    read_moment,
+)
 from sparsecv_mio.digits import MOST_NAMED, first_named, plural, several
 from sparsecv_mio.errors import BadInput, did_you_mean, need_extra
 from sparsecv_mio.words import Encode, Missing
@@ -423,8 +434,14 @@ class RawColumn:
             elif isinstance(cell, Real | Decimal | np.bool_):
                 numbers[row] = float(cell)
                 empty[row] = bool(np.isnan(numbers[row]))
+            elif isinstance(cell, timedelta):
+                numbers[row] = duration_in_days(cell)
             else:
                 others[row] = str(cell)
+        if others and len(others) + np.sum(empty) == len(cells):
+            with suppress(ValueError):  # a cell is no duration: they are words
+                numbers[list(others)] = [parse_duration(text) for text in others.values()]
+                marks, others = reading_options.Marks(how.way), {}
         absent = _text_of_nothing(cells[int(np.argmax(empty))]) if empty.any() else None
         if no_numbers:
             none = np.isin(numbers, list(no_numbers))
@@ -632,6 +649,8 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     BadInput
         The message names every column with cells that the reading does not allow, or numbers that could be others.
     """
+    columns = tuple(column.name for column in table.features)
+    table, date_forms = numbered_dates(table, how)
     how = how.with_declared(table.declared)
     _check_orders(table, how)
     _check_cells(table, how, wanted)
@@ -643,16 +662,76 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
         raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
     means = _fills(table, how)
     filled = tuple(column.name for column in table.features if column.name in means and column.empty.any())
-    marked = filled if how.na_indicator else ()
+    repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
+    marked = tuple(name for name in filled if name not in repeated) if how.na_indicator else ()
     orders = how.orders
     levels = {column.name: column.levels(orders.get(column.name, ())) for column in table.features if column.others}
     if table.target is not None and table.target.others:
         levels[table.target.name] = table.target.levels()
     unsaid = () if wanted.sure else reading_options.both_readings(table.marks)
     notes = (*_row_notes(whole, how), *doubts, *_cell_notes(table, how, means, levels), *unsaid)
-    columns = tuple(column.name for column in table.features)
     left_out = int(np.sum(~whole))
-    return _assembled(table, reading_options.Applied(how, columns, means, levels, left_out, notes, marked, filled))
+    learnt = reading_options.Applied(how, columns, means, levels, left_out, notes, marked, filled, date_forms)
+    return _assembled(table, learnt)
+
+
+def numbered_dates(
+    table: RawTable, how: reading_options.Reading, forms: Mapping[str, str] | None = None
+) -> tuple[RawTable, dict[str, str]]:
+    """Return a table with columns of numbers instead of those of dates, and the form of the dates of each.
+
+    Parameters
+    ----------
+    table : RawTable
+        The table; dates of the target become days, whatever features become.
+    how : Reading
+        The numbers that dates become; none by default.
+    forms : mapping of str to str, optional
+        The form of the dates of each column, where it is known from other rows.
+
+    Raises
+    ------
+    BadInput
+        No column holds dates, a cell of such a column is none, or the order of day and month is not clear.
+    """
+    if not how.dates:
+        return table, {}
+    found = {
+        column.name: form_of_dates(column.name, column.others.values(), how.dates) for column in table.columns
+    } if forms is None else dict(forms)  # fmt: skip
+    found = {name: form for name, form in found.items() if form}
+    if not found:
+        raise BadInput("dates: no column holds dates; write them as 2024-12-31, or leave the option out")
+
+    def numbered(column: RawColumn, made: Mapping[str, str]) -> list[RawColumn]:
+        return _numbers_of_dates(column, found[column.name], made, how) if column.name in found else [column]
+
+    features = [made for column in table.features for made in numbered(column, date_features(column.name, how.dates))]
+    target = table.target and numbered(table.target, {table.target.name: DAYS})[0]
+    return replace(table, features=features, target=target), found
+
+
+def _numbers_of_dates(
+    column: RawColumn, form: str, made: Mapping[str, str], how: reading_options.Reading
+) -> list[RawColumn]:
+    """Return columns of numbers that stand for a column of dates: some names, each with the part of a date."""
+    rows = np.flatnonzero(~column.empty).tolist()
+    moments = []
+    for row in rows:
+        cell = column.others.get(row, f"{column.numbers[row]:g}")
+        try:
+            moments.append(read_moment(cell, form))
+        except ValueError:
+            raise BadInput(
+                f"column {column.name!r} holds {cell[:30]!r} in row {row + 1}, which is no date such as "
+                f"{example_of_form(form)}; write all dates alike, or leave the cell empty"
+            ) from None
+    features = []
+    for name, part in made.items():
+        numbers = np.full(len(column.numbers), np.nan)
+        numbers[rows] = [PARTS[part](moment) for moment in moments]
+        features.append(replace(column, name=name, numbers=numbers, others={}, marks=reading_options.Marks(how.way)))
+    return features
 
 
 KEPT = "(row)"  # column beside rows of which others were left out: their places in what was read
@@ -673,6 +752,8 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     BadInput
         For a word that was not there, an empty cell for which no mean was learnt, or numbers that could be others.
     """
+    columns = tuple(column.name for column in table.features)
+    table, _ = numbered_dates(table, learnt.how, learnt.date_forms)
     goal = table.target.name if table.target else ""
     faults = Faults(goal, rows=table.rows, marks=table.marks, settled=True, lines=table.lines)
     whole = np.ones(table.rows, dtype=bool)
@@ -690,7 +771,7 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
     reading_options.check_marks(table.marks)
     if table.target is not None and (table.target.empty.any() or (table.target.others and not learnt.levels)):
         table = replace(table, target=None)
-    columns, filled = tuple(column.name for column in table.features), _filled(table, learnt.how, learnt.means)
+    filled = _filled(table, learnt.how, learnt.means)
     notes = tuple(f"{cells} over the rows of the fit, in {names}" for cells, names in filled)
     return _assembled(table, replace(learnt, columns=columns, left_out=int(np.sum(~whole)), notes=notes))
 
@@ -1109,21 +1190,34 @@ def is_arrow_table(data: Any) -> bool:
 def as_pandas(data: Any) -> Any:
     """Return a table of polars, DuckDB or Arrow as a frame of pandas, and any other object as it is.
 
+    Durations in a frame become numbers of days.
+
     Raises
     ------
     BadInput
         The object exports Arrow, but not as a table of rows and columns.
     """
     if not is_arrow_table(data):
-        return data
+        return _with_durations_in_days(data) if hasattr(data, "isetitem") else data
     import pyarrow as pa
 
     need_extra("frames", f"a table of {type(data).__module__.partition('.')[0]}")
     try:
-        return pa.table(data).to_pandas()
+        return _with_durations_in_days(pa.table(data).to_pandas())
     except (pa.ArrowException, TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
         raise BadInput(f"data: {type(data).__name__} is not a table that can be read ({why}); give a table") from error
+
+
+def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with numbers of days instead of durations."""
+    places = [j for j, kind in enumerate(frame.dtypes) if kind.kind == "m"]
+    frame = frame.copy(deep=False) if places else frame
+    for j in places:
+        cells = frame.iloc[:, j]
+        days = [duration_in_days(cell) if there else np.nan for cell, there in zip(cells, cells.notna(), strict=True)]
+        frame.isetitem(j, np.array(days, dtype=np.float64))
+    return frame
 
 
 def read_frame(frame: Any, wanted: reading_options.Wanted, how: reading_options.Reading) -> Made:

@@ -242,8 +242,8 @@ class Dataset:
         two_words : bool
             Whether the target may hold two words, for a classification: they become 0 and 1.
         **reading
-            What is done with cells that are no numbers: `na`, `na_values`, `keep_default_na`, `encode`, `order`, and
-            for text `decimal` and `thousands`, see :class:`~sparsecv_mio.data.reading_options.Reading`.
+            What is done with cells that are no numbers: `na`, `na_values`, `keep_default_na`, `encode`, `order`,
+            `dates`, and for text `decimal` and `thousands`, see :class:`~sparsecv_mio.data.reading_options.Reading`.
 
         Raises
         ------

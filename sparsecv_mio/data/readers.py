@@ -39,9 +39,12 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
     -----
     Peak memory is X plus one column, or 32 MB where that is more.
     """
+    import pyarrow as pa
+
     with _opened(path, wanted) as (file, chosen):
         words = chosen.target is not None and not text_tables.is_numeric(file.schema.field(chosen.goal).type)
-        if how.decimal != "." or (wanted.two_words and words):
+        durations = any(pa.types.is_duration(file.schema.field(chosen.header[j]).type) for j in chosen.numeric)
+        if how.decimal != "." or (wanted.two_words and words) or durations:
             return assemble(*cured(_raw(file, chosen, how), how, wanted))
         try:
             return _all_numbers(file, chosen)
@@ -313,7 +316,8 @@ def read_dataset(
         out. `solve` then deals the rows that are left.
     **reading
         `sep`, `decimal`, `thousands`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`, `na`, `na_indicator`,
-        `na_values`, `keep_default_na`, `encode`, `order`: see :class:`~sparsecv_mio.data.reading_options.Reading`.
+        `na_values`, `keep_default_na`, `encode`, `order`, `dates`: see
+        :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
     -------

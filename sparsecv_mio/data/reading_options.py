@@ -21,6 +21,7 @@ from itertools import groupby
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from sparsecv_mio.data.dates import date_features, parse_date_parts
 from sparsecv_mio.digits import MOST_NAMED, first_named, plural, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
 from sparsecv_mio.words import Encode, Missing
@@ -46,7 +47,7 @@ TEXTS = (  # what is no word, though no number as it stands, and what to do with
     (re.compile(r"\d{1,3}(?:_\d{3})+(?:\.\d*)?"), "numbers with underscores: take them out"),
     (
         re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?"),
-        "dates: turn them into numbers of days",
+        "dates: turn them into numbers of days, as --dates days does (dates in Python)",
     ),
     (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: turn them into numbers of hours"),
     (
@@ -331,6 +332,7 @@ OF_CELLS = (
     "keep_default_na",
     "encode",
     "order",
+    "dates",
     "thousands",
 )  # of the options those that frames have too
 MAY_LACK = ("sep", "comment", "thousands")
@@ -376,6 +378,10 @@ class Reading:
         to the highest.
     skip_lines : str, optional
         Numbers of lines of a text table that are left out, counted from 1: `1:3,32`.
+    dates : tuple of str
+        The numbers that every column of dates becomes: `days` since 1970-01-01 under the name of the column; `year`,
+        `month` and `weekday` (1 is Monday) as columns such as `sold.year`. `dayfirst` or `monthfirst` states the order
+        where the dates do not show it.
     """
 
     sep: str | None = None
@@ -392,6 +398,7 @@ class Reading:
     na_indicator: bool = False
     order: tuple[tuple[str, tuple[str, ...]], ...] = ()
     skip_lines: str | None = None
+    dates: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
@@ -435,7 +442,7 @@ class Reading:
         return cls(
             between, decimal, comment, encoding, values["header"], index, missing, words_as, groups, nothing,
             values["keep_default_na"], values["na_indicator"], _orders(values["order"]),
-            _line_numbers(values["skip_lines"]),
+            _line_numbers(values["skip_lines"]), parse_date_parts(values["dates"] or ()),
         )  # fmt: skip
 
     @property
@@ -443,7 +450,7 @@ class Reading:
         """Whether cells are allowed that are no plain numbers."""
         groups = self.thousands not in (None, NONE)
         encodes = self.encode is not Encode.ERROR or bool(self.order)
-        return self.na is not Missing.ERROR or encodes or groups or bool(self.na_values)
+        return self.na is not Missing.ERROR or encodes or groups or bool(self.na_values or self.dates)
 
     @property
     def orders(self) -> dict[str, tuple[str, ...]]:
@@ -661,6 +668,8 @@ class Applied:
         The columns whose empty cells were filled; None where they are not known.
     notes : tuple of str
         The same in sentences, with what a user should know of it.
+    date_forms : mapping of str to str
+        The form of the dates of each column that holds dates, `%Y-%m-%d` for one.
     """
 
     how: Reading
@@ -671,6 +680,7 @@ class Applied:
     notes: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
     filled: tuple[str, ...] | None = None
+    date_forms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_told(self) -> bool:
@@ -690,7 +700,8 @@ class Applied:
         """Return the features that a column of the file became."""
         if column in self.levels:
             return feature_names(column, self.levels[column], self.how.encode_of(column))
-        return (column, indicator_of(column)) if column in self.marked else (column,)
+        numbers = date_features(column, self.how.dates) if column in self.date_forms else (column,)
+        return (*numbers, *(indicator_of(name) for name in numbers if name in self.marked))
 
 
 def indicator_of(column: str) -> str:

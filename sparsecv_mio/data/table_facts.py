@@ -22,6 +22,7 @@ from sparsecv_mio.data.cure import (
     Subjects,
     absent_note,
     name_like,
+    numbered_dates,
     numbers_rows,
     quoted,
     rows_without_data,
@@ -314,10 +315,15 @@ def inspect_table(
     loss, exposure : optional
         As for `inspect_file`.
     """
-    goal, columns = table.target, table.columns
+    goal, in_file = table.target, {column.name for column in table.columns}
     unsaid = doubts(table.marks, how.sep)
-    facts = _facts_of(table, how, unsaid, with_none)
     order = None if goal is None or unsaid else time_order(table.features, goal)
+    table, _ = numbered_dates(table, how)
+    goal, columns = table.target, table.columns
+    facts = _facts_of(table, how, unsaid, with_none)
+    facts = [
+        replace(fact, drop=fact.drop and fact.name in in_file) for fact in facts
+    ]  # a month alone cannot be dropped
     columns, how = _without_stand_ins(columns, how)
     goal = None if goal is None else columns[-1]
     facts = [replace(fact, drop=False, notes=("the exposure",)) if fact.name == exposure else fact for fact in facts]
@@ -727,7 +733,7 @@ def _as_given(how: Reading) -> list[str]:
         "--skip-lines": how.skip_lines,
         "--sep": how.sep, "--decimal": how.decimal, "--comment": how.comment, "--encoding": how.encoding,
         "--index-col": how.index_col, "--thousands": WORDS.get(how.thousands or "", how.thousands),
-        "--na-values": ",".join(how.na_values),
+        "--na-values": ",".join(how.na_values), "--dates": ",".join(how.dates),
     }  # fmt: skip
     orders = [f"--order {shlex.quote(order_text(column, words))}" for column, words in how.order]
     names = [name.replace("_", "-") for name in how.given() if name not in ("na", "encode", "order")]

@@ -6,20 +6,18 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.data.cure import RawColumn
+from sparsecv_mio.data.dates import DAYS, FORMS, PARTS, read_moment
 
 ORDERED_ROWS = 20
 FORWARD_FOLDS = 5  # of `forward:K` that is proposed: the last five sixths of the rows are scored
 NEIGHBOUR_CORRELATION = (
     0.5  # correlation of the target with that of the row before, from which neighbouring rows are alike
 )
-FORMS = ("%Y-%m-%d", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
-CLOCK = re.compile(r"[T ]\d{1,2}:\d\d(:\d\d([.,]\d+)?)?(Z|[+-]\d\d:?\d\d)?$")
 YEAR = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr)([_. -].*)?")
 WITHIN = re.compile(r"(?i)(.*[_. -])?(quarter|qtr|quartal|month|monat|week|woche|day|tag|date)([_. -].*)?")
 TIME = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr|date|datum|day|time|timestamp|zeit|period|t)([_. -].*)?")
@@ -122,12 +120,5 @@ def _days(one: RawColumn) -> FloatArray | None:
     texts = [one.others[row] for row in range(len(one.numbers))]
     for form in FORMS:
         with suppress(ValueError):
-            return np.array([_moment(text, form) for text in texts])
+            return np.array([PARTS[DAYS](read_moment(text, form)) for text in texts])
     return None
-
-
-def _moment(text: str, form: str) -> float:
-    clock = CLOCK.search(text)
-    day = datetime.strptime(text[: clock.start()] if clock else text, form).toordinal()
-    hours = re.findall(r"\d+", clock[0])[:3] if clock else []
-    return day + sum(float(number) / unit for number, unit in zip(hours, (24.0, 1440.0, 86400.0), strict=False))

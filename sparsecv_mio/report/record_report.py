@@ -606,6 +606,7 @@ def _read_with(read: ReadingInfo) -> str:
     said += [marked] if read.marked else []
     unranked = set(read.levels) - set(read.ranked)
     said += [f"{several(len(unranked), 'column')} of words as {read.encode}"] if unranked else []
+    said += [f"dates as {', '.join(read.dates)}"] if read.dates else []
     said += [f"cells that stand for nothing: {', '.join(read.na_values)}"] if read.na_values else []
     said += ["NA, none and the like as words"] if not read.keep_default_na else []
     said += [f"lines left out: {read.skip_lines}"] if read.skip_lines else []

@@ -566,8 +566,8 @@ def solve(
         `aux`, unless its rows have weights already. Rows of weight 0 are left out.
     **keywords
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,
-        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `decimal`, `thousands`, and of files `sep`,
-        `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
+        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`, `decimal`, `thousands`, and of files
+        `sep`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`. Further options of
         :func:`~sparsecv_mio.search.api.cross_validate`.
 
     Returns

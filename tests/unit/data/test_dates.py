@@ -1,0 +1,121 @@
+"""Columns of dates and durations become numbers, alike in files and frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from sparsecv_mio.certificate.read_back import read_record
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.cli import run
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.reading_options import Reading
+from sparsecv_mio.data.table_facts import inspect_file
+from sparsecv_mio.errors import BadInput
+
+
+def visits(n: int = 40) -> pd.DataFrame:
+    """Return a frame of dates with clock times, durations and a target that depends on day and month."""
+    rng = np.random.default_rng(5)
+    when = pd.Timestamp("2022-01-03 06:00") + pd.to_timedelta(17 * np.arange(n), unit="D")
+    lag = pd.to_timedelta(rng.integers(-9, 99, n), unit="h")
+    y = 0.3 * when.month + lag.total_seconds() / 86400.0 + rng.normal(0.0, 0.1, n)
+    return pd.DataFrame({"when": when, "lag": lag, "x": rng.normal(size=n), "y": y})
+
+
+@pytest.mark.parametrize("kind", ["frame", "arrow", "csv", "parquet"])
+def test_dates_and_durations_are_the_same_numbers_everywhere(tmp_path: Path, kind: str) -> None:
+    frame = visits()
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    table = {"frame": frame, "arrow": pa.Table.from_pandas(frame)}.get(kind, tmp_path / f"t.{kind}")
+    data = read_dataset(table, "y", dates="days,year,month,weekday")
+    assert data.names == ("when", "when.year", "when.month", "when.weekday", "lag", "x")
+    when = frame["when"]
+    days = (when - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
+    wanted = np.column_stack(
+        [
+            days,
+            when.dt.year,
+            when.dt.month,
+            when.dt.day_of_week + 1,
+            frame["lag"].dt.total_seconds() / 86400.0,
+            frame["x"],
+        ]
+    )
+    np.testing.assert_array_equal(data.X, wanted)
+    whole = frame.assign(lag=frame["lag"].where(frame.index > 0))
+    assert read_dataset(whole, "y", dates="days", na="drop").n == len(frame) - 1
+    assert read_dataset(table, "y", features=["lag", "x"]).X.tolist() == data.X[:, 4:].tolist()
+    assert Dataset.from_frame(frame[["x", "lag"]], "lag").y.tolist() == data.X[:, 4].tolist()
+
+
+def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
+    frame, place = visits(), tmp_path / "t.csv"
+    frame["when"] = frame["when"].dt.strftime("%d.%m.%Y %H:%M")
+    frame.loc[3, "when"] = ""
+    frame.to_csv(place, index=False)
+    common = ["--target", "y", "--dates", "month,days", "--na", "mean", "--na-indicator", "--threads", "1", "--quiet"]
+    assert run(["solve", str(place), *common, "--folds", "4", "--json", str(tmp_path / "r.json")]) == 0
+    assert run(["verify", str(tmp_path / "r.json"), str(place), "--quiet"]) == 0
+    record = read_record(tmp_path / "r.json")
+    assert isinstance(record, Record) and {"when.month", "lag"} <= set(record.support)
+    reading = record.data.reading
+    assert reading is not None and reading.dates == ("month", "days") and reading.marked == ("when.month",)
+    assert reading.date_forms == {"when": "%d.%m.%Y"} and reading.columns == ("when", "lag", "x")
+    from_file, from_frame = record.predict(place), record.predict(frame)
+    np.testing.assert_allclose(from_file, from_frame, rtol=1e-13)
+    one = frame.iloc[[7]].assign(when="01.02.2023 06:00")  # the form is that of the fit, not month first
+    january = record.predict(one.assign(when="01.01.2023 06:00"))
+    assert (record.predict(one) - january)[0] > 0.2
+    with pytest.raises(BadInput, match=r"holds '2023-02-01' in row 1, which is no date such as 31.12.2024; write"):
+        record.predict(one.assign(when="2023-02-01"))
+    with pytest.raises(BadInput, match="holds '19000' in row 1, which is no date"):
+        record.predict(one.assign(when=19000))
+
+
+@pytest.mark.parametrize(
+    ("cells", "dates", "said"),
+    [
+        (["1/2/2024", "3/4/2024"], "days", "dates: '1/2/2024' in column 'd' may begin with the day or the month; a"),
+        (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd' holds 'soon' in row 2, which is no date such as 2"),
+        (["red", "blue"], "days", "dates: no column holds dates; write them as 2024-12-31, or leave the option out"),
+        (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give some of"),
+        (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' is not clear; give some of days, year, month, weekday"),
+        (["2024-01-02"] * 2, None, r"column 'd' holds text '2024-01-02' in row 1: dates: .*as --dates days does"),
+    ],
+)  # fmt: skip
+def test_dates_that_are_not_clear_are_refused(cells: list[str], dates: str | None, said: str) -> None:
+    frame = pd.DataFrame({"d": cells, "y": np.arange(len(cells), dtype=float)})
+    with pytest.raises(BadInput, match=f"^{said}"):
+        read_dataset(frame, "y", **({} if dates is None else {"dates": dates}))  # type: ignore[arg-type]
+
+
+def test_days_or_months_come_first_as_stated() -> None:
+    frame = pd.DataFrame({"d": ["1/2/2024", "3/4/2024"], "y": [1.0, 2.0]})
+    assert read_dataset(frame, "y", dates="month,dayfirst").X.ravel().tolist() == [2.0, 4.0]
+    assert read_dataset(frame, "y", dates=["month", "monthfirst"]).X.ravel().tolist() == [1.0, 3.0]
+
+
+def test_durations_are_numbers_and_words_that_begin_alike_are_words() -> None:
+    texts = ["-1 days +12:00:00", "2 days", "1 day, 6:00:00", "P1DT12H", "PT36H"]
+    frame = pd.DataFrame({"d": texts, "y": np.arange(5.0)})
+    assert read_dataset(frame, "y", na="drop").X.ravel().tolist() == [-0.5, 2.0, 1.25, 1.5, 1.5]
+    frame["d"] = ["2 days", "2 days", "none so far", "2 days", "none so far"]
+    assert read_dataset(frame, "y", encode="onehot").names == ("d=none so far",)
+
+
+def test_inspect_reads_dates_as_asked(tmp_path: Path) -> None:
+    frame = visits().assign(when=lambda table: table["when"].dt.strftime("%Y-%m-%d"))
+    frame = frame[frame["when"] < "2023"]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = inspect_file(tmp_path / "t.csv", "y", Reading.of(dates="year,month"), None)
+    assert found.options[0] == "--dates 'year,month'" and found.refused == ""
+    assert [fact.name for fact in found.columns][:2] == ["when.year", "when.month"]
+    assert not any(option.startswith("--drop") for option in found.options)  # the year is constant, and no column
+    assert found.p == 4 and "--folds forward:5" in found.options
