@@ -179,7 +179,7 @@ TEXT = """{
 "class_weight": null, "exposure": null},
   "folds": {"spec": "loo", "seed": null, "k": 3, "digest": "sha256:11", "repeats": 1},
   "request": {"gammas": [0.1, 1.0], "taus": [1, 2], "gap": 0.0001, "one_se": true, "time_limit": null, "threads": 2, \
-"restrictions": null, \
+"restrictions": null, "reference": null, \
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": null, \
 "mio_budget": null, "refine": false, "tau_step": null, "oracles": ["glru", "treecv"], "stability": null, \
 "model": null, "own_error": null, "solver_option": null, "loss": null, "positive": null, \
@@ -249,7 +249,7 @@ def test_a_record_of_the_schema_before_with_two_pairs_is_refused_in_one_line() -
 
 
 def test_a_record_from_before_the_options_still_reads() -> None:
-    start = TEXT.index(', "restrictions": null, "method": "auto"')
+    start = TEXT.index(', "restrictions": null, "reference": null, "method"')
     old = TEXT[:start] + TEXT[TEXT.index("},", start) :]
     record, request = Record.from_json(old), Record.from_json(old).request
     assert (request.gap, request.threads) == (1e-4, 2) and request.method is request.oracles is request.refine is None
