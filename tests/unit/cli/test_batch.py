@@ -84,7 +84,7 @@ def test_a_batch_from_plan_to_table(
 def test_a_batch_in_a_log_says_how_far_it_is(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 0.01)
+    monkeypatch.setattr("sparsecv_mio.cli.live.FIRST_LINE_SECONDS", 0.0)
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     plan.write_text(PLAN)
     assert run(["batch", str(plan), "--out", str(out), "--workers", "1"]) == 0

@@ -79,7 +79,9 @@ def test_the_other_files_are_written(tmp_path: Path, capsys: Said) -> None:
     assert json.loads(record.read_text())["status"] == "proved"
 
 
-@pytest.mark.parametrize(("words", "where", "field"), [(SOLVE, ">&-", "cv_error"), (QUICK, "> /dev/full", "cv")])
+@pytest.mark.parametrize(
+    ("words", "where", "field"), [([*SOLVE, "--quiet"], ">&-", "cv_error"), (QUICK, "> /dev/full", "cv")]
+)
 def test_standard_output_closed_or_full(words: list[str], where: str, field: str, tmp_path: Path) -> None:
     done = shell([*words, "--json", "out.json"], where, tmp_path)
     assert done.returncode == 2

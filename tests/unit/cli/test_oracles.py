@@ -47,12 +47,11 @@ class Terminal(io.StringIO):
 def test_off_a_terminal_there_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 1000.0)
     with counting_bar(False, "rows") as early:
         assert early is not None
         early(1, 5)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr("sparsecv_mio.cli.live.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("sparsecv_mio.cli.live.FIRST_LINE_SECONDS", 0.0)
     with counting_bar(False, "rows") as line:
         assert line is not None
         line(2, 5)
