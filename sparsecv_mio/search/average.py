@@ -212,14 +212,15 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         g, t = divmod(i, len(taus))
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
-        many = data.n * int(taus[t]) ** 2 > EXACT_WORK  # then in double precision: they are averaged anyway
-        refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick=many)
+        # large fits of squares are in double precision; those of other losses end too early for `verify` then
+        quick = data.loss is Loss.SQUARED and data.n * int(taus[t]) ** 2 > EXACT_WORK
+        refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick)
         fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
     whole, every = wanted[wanted >= len(gammas) * len(taus)], np.arange(data.q)
     if data.loss is not Loss.SQUARED:
         for i in whole.tolist():
             cell, gamma = BestSubset.unproved(data.q, every), float(gammas[i - len(gammas) * len(taus)])
-            _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap, quick=True)
+            _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap)
             fits_made[i] = PairFit(data.names, coefficients, level, proved=True)
     elif len(whole):
         fits = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)])
