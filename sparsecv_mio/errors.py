@@ -218,7 +218,7 @@ EXTRAS = {
     "plot": ("matplotlib",),
     "report": ("matplotlib", "jinja2"),
     "sklearn": ("sklearn", "joblib"),
-    "batch": ("pandas", "sklearn", "joblib", "matplotlib"),
+    "batch": ("pandas", "sklearn", "joblib", "loky", "matplotlib"),
 }
 INSTALLED_AS = {"sklearn": "scikit-learn"}  # where it is another name than that of the module
 

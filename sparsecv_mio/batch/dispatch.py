@@ -198,7 +198,7 @@ class Machine(Workforce):
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
         """Hand over a task, to new processes where those before have died."""
-        from joblib.externals.loky import ProcessPoolExecutor
+        from loky import ProcessPoolExecutor
 
         if self._pool is None:
             warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # it grew, and is replaced
