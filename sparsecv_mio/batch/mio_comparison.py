@@ -23,9 +23,9 @@ from sparsecv_mio.formulation.outcome import Limits, Outcome
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments, training_moments
-from sparsecv_mio.search.glm_folds import problem_of
 from sparsecv_mio.search.options import check_formulation, check_limits
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.trees.smooth_rows import make_problem
 from sparsecv_mio.trees.without_ridge import check_independent
 from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Loss
@@ -178,7 +178,7 @@ def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, gri
         check_training_classes(data.dataset, folds, data.intercept)
     trained = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
     for fold, rows in trained:
-        whole = problem_of(data, rows)
+        whole = make_problem(data, rows)
         for gamma in grid.gammas.tolist():
             for tau in grid.taus.tolist():
                 yield Cell(name, fold, tau, gamma, whole.with_gamma(gamma), data.names, 1.0)

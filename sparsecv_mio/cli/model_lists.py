@@ -200,7 +200,7 @@ def bounds(
         from sparsecv_mio.data.counts import check_training
         from sparsecv_mio.data.standard import standardize
         from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
-        from sparsecv_mio.search.glm_bounds import glm_bounds
+        from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 
         begin, deadline = time.perf_counter(), Deadline.of(how, stop, Began.moment)
         kept: list[BoundsTable] = []
@@ -211,7 +211,7 @@ def bounds(
             standard = standardize(dataset, how.scale, how.intercept, restrictions, how.loss)
             if by_rows:
                 check_training(dataset, plan, how.intercept, how.loss)
-                return glm_bounds(standard, plan, *pairs, hooks)
+                return bound_smooth_cv_errors(standard, plan, *pairs, hooks)
             make = compute_bounds if bounds == SAFE else printed_bounds
             return make(standard, plan, *pairs, threads=how.threads, hooks=hooks)
 

@@ -454,10 +454,10 @@ class PathSearch:
         self._rounds(solve, ROUND_EFFORT)
 
     def _rounds_of_rows(self, data: StandardData) -> None:
-        from sparsecv_mio.search.glm_folds import subsets_of
+        from sparsecv_mio.trees.smooth_rows import make_subsets
         from sparsecv_mio.trees.subsets import FIRST_NODES
 
-        whole = subsets_of(data, np.arange(data.n))
+        whole = make_subsets(data, np.arange(data.n))
         at_gamma = [whole.with_gamma(float(gamma)) for gamma in self.grid.gammas]
 
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:

@@ -218,9 +218,9 @@ class _Model:
         """The problem as backends take it."""
         if self.data.loss is Loss.SQUARED:
             return self.squares
-        from sparsecv_mio.search.glm_folds import problem_of
+        from sparsecv_mio.trees.smooth_rows import make_problem
 
-        return problem_of(self.data, np.arange(self.data.n), self.gamma)
+        return make_problem(self.data, np.arange(self.data.n), self.gamma)
 
     @classmethod
     def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:

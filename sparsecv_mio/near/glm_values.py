@@ -18,7 +18,7 @@ from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, times_held
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.search.glm_folds import left_out_of, rows_in_units, subsets_of
+from sparsecv_mio.trees.smooth_rows import make_held_out_folds, rows_in_units, make_subsets
 from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
@@ -55,7 +55,7 @@ class GlmValues:
     """
 
     def __init__(self, data: StandardData, plan: FoldPlan | None) -> None:
-        self.data, self.whole = data, subsets_of(data, np.arange(data.n))
+        self.data, self.whole = data, make_subsets(data, np.arange(data.n))
         self.folds = None if plan is None else GlmHeldOut(data, plan)
 
     def at(self, gamma: float, largest: int) -> GlmObjective:
@@ -95,7 +95,7 @@ class GlmHeldOut:
         fold : int
         gamma : float
         """
-        made = self._kept.get(fold) or subsets_of(self.data, self.plan.train_rows(fold))
+        made = self._kept.get(fold) or make_subsets(self.data, self.plan.train_rows(fold))
         if 8 * self.plan.k * self.data.n * self.data.q <= STORE_BYTES:
             self._kept[fold] = made
         return made.with_gamma(gamma)
@@ -230,7 +230,7 @@ class GlmCommonError(GlmObjective):
     def _by_steps(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:
         """(L, k) ends of held-out losses by Newton steps from the fits of all rows; wide above the limit."""
         plan, fits = self.folds.plan, self.subsets.fits
-        folds_out = left_out_of(self.data, plan, fits)
+        folds_out = make_held_out_folds(self.data, plan, fits)
         low, high = np.zeros((2, len(supports), plan.k))
         for a, support in enumerate(supports):
             if self.expired():

@@ -23,7 +23,7 @@ from sparsecv_mio.files import Place
 from sparsecv_mio.proofs.logistic_trees import MOST_STATED, MOST_TREE_NODES, LogisticRows, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
-from sparsecv_mio.search.glm_folds import subsets_of
+from sparsecv_mio.trees.smooth_rows import make_subsets
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
 
@@ -111,7 +111,7 @@ class LogisticSearchProof:
         every = np.arange(self.data.n) if rows < 0 else self.plan.train_rows(rows)
         subsets = self._subsets.get(rows)
         if subsets is None:
-            self._subsets[rows] = subsets = subsets_of(self.data, every)
+            self._subsets[rows] = subsets = make_subsets(self.data, every)
         best = subsets.with_gamma(gamma).solve([size]).by_size[size]
         return tuple(sorted(np.asarray(best.support).tolist()))
 

@@ -138,18 +138,20 @@ class Accounts:
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
     @contextmanager
-    def of(self, source: str) -> Iterator[None]:
+    def of(self, source: str, is_slice: bool = True) -> Iterator[None]:
         """Book what is done meanwhile to a source; a source within another one is booked by itself.
 
         Parameters
         ----------
         source : BoundSource or str
+        is_slice : bool
+            False where it belongs to a slice of work that is counted already.
         """
         with self._lock:
             self._book_cost()
             self._turn_to(source)
             self._open.append(source)
-            self._account(source).slices += 1
+            self._account(source).slices += int(is_slice)
         try:
             yield
         finally:
@@ -194,6 +196,11 @@ class Accounts:
             unnamed.cpu_seconds += sum(account.cpu_seconds for account in idle)
             busy[BoundSource.OTHER] = unnamed
             return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
+
+    def n_slices(self, source: str) -> int:
+        """Return the number of slices of work that a source did."""
+        with self._lock:
+            return self._account(source).slices
 
     def course(self) -> tuple[GapStep, ...]:
         """Return how the gap fell: for each step who worked until when, and the gap then."""

@@ -183,6 +183,11 @@ class SupportPool:
             return self._numbers[key]
 
 
+def has_rows_of_pairs(shape: tuple[int, int, int]) -> bool:
+    """Return True if tables of a shape are so large that they store rows only for pairs whose folds differ."""
+    return shape[0] * shape[1] * shape[2] >= BY_PAIRS
+
+
 def table_filled(
     shape: tuple[int, int, int], fill: Any, dtype: Any = float, by_pairs: bool = True,
     better: Callable[..., float] | None = None,
@@ -199,7 +204,7 @@ def table_filled(
     better : callable, optional
         As of :class:`PairRows`.
     """
-    if by_pairs and shape[0] * shape[1] * shape[2] >= BY_PAIRS:
+    if by_pairs and has_rows_of_pairs(shape):
         rows: Any = PairRows(shape, fill, dtype, better)
         return rows
     return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)

@@ -214,6 +214,13 @@ class Deadline:
             yield
 
     @property
+    def share(self) -> float:
+        """Share of the time limit that has passed, 1 after a stop; 0 without a limit."""
+        if self.over():
+            return 1.0
+        return (time.monotonic() - self.began) / (self.at - self.began) if math.isfinite(self.at) else 0.0
+
+    @property
     def left(self) -> float:
         """Seconds until the limit, at least 0; inf without one."""
         return max(self.at - time.monotonic(), 0.0)

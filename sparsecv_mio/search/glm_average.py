@@ -15,7 +15,8 @@ from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.glm_folds import GlmFolds, held_out_at_fits
+from sparsecv_mio.search.problems.smooth import SmoothProblems
+from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.units import CROSSING_RTOL
 
@@ -34,14 +35,14 @@ def losses_of_pairs(
     wanted : int array
         Folds.
     """
-    folds, gammas = GlmFolds(context), context.grid.gammas
+    folds, gammas = SmoothProblems(context.data, context.folds, context.grid), context.grid.gammas
     for fold in wanted.tolist():
         rows = context.folds.scored_rows(fold)
         losses = np.empty((len(pairs[0]), len(rows)))
         for g in np.unique(pairs[0]).tolist():
             at = np.flatnonzero(pairs[0] == g)
             supports = [cells.pool.supports[number] for number in cells.support[g, pairs[1][at], fold].tolist()]
-            losses[at] = folds.losses(fold, g, supports)[1]
+            losses[at] = folds.fold(fold, g).row_losses(supports)[1]
         said, sums = cells.nominal[(*pairs, fold)], losses.sum(axis=1)
         for p in np.flatnonzero(~(np.abs(sums - said) <= CROSSING_RTOL * said)).tolist():
             support, gamma = cells.pool.supports[cells.support[pairs[0][p], pairs[1][p], fold]], gammas[pairs[0][p]]
@@ -76,7 +77,7 @@ def losses_of_single_rows(
         gamma, numbers = float(context.grid.gammas[g]), np.asarray(cells.support[g, t])[wanted]
         for number in np.unique(numbers[numbers >= 0]).tolist():
             at, support = np.flatnonzero(numbers == number), cells.pool.supports[number]
-            here[at] = held_out_at_fits(data, plan, support, gamma, wanted[at], over, over)
+            here[at] = held_out_losses_at_fits(data, plan, support, gamma, wanted[at], over, over)
             for i in at[np.isnan(here[at])].tolist():
                 if over():
                     break
@@ -98,14 +99,14 @@ def losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> Floa
     data, plan, every = context.data, context.folds, [np.arange(context.data.q)]
     if data.q > WIDE:
         return None
-    folds, losses = GlmFolds(context), np.zeros((len(context.grid.gammas), data.n))
+    folds, losses = SmoothProblems(context.data, context.folds, context.grid), np.zeros((len(context.grid.gammas), data.n))
     heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
     for fold in range(plan.k):
         rows = plan.scored_rows(fold)
         for g in range(len(losses)):
             if expired():
                 return None
-            losses[g, rows] += folds.losses(fold, g, every)[1][0] / heft[rows]
+            losses[g, rows] += folds.fold(fold, g).row_losses(every)[1][0] / heft[rows]
     return np.asarray(losses / np.maximum(np.bincount(plan.all_scored, minlength=data.n), 1))
 
 
@@ -124,7 +125,7 @@ def averages_of_folds(
     expired : callable
         True ends it with nothing.
     """
-    data, plan, folds = context.data, context.folds, GlmFolds(context)
+    data, plan, folds = context.data, context.folds, SmoothProblems(context.data, context.folds, context.grid)
     coefficients, intercepts = np.zeros((plan.k, data.dataset.p)), np.zeros(plan.k)
     place = {name: j for j, name in enumerate(data.names)}
     for fold in range(plan.k):
@@ -134,7 +135,7 @@ def averages_of_folds(
             here = [pair for pair in pairs if pair.gamma == gamma]
             chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in here]
             if here:
-                fits, weights = folds.at(fold, g).refit(chosen), np.array([pair.weight for pair in here])
+                fits, weights = folds.fold(fold, g).subsets.refit(chosen), np.array([pair.weight for pair in here])
                 coefficients[fold, data.columns] += weights @ fits.coefficients
                 intercepts[fold] += float(weights @ fits.intercept)
     return coefficients, intercepts

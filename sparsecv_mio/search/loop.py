@@ -31,6 +31,7 @@ from sparsecv_mio.search.observers import (
 )
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.registry import has_problem_class, make_problems
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
@@ -42,7 +43,9 @@ from sparsecv_mio.words import Loss, Method, Oracle
 if TYPE_CHECKING:
     from sparsecv_mio.search.descent import Descent
 
-    Search = GridMethod | Descent
+    from sparsecv_mio.search.grid_search import GridSearch
+
+    Search = GridMethod | Descent | GridSearch
 
 
 def with_threads(context: Context, options: SearchOptions) -> Context:
@@ -78,10 +81,10 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
-    if options.loss is not Loss.SQUARED:
-        from sparsecv_mio.search.glm_search import GlmSearch
+    if has_problem_class(options.loss):
+        from sparsecv_mio.search.grid_search import GridSearch
 
-        return GlmSearch(Run.begun(context, signals, ()))
+        return GridSearch(context, make_problems(context), signals)
     run = Run.begun(context, signals, options.oracles)
     wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
@@ -211,8 +214,10 @@ def drive(
     if not carried_on:
         if keeper is not None:  # should the limit come while the run begins
             keeper.write(method, begun=False)
+        if keeper is not None and method.is_always_valid:
+            _store(method, signals, keeper)
         method.begin()
-    if keeper is not None:
+    if keeper is not None and not (method.is_always_valid and not carried_on):
         _store(method, signals, keeper)
     if isinstance(method, GridMethod):
         run_with_model(method)

@@ -73,9 +73,9 @@ def _best_subset(
 ) -> tuple[BestSubset, int]:
     """Find the best subset of one size on all rows; also the nodes that it took."""
     if data.loss is not Loss.SQUARED:
-        from sparsecv_mio.search.glm_folds import subsets_of
+        from sparsecv_mio.trees.smooth_rows import make_subsets
 
-        whole = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
+        whole = make_subsets(data, np.arange(data.n)).with_gamma(gamma)
         solved = whole.solve([tau], starts=[start], effort=UNLIMITED, expired=expired)
     else:
         from sparsecv_mio.search.all_rows import solve_all_rows

@@ -314,6 +314,7 @@ class Watched(ABC):
     name: str  # the word by which checkpoints and traces know the method
     context: Context  # what is searched, in which data, and by when
     carried_on = False  # whether it knows all that a checkpoint held
+    is_always_valid = False  # True if a checkpoint may be stored before `begin` has ended
 
     @abstractmethod
     def begin(self) -> None:
@@ -472,7 +473,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     return entries[0], moments
 
 
-CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
+CHECKPOINT_SCHEMA = "sparsecv-checkpoint/8"
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
     NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,

@@ -98,11 +98,11 @@ def _outside_by_rows(
     training: Dataset, test: Dataset, support: Sequence[str], gamma: float, options: SearchOptions
 ) -> ScoredOutside:
     """Of :func:`scored_outside`; where rounding leaves much open, the error is that of a fit by the definition."""
-    from sparsecv_mio.search.glm_folds import subsets_of  # loads kernels
+    from sparsecv_mio.trees.smooth_rows import make_subsets  # loads kernels
 
     data = standardize(training, options.scale, options.intercept, options.restrictions, options.loss)
     columns, places = data.columns, [data.names.index(name) for name in support]
-    subsets = subsets_of(data, np.arange(data.n)).with_gamma(gamma)
+    subsets = make_subsets(data, np.arange(data.n)).with_gamma(gamma)
     loss, X = row_loss(options.loss), np.ascontiguousarray(test.X[:, columns])
     y, v = of_dataset(loss, test, slice(0, test.n))
     fits, lower, upper = subsets.scored([np.array(places, dtype=np.int64)], X, y, v)

@@ -478,18 +478,18 @@ class _Reported:
 
     def _take_steps(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
         """Do so, the supports that most folds show first, until the time after the limit is over."""
-        from sparsecv_mio.search.glm_folds import fits_in_place, held_out_at_fits  # loads what squares need not
+        from sparsecv_mio.trees.smooth_rows import fit_rows_in_place, held_out_losses_at_fits  # loads what squares need not
 
         cells, numbers = self.cells, self.cells.support[pair][folds]
         values, counts = np.unique(numbers, return_counts=True)
         gamma = float(self.grid.gammas[pair[0]])
-        every = fits_in_place(self.data, gamma) if len(folds) else None
+        every = fit_rows_in_place(self.data, gamma) if len(folds) else None
         for done, number in enumerate(values[np.argsort(-counts, kind="stable")].tolist()):
             here, support = folds[numbers == number], cells.pool.supports[number]
             if self._long(len(here) * (len(support) + 1)) and self.deadline.over() and done:
                 break
             late = self._untimely, self._too_late
-            losses[here] = held_out_at_fits(self.data, self.folds, support, gamma, here, *late, every)
+            losses[here] = held_out_losses_at_fits(self.data, self.folds, support, gamma, here, *late, every)
 
     def numbers(self, g: int, t: int) -> dict[str, Any]:
         """Return gamma, tau, CV error and interval of a pair, as the parts of a record name them."""

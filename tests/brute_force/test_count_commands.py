@@ -23,7 +23,7 @@ from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
-from sparsecv_mio.search.glm_bounds import glm_bounds
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.words import Loss
 
@@ -209,7 +209,7 @@ def check_bounds(seed: int) -> bool:
     if case is None:
         return False
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.POISSON)
-    table = glm_bounds(data, case.folds, case.gammas, case.taus)
+    table = bound_smooth_cv_errors(data, case.folds, case.gammas, case.taus)
     for g, gamma in enumerate(case.gammas):
         for t, tau in enumerate(case.taus):
             low, high = case.truth(gamma, tau)

@@ -16,7 +16,7 @@ from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.problem import glm_refit
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.search.glm_folds import held_out_at_fits, left_out_of, subsets_of
+from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits, make_held_out_folds, make_subsets
 from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.words import Loss
@@ -28,16 +28,16 @@ def checked(case: TwoClassCase, seed: int) -> int:
     """Compare with proved lower bounds of fits on the training rows; returns how many were compared."""
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     plan, rng, count = case.folds, np.random.default_rng(seed), 0
-    whole = subsets_of(data, np.arange(data.n))
+    whole = make_subsets(data, np.arange(data.n))
     for gamma in case.gammas:
         fits = whole.with_gamma(gamma).fits
         masks = rng.random((2, fits.problem.p)) < 0.5
-        folds = left_out_of(data, plan, fits)
+        folds = make_held_out_folds(data, plan, fits)
         points = fits.refit(masks).points
         values = np.array([folds.values(*given, lambda: False)[0] for given in zip(masks, points, strict=True)])
         for fold in range(min(plan.k, MOST_FOLDS)):
             try:
-                here = subsets_of(data, plan.train_rows(fold)).with_gamma(gamma)
+                here = make_subsets(data, plan.train_rows(fold)).with_gamma(gamma)
             except BadInput:  # one class
                 continue
             assert np.all(values[:, fold] >= here.refit(masks).lower)
@@ -63,7 +63,7 @@ def test_held_out_losses_from_all_rows_are_those_of_the_fits(seed: int) -> None:
     data, plan = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC), case.folds
     folds, support = np.arange(plan.k), np.arange(min(data.q, 3))
     for gamma in case.gammas:
-        held = held_out_at_fits(data, plan, support, gamma, folds)
+        held = held_out_losses_at_fits(data, plan, support, gamma, folds)
         for fold in np.flatnonzero(np.isfinite(held)).tolist():
             loss, off = refit_glm(data, plan.train_rows(fold), support, gamma).held_out(data, plan.scored_rows(fold))
             assert abs(held[fold] - loss) <= 1e-7 * loss + off
@@ -82,7 +82,7 @@ def test_a_limit_leaves_second_steps_which_are_as_good(seed: int, monkeypatch: p
         dataset = weighted_rows(dataset, rng.choice([0.0, 0.5, 1.0, 3.0], size=1500), "w")
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
     support, gamma = np.array([0, 1]), (1e-4, 1.0, 30.0)[seed]
-    held = held_out_at_fits(data, plan, support, gamma, np.arange(plan.k), lambda: True)
+    held = held_out_losses_at_fits(data, plan, support, gamma, np.arange(plan.k), lambda: True)
     assert sum(again) < 0.3 * plan.k and np.isfinite(held).all()
     for fold in {*np.argsort(-held)[:10].tolist(), *rng.choice(plan.k, 30).tolist()}:
         loss, off = refit_glm(data, plan.train_rows(fold), support, gamma).held_out(data, plan.scored_rows(fold))
@@ -95,7 +95,7 @@ def test_where_steps_are_too_far_off_nothing_is_said(monkeypatch: pytest.MonkeyP
     X = rng.normal(size=(40, 3))
     dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=40) > 0.0).astype(float))
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
-    assert np.isnan(held_out_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean() > 0.9
+    assert np.isnan(held_out_losses_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean() > 0.9
 
 
 def test_classes_that_are_apart_take_few_steps_and_none_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,11 +107,11 @@ def test_classes_that_are_apart_take_few_steps_and_none_after_the_end(monkeypatc
     dataset = Dataset.from_arrays(X, (X.sum(axis=1) > 0.0).astype(float))
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
     support, folds, looked, value = np.array([0, 1]), np.arange(plan.k), list[int](), glm_refit._value
-    held = held_out_at_fits(data, plan, support, 1e-200, folds, lambda: True, lambda: True)
+    held = held_out_losses_at_fits(data, plan, support, 1e-200, folds, lambda: True, lambda: True)
     assert np.isnan(held).any() and not again
     monkeypatch.setattr(glm_refit, "_value", lambda *given: (looked.append(1), value(*given))[1])
     made = refit_glm(data, slice(0, 400), support, 1e-200)
-    whole = subsets_of(data, folds).with_gamma(1e-200).fits.fit([0, 1])
+    whole = make_subsets(data, folds).with_gamma(1e-200).fits.fit([0, 1])
     assert made.objective < 1e-180 and len(looked) < 300 and whole[2] == pytest.approx(made.objective, rel=1e-6)
 
 

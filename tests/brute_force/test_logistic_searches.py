@@ -24,7 +24,7 @@ from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search import glm_search
 from sparsecv_mio.search.api import nested_cross_validate
-from sparsecv_mio.search.glm_bounds import glm_bounds
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees import glm_tree
@@ -196,7 +196,7 @@ def check_bounds(seed: int) -> bool:
     except BadInput:
         return False
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
-    table = glm_bounds(data, case.folds, case.gammas, case.taus)
+    table = bound_smooth_cv_errors(data, case.folds, case.gammas, case.taus)
     for g, gamma in enumerate(case.gammas):
         for t, tau in enumerate(case.taus):
             if data.q > 5 and tau > 3:

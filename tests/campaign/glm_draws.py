@@ -32,7 +32,7 @@ from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.search import cells, glm_folds
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
 from sparsecv_mio.search.cells import MANY_CELLS
-from sparsecv_mio.search.glm_bounds import glm_bounds
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson, BestSubsetPoissonCV
 from sparsecv_mio.thresholds import FEW_FOLDS
@@ -297,7 +297,7 @@ def bounds(draw: Draw) -> Iterator[str]:
     """Intervals without branching, of pairs and of every fold."""
     forced = SearchOptions.of(**draw.words).within(draw.data).restrictions
     data = standardize(draw.data, draw.how["scale"], draw.how["intercept"], forced, draw.loss)  # type: ignore[arg-type]
-    table = glm_bounds(data, draw.plan, draw.gammas, draw.taus)
+    table = bound_smooth_cv_errors(data, draw.plan, draw.gammas, draw.taus)
     for g, gamma in enumerate(draw.gammas):
         for t, tau in enumerate(draw.taus):
             ends = table.cv_interval(g, t)

@@ -15,8 +15,8 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.glm_bounds import glm_bounds, held_out_with_more_weight
-from sparsecv_mio.search.glm_folds import rows_in_units, subsets_of
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors, bound_weighted_by_all_columns
+from sparsecv_mio.trees.smooth_rows import rows_in_units, make_subsets
 from sparsecv_mio.words import Loss
 
 
@@ -29,7 +29,7 @@ def two_classes() -> Dataset:
 def test_intervals_hold_what_a_search_decides() -> None:
     data = two_classes()
     plan = make_folds("stratified:4", data)
-    table = glm_bounds(standardize(data, loss=Loss.LOGISTIC), plan, [0.1, 1.0], [1, 3])
+    table = bound_smooth_cv_errors(standardize(data, loss=Loss.LOGISTIC), plan, [0.1, 1.0], [1, 3])
     record = cross_validate(data, plan, gammas=[0.1, 1.0], taus=[1, 3], loss="logistic", gap=0.0)
     for row in record.table:
         ends = table.cv_interval([0.1, 1.0].index(row.gamma), [1, 3].index(row.tau))
@@ -46,8 +46,8 @@ def test_held_out_rows_with_more_weight(loss: Loss) -> None:
     standard = standardize(data, loss=loss)
     for fold in range(4):
         bounds = MoreWeight(gammas, taus)
-        held_out_with_more_weight(standard, plan, fold, bounds)
-        rows, training = rows_in_units(standard, plan.scored_rows(fold)), subsets_of(standard, plan.train_rows(fold))
+        bound_weighted_by_all_columns(standard, plan, fold, bounds)
+        rows, training = rows_in_units(standard, plan.scored_rows(fold)), make_subsets(standard, plan.train_rows(fold))
         for g, gamma in enumerate(gammas.tolist()):
             at, every = training.with_gamma(gamma), [np.array(s) for s in combinations(range(5), 2)]
             fits, low, high = at.scored(every, *rows)

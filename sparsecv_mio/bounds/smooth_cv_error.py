@@ -18,14 +18,14 @@ from sparsecv_mio.bounds.fold import UNKNOWN, Origin
 from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MoreWeight
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.search.glm_folds import problem_of, rows_in_units, subsets_of
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE, GlmFits
+from sparsecv_mio.trees.smooth_rows import make_problem, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import never
 from sparsecv_mio.units import OUTWARD, SUM_RTOL
 
 
-def glm_bounds(
+def bound_smooth_cv_errors(
     data: StandardData, folds: FoldPlan, gammas: Sequence[float], taus: Sequence[int], hooks: BoundsHooks = NO_HOOKS
 ) -> BoundsTable:
     """Bound the held-out losses of every (gamma, tau, fold).
@@ -47,7 +47,7 @@ def glm_bounds(
     table = BoundsTable.empty(data, folds, tuple(gammas), tuple(taus))
     if hooks.begun is not None:
         hooks.begun(table)
-    whole, slip = subsets_of(data, np.arange(data.n)), SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
+    whole, slip = make_subsets(data, np.arange(data.n)), SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
     rising, weighed, least = np.argsort(table.gammas), np.zeros(table.lower.shape), np.zeros(table.lower.shape[:2])
     for g, gamma in enumerate(table.gammas):
         at, begin = whole.with_gamma(gamma), time.perf_counter()
@@ -56,7 +56,7 @@ def glm_bounds(
     for fold in range(folds.k):
         if hooks.expired():
             break
-        training, rows = subsets_of(data, folds.train_rows(fold)), rows_in_units(data, folds.scored_rows(fold))
+        training, rows = make_subsets(data, folds.train_rows(fold)), rows_in_units(data, folds.scored_rows(fold))
         for g, gamma in enumerate(table.gammas):
             begin, at = time.perf_counter(), training.with_gamma(gamma)
             solution = at.solve(taus, effort=0, expired=hooks.expired)
@@ -75,7 +75,7 @@ def glm_bounds(
     begin = time.perf_counter()
     for fold in range(folds.k if folds.k <= FEW_FOLDS else 0):
         bounds = MoreWeight(np.array(table.gammas)[rising], np.array(taus))
-        held_out_with_more_weight(data, folds, fold, bounds, hooks.expired)
+        bound_weighted_by_all_columns(data, folds, fold, bounds, hooks.expired)
         weighed[rising, :, fold] = bounds.held_out_errors(table.objective_upper[rising, :, fold] + slip)
     table.seconds[:] += (time.perf_counter() - begin) / len(table.gammas)
     for g in range(len(table.gammas)):
@@ -85,7 +85,7 @@ def glm_bounds(
     return table
 
 
-def held_out_with_more_weight(
+def bound_weighted_by_all_columns(
     data: StandardData, folds: FoldPlan, fold: int, bounds: MoreWeight, expired: Callable[[], bool] = never
 ) -> None:
     """Bound the training rows of a fold and those it scores, at every weight of these, by fits of all columns.
@@ -104,7 +104,7 @@ def held_out_with_more_weight(
     expired : callable
     """
     training, scored = folds.train_rows(fold), folds.scored_rows(fold)
-    together = problem_of(data, np.concatenate([training, scored]))
+    together = make_problem(data, np.concatenate([training, scored]))
     for place, t in enumerate(LEFT_OUT_WEIGHTS):
         v = np.concatenate([together.v[: len(training)], t * together.v[len(training) :]])
         fits = GlmFits.of(replace(together, v=v), None)

@@ -1,0 +1,105 @@
+"""Who does the steps of a search: the thread of the loop, or threads beside it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+
+from sparsecv_mio.search.accounts import Accounts
+from sparsecv_mio.search.problems.protocol import Problems
+from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.steps import Findings, Step
+
+MAX_QUEUED_STEPS = 8  # steps of one pair that one thread does before the state is read again
+
+
+class Executor:
+    """Does steps, and returns their findings in the order in which the steps end.
+
+    On one thread a step is done when its findings are asked for: the same steps in the same order each time. On
+    several, steps are submitted for idle threads only, since a queue would be chosen by an old state.
+
+    Parameters
+    ----------
+    problems : Problems
+    n_threads : int
+    is_expired : callable
+        True once running steps have to end.
+    accounts : Accounts
+        Costs of the steps that are done in the thread of the loop; a thread of its own states them in its findings.
+    """
+
+    def __init__(
+        self, problems: Problems, n_threads: int, is_expired: Callable[[], bool], accounts: Accounts
+    ) -> None:  # fmt: skip
+        self.problems, self.n_threads, self._is_expired, self._accounts = problems, n_threads, is_expired, accounts
+        self._running: list[tuple[Future[Findings] | None, Step]] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._stopped = threading.Event()
+
+    @property
+    def running(self) -> list[Step]:
+        """Steps whose findings were not returned yet."""
+        return [step for _, step in self._running]
+
+    @property
+    def n_idle(self) -> int:
+        """Number of steps to submit: for idle threads, or a few of one order to do one after the other."""
+        if self.n_threads == 1:
+            return 0 if self._running else MAX_QUEUED_STEPS
+        n_busy = sum(step.n_threads for future, step in self._running if future is None or not future.done())
+        return max(self.n_threads - n_busy, 0)
+
+    def submit(self, step: Step) -> None:
+        """Begin a step."""
+        if self.n_threads > 1 and self._pool is None:
+            self._pool = ThreadPoolExecutor(self.n_threads)
+        self._running.append((self._pool.submit(self._run_timed, step) if self._pool else None, step))
+
+    def finished(self) -> list[Findings]:
+        """Return the findings of ended steps; wait for one where none has ended."""
+        if self._pool is None:
+            steps, self._running = self.running, []
+            return [self._run_here(step) for step in steps]
+        wait([future for future, _ in self._running if future is not None], return_when=FIRST_COMPLETED)
+        ended = [future for future, _ in self._running if future is not None and future.done()]
+        self._running = [(future, step) for future, step in self._running if future not in ended]
+        return [future.result() for future in ended]
+
+    def stop(self) -> list[Findings]:
+        """Ask running steps to end, wait for all of them, and return what they have proved."""
+        findings: list[Findings] = []
+        self._stopped.set()
+        while self._running:
+            findings += self.finished()
+        self._stopped.clear()
+        self.close()
+        return findings
+
+    def close(self) -> None:
+        """Let the threads go; steps that still run end soon, and what they find is lost."""
+        if self._running:
+            self._stopped.set()
+            self._running.clear()
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    def is_expired(self) -> bool:
+        """Return True if running steps have to end."""
+        return self._stopped.is_set() or self._is_expired()
+
+    def _run_here(self, step: Step) -> Findings:
+        with self._accounts.of(source_of(step).account(step), is_slice=False):
+            return self._run(step)
+
+    def _run(self, step: Step) -> Findings:
+        return source_of(step).run(step, self.problems, self.is_expired)
+
+    def _run_timed(self, step: Step) -> Findings:
+        began = time.thread_time()
+        findings = self._run(step)
+        return replace(findings, cpu_seconds=time.thread_time() - began)

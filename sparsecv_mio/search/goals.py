@@ -1,0 +1,114 @@
+"""Goals of a search: which pairs have to be solved, and when the search is settled."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.instability import Instabilities, stability_table
+from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
+
+
+class Goal(Protocol):
+    """What a search is for."""
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True once nothing is left to do for the goal."""
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): pairs to solve next, whatever their bounds; none where an order chooses pairs by their bounds."""
+
+
+class CertifiedChoice:
+    """The pair with the smallest CV error, certified within the gap."""
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if the choice is certified, or every subproblem is final."""
+        return state.proved() or bool(state.cells.final.all())
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): no pair."""
+        return np.zeros(state.is_offered.shape, dtype=bool)
+
+
+class AllPairs:
+    """Every pair, solved: gap 0."""
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if no pair is left to solve."""
+        return not self.pairs(state).any()
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): pairs with open subproblems that may still be solved."""
+        return state.lowest_tries < DONE
+
+
+class OneStandardError(AllPairs):
+    """The simplest pair within one standard error of the smallest CV error."""
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): open pairs to solve next for the rule to be sure of its pair."""
+        context, now = state.context, state.bounds()
+        rule = one_se_rule(
+            now, now.best, context.grid.gammas, context.grid.taus, context.scored, context.data.y_unit**2
+        )  # fmt: skip
+        return next_to_decide(rule.missing & (state.lowest_tries < DONE), now)
+
+
+class StableChoice(AllPairs):
+    """The pair with the smallest weighted sum of CV error and instability, for every weight."""
+
+    def __init__(self, state: GridState) -> None:
+        self.instabilities = Instabilities(state.context, state.cells, state.changes)
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): open pairs that may have the smallest sum, the leading ones first; full-data fits count as open."""
+        context, grid = state.context, state.context.grid
+        table = stability_table(
+            self.instabilities, state.bounds(), state.all_rows.best, context.stability, context.deadline.expired
+        )  # fmt: skip
+        missing = np.any([table.missing(weight, context.gap) for weight in context.stability], axis=0)
+        leading = np.zeros(missing.shape, dtype=bool)
+        for weight in context.stability:
+            leading[table.choose(weight, context.gap, grid.gammas, grid.taus).pair] = True
+        workable = missing & ((state.lowest_tries < DONE) | needs_full_tree(state))
+        return leading & workable if (leading & workable).any() else workable
+
+
+class FullDataModel:
+    """The best subset of the full data at the pair to report."""
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if that subset is certified optimal, or no tree can say more."""
+        return not (is_scored(state) and needs_full_tree(state)[state.reported_pair()])
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): the pair to report."""
+        mask = np.zeros(state.is_offered.shape, dtype=bool)
+        mask[state.reported_pair()] = True
+        return mask
+
+
+def needs_full_tree(state: GridState) -> BoolArray:
+    """(G, T): pairs whose best subset of the full data is not known, and more work may tell."""
+    return ~state.all_rows.solved_pairs() & (state.full_tries < DONE)
+
+
+def is_scored(state: GridState) -> bool:
+    """Return True if some pair shows a held-out loss in every fold."""
+    return bool(state.has_supports.any() and state.cells.scored_pairs().any())
+
+
+def goals_beyond_choice(state: GridState) -> list[Goal]:
+    """Return the goals of a question beyond the certified choice, in the order in which they are worked on."""
+    context, goals = state.context, list[Goal]()
+    if context.gap == 0.0:
+        goals.append(AllPairs())
+    elif context.request.one_se:
+        goals.append(OneStandardError())
+    if context.stability:
+        goals.append(StableChoice(state))
+    return goals

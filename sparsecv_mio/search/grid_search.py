@@ -1,0 +1,200 @@
+"""The search over a grid: one loop of steps, whatever the loss, the goal and the order.
+
+    goal -> order -> steps -> executor -> findings -> writer -> state
+
+An order reads the state and yields the next steps, which sources propose. The executor does them in threads; a step is
+pure. The writer alone changes the state. So a record, a checkpoint and a repeated run need no code in sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.search.accounts import Accounts, BoundSource
+from sparsecv_mio.search.cells import Archive, below, prefixed
+from sparsecv_mio.search.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.executor import Executor
+from sparsecv_mio.search.goals import CertifiedChoice, FullDataModel, Goal, goals_beyond_choice, is_scored, needs_full_tree
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
+from sparsecv_mio.search.orders.first_answers import first_answers
+from sparsecv_mio.search.orders.given_pairs import given_pairs
+from sparsecv_mio.search.orders.winner_first import winner_first
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import Problems
+from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.writer import Writer
+from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.units import MODEL_SHARE
+
+Order = Callable[[Goal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
+
+
+def search_grid(
+    goal: Goal, order: Order, state: GridState, plan: Plan, executor: Executor, writer: Writer, signals: Signals
+) -> Iterator[None]:  # fmt: skip
+    """Search until the goal is settled, the deadline has expired, or no step is left; yields after each turn.
+
+    Parameters
+    ----------
+    goal : Goal
+        When the search is settled.
+    order : callable
+        Which steps come next.
+    state : GridState
+        What is known; the writer changes it.
+    plan : Plan
+        Every number that decides what runs.
+    executor : Executor
+        Who does the steps.
+    writer : Writer
+    signals : Signals
+        Observers: progress, trace, checkpoint.
+    """
+    deadline = state.context.deadline
+    try:
+        while not goal.is_settled(state) and not deadline.expired():
+            while executor.n_idle:
+                steps = list(islice(order(goal, state, plan, executor.running, deadline.share), executor.n_idle))
+                for step in steps:
+                    signals.doing(source_of(step).describe(step))
+                    executor.submit(step)
+                if not steps:
+                    break
+            if not executor.running:
+                break
+            writer.take(executor.finished())
+            signals.progressed()
+            signals.safe_point()
+            yield
+        writer.take(executor.stop())  # a step that was stopped states what it has proved
+    finally:
+        executor.close()
+
+
+class GridSearch(Watched):
+    """A search over a grid, with what others see of it.
+
+    Parameters
+    ----------
+    context : Context
+    problems : Problems
+    signals : Signals
+    """
+
+    is_always_valid = True
+
+    def __init__(self, context: Context, problems: Problems, signals: Signals) -> None:
+        self.context, self.problems, self.signals = context, problems, signals
+        self.name = str(context.data.loss)
+        self.state = GridState.unknown(SearchState.new(context))
+        self.plan = Plan.make(context, problems.full(0))
+        self.accounts = Accounts(self.state)
+        self.writer = Writer(self.state, self.plan, self.accounts)
+        self.executor = Executor(problems, self.plan.n_threads, context.deadline.expired, self.accounts)
+        self._turns: Iterator[None] = self.turns()
+        self._is_over = False
+
+    def turns(self) -> Iterator[None]:
+        """Search for one goal after the other; every turn leaves a valid state.
+
+        The first answers come first, and then the certified choice. A part of a time limit is kept for the model of the
+        full data, and the search goes on in what that leaves.
+        """
+        deadline, choice = self.context.deadline, CertifiedChoice()
+        yield from self._search(choice, first_answers)
+        deadline.keep_time(MODEL_SHARE, self.model_is_open)
+        yield from self._search(choice, winner_first)
+        deadline.take_all()
+        if not deadline.over() and self.model_is_open():
+            yield from self._search(FullDataModel(), given_pairs)
+            yield from self._search(choice, winner_first)
+        for goal in goals_beyond_choice(self.state):
+            yield from self._search(goal, given_pairs)
+        self.problems.clear()
+
+    def _search(self, goal: Goal, order: Order) -> Iterator[None]:
+        yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
+
+    def model_is_open(self) -> bool:
+        """Return True if a pair is scored, and the best subset of the full data at the pair to report is not known."""
+        return is_scored(self.state) and bool(needs_full_tree(self.state)[self.state.reported_pair()])
+
+    def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
+        """Return what is known of the full data at a pair."""
+        return self.state.all_rows.best[g].by_size[tau]
+
+    @property
+    def run(self) -> GridState:
+        """The state, under the name that other methods give it."""
+        return self.state
+
+    @property
+    def reported(self) -> GridSearch:
+        """The search whose subproblems the record is made of: this one."""
+        return self
+
+    # -- as other methods are driven ----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Search for the first answers."""
+        for _ in self._search(CertifiedChoice(), first_answers):
+            pass
+
+    @property
+    def finished(self) -> bool:
+        """True once every goal is settled, or the deadline has expired."""
+        return self._is_over
+
+    def step(self) -> None:
+        """Do a turn."""
+        self._is_over = next(self._turns, self) is self
+
+    def finish(self) -> None:
+        """Do nothing: the last turn has left nothing over."""
+
+    def score_reported_pair(self) -> None:
+        """Do nothing: the pair to report is scored in every fold."""
+
+    def snapshot(self, over: bool = False) -> Snapshot:
+        """Return copies of all that the record is made of, for any thread.
+
+        Parameters
+        ----------
+        over : bool
+            True if nothing will be written any more: subproblems are not copied then.
+        """
+        state = self.state
+        cells = state.cells if over else state.cells.copy()
+        did = self.n_trees, state.counts.nodes, 0.0, self.problems.engine, ()
+        work = Work(*did, self.accounts.table(), self.accounts.course())
+        return Snapshot(self.context, cells, tuple(state.all_rows.best), work, changes=state.changes)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees of single folds: mixed-integer problems that were solved."""
+        return self.accounts.n_slices(BoundSource.FOLD_TREES)
+
+    def progress(self) -> Progress:
+        """Return how far the search is."""
+        return progress_of(self.state, self.n_trees, self.signals.phase)
+
+    def trace_line(self) -> dict[str, Any]:
+        """Return a line of a trace."""
+        return trace_line_of(self.state, self.n_trees)
+
+    def checkpoint(self) -> Archive:
+        """Return all that a checkpoint holds."""
+        return self.state.archive() | prefixed("accounts", self.accounts.archive())
+
+    def resume(self, stored: Archive) -> None:
+        """Take over a checkpoint of the same search, which is checked before anything changes."""
+        accounts = below("accounts", stored)
+        self.state.check(stored)
+        self.accounts.check(accounts)
+        self.state.restore(stored)
+        self.accounts.restore(accounts)

@@ -1,0 +1,248 @@
+"""All that a search over a grid knows: subproblems, the full data, and what was tried."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search.cells import (
+    Archive,
+    below,
+    check_like,
+    counts_of,
+    fill_like,
+    packed,
+    prefixed,
+    table_filled,
+    unpacked,
+    within,
+)
+from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.units import SUM_RTOL
+
+DONE = 127  # in place of a number of tries: no more work can say more
+NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
+BY_PAIR = (
+    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched",
+)  # fmt: skip
+LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GridState(SearchState):
+    """The state of a search over a grid. Only :class:`~sparsecv_mio.search.writer.Writer` changes it.
+
+    Attributes
+    ----------
+    objective_upper : (G, T, K) table
+        Upper bounds on the optimal training objective of every subproblem; inf where none is known.
+    tree_tries : (G, T, K) table of int
+        Trees that a subproblem had.
+    is_searched : (G, T, K) table of bool
+        Subproblems with a local search of their own.
+    has_supports, is_relaxed : (G,) bool arrays
+        Gammas at which the full data has supports of its own; gammas at which it was relaxed.
+    is_offered : (G, T) bool array
+        Pairs whose support of the full data was fitted in every fold.
+    full_tries, list_tries : (G, T) int arrays
+        Trees of the full data, and lists, that a pair had; `DONE` where more nodes say no more.
+    list_stage : (G, T) int array
+        What near-best supports of the full data have done for the folds of a pair: nothing, bounded them without a
+        complete list, raised the pair, solved it.
+    lowest_tries : (G, T) int array
+        Smallest number of trees of an open subproblem of a pair; `DONE` where none is open.
+    is_pair_searched : (G, T) bool array
+        Pairs whose open folds all had a local search of their own.
+    weighted : dict of int to (W, G, T) array
+        By fold, lower bounds on objective + weight * held-out loss.
+    offered : set
+        Pairs and supports, as bytes, that were fitted in every fold.
+    computed : dict
+        Cutoffs that were computed since the writer took something.
+    """
+
+    objective_upper: FloatArray
+    tree_tries: NDArray[np.int8]
+    is_searched: BoolArray
+    has_supports: BoolArray
+    is_relaxed: BoolArray
+    is_offered: BoolArray
+    full_tries: IntArray
+    list_tries: IntArray
+    list_stage: IntArray
+    lowest_tries: IntArray
+    is_pair_searched: BoolArray
+    weighted: dict[int, FloatArray] = field(default_factory=dict)
+    offered: set[tuple[int, int, bytes]] = field(default_factory=set)
+    computed: dict[bytes, FloatArray] = field(default_factory=dict)
+
+    @classmethod
+    def unknown(cls, known: SearchState) -> GridState:
+        """Return the state in which nothing is known.
+
+        Parameters
+        ----------
+        known : SearchState
+            Tables of subproblems and of the full data, empty.
+        """
+        shape = known.context.shape
+        pairs = shape[:2]
+        return cls(
+            context=known.context, cells=known.cells, all_rows=known.all_rows, counts=known.counts,
+            changes=known.changes, objective_upper=table_filled(shape, np.inf, better=min),
+            tree_tries=table_filled(shape, 0, np.int8), is_searched=table_filled(shape, False, bool),
+            has_supports=np.zeros(shape[0], dtype=bool), is_relaxed=np.zeros(shape[0], dtype=bool),
+            is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
+            list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
+            lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
+        )  # fmt: skip
+
+    # -- questions of orders and sources ------------------------------------------------------------------------------
+
+    @property
+    def slip(self) -> float:
+        """Rounding of sums of losses over a fold and its training rows."""
+        data = self.context.data
+        return SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
+
+    def full_support(self, pair: Pair) -> IntArray:
+        """Return the best support of the full data at a pair."""
+        return self.full_subset(pair).support
+
+    def full_subset(self, pair: Pair) -> BestSubset:
+        """Return what is known of the full data at a pair."""
+        return self.all_rows.best[pair[0]].by_size[int(self.context.grid.taus[pair[1]])]
+
+    def is_bounded(self, pair: Pair) -> bool:
+        """Return True if every fold of a pair has an upper bound."""
+        return bool(np.isfinite(self.cells.upper[pair]).all())
+
+    def open_folds(self, pair: Pair, max_tries: int = DONE) -> IntArray:
+        """Return the open folds of a pair with at most some number of trees."""
+        return np.flatnonzero(~np.asarray(self.cells.final[pair]) & (np.asarray(self.tree_tries[pair]) <= max_tries))
+
+    def unsearched_folds(self, pair: Pair) -> IntArray:
+        """Return the open folds of a pair without a local search of their own."""
+        return np.flatnonzero(~np.asarray(self.cells.final[pair]) & ~np.asarray(self.is_searched[pair]))
+
+    def supports_near(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
+        """Return supports of a subproblem, of its neighbours in gamma and tau, and of the full data."""
+        near = self.cells.shown_near((*pair, fold), other_folds=False)
+        return (*near, self.full_support(pair))
+
+    def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
+        """(G, T): bounds on the full data that exclude a pair, whose lower bounds then sum to its bar; inf for none."""
+        key = bars.tobytes()
+        if key not in self.computed:
+            self.computed[key] = self.enough_to_exclude(self.objective_upper, bars, self.slip)
+        return self.computed[key]
+
+    # -- a checkpoint -------------------------------------------------------------------------------------------------
+
+    def archive(self) -> Archive:
+        """Return all that is known, as arrays."""
+        pool, taus = self.cells.pool, self.context.grid.taus.tolist()
+        subsets = [[result.by_size[tau] for tau in taus] for result in self.all_rows.best]
+        stored: Archive = {}
+        full = np.zeros((5, *self.is_offered.shape))
+        candidates: list[tuple[int, int, int]] = []
+        values: list[float] = []
+        for g, t in np.ndindex(len(subsets), len(taus)):
+            subset = subsets[g][t]
+            full[:, g, t] = (
+                pool.number(subset.support), subset.lower, subset.upper, subset.margin, subset.complete,
+            )  # fmt: skip
+            candidates += [(g, t, pool.number(support)) for support in subset.candidates]
+            values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
+        names = "tree_tries", "is_searched", "objective_upper"
+        for name in names:
+            stored |= packed(name, getattr(self, name))
+        for name in BY_PAIR:
+            stored[name] = np.array(getattr(self, name))
+        stored["full"] = full
+        stored["candidates"] = np.array(candidates, dtype=np.int64).reshape(-1, 3)
+        stored["candidate_values"] = np.array(values)
+        stored["weighted_folds"] = np.array(sorted(self.weighted), dtype=np.int64)
+        shape = (-1, *next(iter(self.weighted.values())).shape) if self.weighted else (0, 0, *self.is_offered.shape)
+        stored["weighted"] = np.array([self.weighted[fold] for fold in sorted(self.weighted)]).reshape(shape)
+        offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(self.offered)]
+        stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
+        stored["nodes"], stored["by_engine"] = np.array(self.counts.nodes), np.array(json.dumps(self.counts.by_engine))
+        return prefixed("cells", self.cells.archive()) | prefixed("run", stored)
+
+    def check(self, stored: Archive) -> None:
+        """Raise `CorruptStore` unless `stored` is the archive of a search over the same grid."""
+        position, cells = below("run", stored), below("cells", stored)
+        check_like(position, below("run", self.archive()), LENGTHS_VARY)
+        self.cells.check(cells, self.context.data.q)
+        n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), self.context.shape
+        largest = np.finfo(float).max
+        for name, table in (("tree_tries", self.tree_tries), ("objective_upper", self.objective_upper)):
+            within({name: unpacked(name, position, table)}, name, 0, DONE if name == "tree_tries" else np.inf)
+        for name, most in (("full_tries", DONE), ("list_tries", DONE), ("list_stage", SOLVED)):
+            within(position, name, 0, most)
+        full, candidates = position["full"], position["candidates"]
+        within({"full": full[0]}, "full", 0, n_supports - 1)
+        within({"full": full[1]}, "full", 0, largest)
+        within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
+        within(position, "nodes", 0, np.iinfo(np.int64).max)
+        for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
+            for column, end in enumerate(ends):
+                within({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
+        within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
+        within(position, "weighted_folds", 0, n_folds - 1)
+        within(position, "weighted", 0, largest)
+        counts_of(position["by_engine"])
+
+    def restore(self, stored: Archive) -> None:
+        """Take over an archive that was checked."""
+        position = below("run", stored)
+        self.cells.fill(below("cells", stored))
+        supports, taus = self.cells.pool.supports, self.context.grid.taus.tolist()
+        for name in ("tree_tries", "is_searched", "objective_upper"):
+            table = getattr(self, name)
+            fill_like(table, unpacked(name, position, table))
+        for name in BY_PAIR:
+            getattr(self, name)[...] = position[name]
+        candidates: dict[Pair, list[tuple[int, float]]] = {}
+        for (g, t, number), value in zip(
+            position["candidates"].tolist(), position["candidate_values"].tolist(), strict=True
+        ):
+            candidates.setdefault((g, t), []).append((number, value))
+        if self.has_supports.any():
+            self.all_rows.best[:] = [
+                BestSubsets(
+                    {tau: _subset(tau, position["full"][:, g, t], candidates.get((g, t), []), supports)
+                     for t, tau in enumerate(taus)}, 0, False,
+                )
+                for g in range(len(self.has_supports))
+            ]  # fmt: skip
+        folds = position["weighted_folds"].tolist()
+        self.weighted.update(zip(folds, position["weighted"], strict=True))
+        self.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
+        self.counts.nodes, self.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
+        for pair in np.ndindex(self.lowest_tries.shape):
+            self.find_lowest_tries(pair)
+
+    def find_lowest_tries(self, pair: Pair) -> None:
+        """Compute `lowest_tries` of a pair anew; O(K)."""
+        is_open = ~np.asarray(self.cells.final[pair])
+        self.lowest_tries[pair] = np.asarray(self.tree_tries[pair])[is_open].min(initial=DONE)
+
+
+def _subset(
+    tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]
+) -> BestSubset:
+    """Return what an archive holds of the full data at a pair."""
+    number, lower, upper, margin, complete = numbers.tolist()
+    known = tuple(supports[i] for i, _ in candidates)
+    values = tuple(value for _, value in candidates)
+    is_complete = bool(complete) and bool(known)
+    return BestSubset(tau, supports[int(number)], lower, upper, known, values, margin, is_complete, True)
+

@@ -1,0 +1,125 @@
+"""The order of first answers: a support and an estimate for every pair, and bounds that take no tree.
+
+The middle gamma comes first, so that a limit leaves an answer; each phase begins once the one before has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.goals import Goal
+from sparsecv_mio.search.grid_state import NOT_LISTED, GridState
+from sparsecv_mio.search.pairs import Aim, Pair, likely_winner
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.full_data import FullDataRelaxations
+from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
+from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.steps import Step
+
+
+def first_answers(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the steps of the first phase that is not over.
+
+    Parameters
+    ----------
+    goal : Goal
+        Not read.
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed.
+    """
+    every = np.ones(state.is_offered.shape, dtype=bool)
+    middle = np.zeros_like(every)
+    middle[-1 - len(every) // 2] = True
+    is_late = share > plan.initial_share and bool(state.has_supports.any())
+    for wanted in (middle, every):
+        for phase in (_full_data_supports, _single_supports, _supports_in_folds, _fold_supports, _likely_winner):
+            steps = list(phase(state, plan, wanted, is_late))
+            if steps or running:
+                yield from _not_running(steps, running)
+                return
+    for phase in (_relaxations, _single_support_trees):
+        steps = list(phase(state, plan, every, is_late))
+        if steps or running:
+            yield from _not_running(steps, running)
+            return
+
+
+def _not_running(steps: Sequence[Step], running: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps whose targets nobody works on."""
+    for step in steps:
+        target = step.source, step.gamma, step.taus, step.folds
+        if not any(target == (other.source, other.gamma, other.taus, other.folds) for other in running):
+            yield step
+
+
+def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield local searches in the full data; late in a limit supports are fitted without being improved."""
+    for step in InitialSupports().steps(state, plan, wanted):
+        yield replace(step, exchanges=False) if is_late else step
+
+
+def _single_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield the largest size of every gamma, where it leaves one support: the CV error then has an upper bound."""
+    if plan.lists_held_out and plan.largest_is_single:
+        for g in np.flatnonzero(wanted.any(axis=1) & state.has_supports).tolist():
+            pair = g, wanted.shape[1] - 1
+            if state.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
+                yield _bound_by_known_support(state, pair, 1, 0.0)
+
+
+def _bound_by_known_support(state: GridState, pair: Pair, node_limit: int, cutoff: float) -> Step:
+    return HeldOutLists().step(state, pair, (state.full_support(pair),), node_limit, cutoff)
+
+
+def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield fits of the supports of the full data in every fold."""
+    yield from SupportsInFolds().steps(state, plan, wanted)
+
+
+def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield local searches in folds at growing sizes of a gamma, until its estimates have risen."""
+    if not plan.searches_folds:
+        return
+    sums = np.asarray(state.cells.nominal.sum(axis=2))
+    first = max(int(np.argmin(sums.min(axis=0))) - plan.max_rises, 0)
+    for g in np.flatnonzero(wanted.any(axis=1)).tolist():
+        smallest, n_rises = np.inf, 0
+        for t in range(first, wanted.shape[1]):
+            steps = list(FoldSupports().steps(state, plan, Aim((g, t), np.inf), 0, 1))
+            if n_rises == plan.max_rises:
+                break
+            if steps:
+                yield from steps
+                return
+            estimate = float(sums[g, t])
+            smallest, n_rises = min(smallest, estimate), 0 if estimate < smallest else n_rises + 1
+
+
+def _likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield bounds on the pair with the best estimate, late in a limit, whatever its supports: one pass over rows."""
+    if plan.lists_held_out and is_late:
+        pair = likely_winner(state.bounds())
+        if state.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
+            yield _bound_by_known_support(state, pair, 0, np.inf)
+
+
+def _relaxations(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield relaxations of the full data, so that most pairs have a lower bound before any tree."""
+    if plan.relaxes_full_data:
+        yield from FullDataRelaxations().steps(state, plan, wanted)
+
+
+def _single_support_trees(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield the folds of the best pair of the largest size, where that leaves one support."""
+    errors = state.bounds().nominal[:, -1]
+    if plan.largest_is_single and not plan.lists_held_out and np.isfinite(errors).any():
+        pair = int(np.nanargmin(errors)), wanted.shape[1] - 1
+        yield from SubproblemTrees().steps(state, plan, Aim(pair, np.inf), 0, plan.n_threads)

@@ -1,0 +1,42 @@
+"""The order that solves the pairs of a goal, whatever their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sparsecv_mio.search.goals import FullDataModel, Goal, StableChoice, needs_full_tree
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.pairs import Aim
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.steps import Step
+
+
+def given_pairs(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the full data of the pairs, where the goal asks for their models, and then trees of their open folds.
+
+    Parameters
+    ----------
+    goal : Goal
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    pairs = goal.pairs(state)
+    if isinstance(goal, FullDataModel | StableChoice):
+        for g, t in np.argwhere(pairs & needs_full_tree(state)).tolist():
+            if not running:
+                yield FullDataTrees().step(state, (g, t), n_threads=plan.n_threads)
+            return
+    busy = {(step.gamma, step.taus[0], step.folds) for step in running}
+    is_open = pairs & (state.lowest_tries < plan.max_tries)
+    for g, t in np.argwhere(is_open).tolist()[:1]:
+        tries = int(state.lowest_tries[g, t])
+        for step in SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), tries, plan.n_threads):
+            if (g, t, step.folds) not in busy:
+                yield step

@@ -1,0 +1,125 @@
+"""The order that solves the pair with the best estimate first, and then raises all other pairs above it.
+
+What raises a pair is the training-loss bound above all: trees of the full data come before trees of folds where they
+may exclude the pair. Trees are grown in rounds: every target has a few nodes before any has more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.search.goals import Goal
+from sparsecv_mio.search.grid_state import BOUNDED, GridState
+from sparsecv_mio.search.pairs import Aim, PairBounds, aim_at, likely_winner
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
+from sparsecv_mio.search.sources.initial_supports import FoldSupports
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
+from sparsecv_mio.search.steps import Step
+
+
+def winner_first(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the next steps: those of the pair with the best estimate, then of the pair furthest below its cutoff.
+
+    Parameters
+    ----------
+    goal : Goal
+        Not read: the order is that of the certified choice.
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+        Steps that are being done; it grows while steps are taken.
+    share : float
+        Share of the time limit that has passed. Late in a limit the pairs with the smallest bounds come first.
+    """
+    now, is_late = state.bounds(), share > plan.choice_share
+    cutoff = _cutoff(now, state, plan, is_late)
+    excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
+    full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
+    is_solved = state.all_rows.solved_pairs()
+    is_searched = state.is_pair_searched | plan.lists_held_out
+    unweighed = list(WeightedRelaxations().steps(state, plan, np.ones(now.lower.shape, dtype=bool)))
+    for tries in range(plan.max_tries):
+        if unweighed and (is_late or tries):
+            yield from (step for step in unweighed if step.folds not in [other.folds for other in running])
+            return
+        # more work on the full data would exclude these pairs, which had the nodes of this round
+        is_deferred = (excluding <= full_upper) & (state.full_tries > tries) & ~is_solved & is_searched
+        is_deferred |= (state.list_tries > tries) & (state.list_stage <= BOUNDED)
+        waiting = (state.lowest_tries <= tries) & ~is_deferred & ~_busy_pairs(running, now)
+        aim = _aim(now, state, plan, waiting, is_late)
+        if aim is not None and not (running and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
+            n_others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
+            if n_others > plan.weighted_pairs and unweighed:
+                yield from unweighed
+            else:
+                yield from _steps_of_pair(state, plan, aim, tries, -(-plan.n_threads // n_others), running, excluding)
+            return
+        if running:
+            return
+
+
+def _steps_of_pair(
+    state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int, running: Sequence[Step], excluding: FloatArray
+) -> Iterator[Step]:  # fmt: skip
+    """Yield what a pair needs next: the full data where it may exclude the pair, lists, local search, then trees."""
+    full = list(FullDataTrees().steps(state, plan, aim, tries, n_threads))
+    excludes = bool(full) and excluding[aim.pair] <= state.full_subset(aim.pair).upper
+    if plan.lists_held_out and not excludes:
+        lists = list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
+        if lists:
+            yield from lists if not running else ()  # a list takes all threads
+            return
+    if not plan.lists_held_out and not excludes:
+        searches = list(FoldSupports().steps(state, plan, aim, tries, n_threads))
+        if searches:
+            yield from searches
+            return
+    if full and (excludes or not plan.lists_held_out):
+        yield from full
+        return
+    folds = [step.folds for step in running if step.covers(*aim.pair)]
+    trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
+    yield from islice((step for step in trees if step.folds not in folds), n_threads)
+
+
+def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
+    """(G, T): pairs that steps work on; trees of folds of the pair with the best estimate leave it to more of them."""
+    busy = np.zeros(now.lower.shape, dtype=bool)
+    for step in running:
+        pair = step.gamma, step.taus[0]
+        if not (step.source == SubproblemTrees.name and pair == likely_winner(now)):
+            busy[step.gamma if step.gamma >= 0 else slice(None), list(step.taus)] = True
+    return busy
+
+
+def _cutoff(now: PairBounds, state: GridState, plan: Plan, is_late: bool) -> float:
+    """Return the sum that excludes a pair; late in a limit, where lists raise pairs, a part of the way there."""
+    cutoff = now.ceiling * (1.0 - state.context.gap)
+    if is_late and plan.lists_held_out and now.ceiling < np.inf:
+        cutoff = min(cutoff, max(2.0 * now.floor, now.floor + plan.rise_share * now.ceiling))
+    return float(cutoff)
+
+
+def _aim(now: PairBounds, state: GridState, plan: Plan, waiting: BoolArray, is_late: bool) -> Aim | None:
+    """Return the pair to work on, and the sum of lower bounds at which it is left; inf: solve it.
+
+    Late in a limit it is one of the pairs with the smallest bounds, as long as these leave a larger part of the gap
+    than the pair with the best estimate does.
+    """
+    estimate = now.nominal[likely_winner(now)]
+    if not is_late or not now.ceiling - estimate < estimate - now.floor:
+        return aim_at(now, state.context.gap, waiting)
+    cutoff = _cutoff(now, state, plan, is_late)
+    is_weak = now.lower < cutoff
+    if not plan.lists_held_out:
+        is_weak &= now.lower <= now.floor + plan.weakest_share * (cutoff - now.floor)
+    lowest = np.where(waiting & is_weak, now.lower, np.inf)
+    g, t = np.unravel_index(int(np.argmin(lowest)), lowest.shape)
+    return Aim((int(g), int(t)), cutoff) if np.isfinite(lowest[g, t]) else None

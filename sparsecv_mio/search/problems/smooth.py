@@ -1,0 +1,227 @@
+"""Problems with a smooth loss (logistic, Poisson): Newton fits, trees of minorants, folds held out by Newton steps.
+
+Columns are in the units of the file: the trees centre and scale them for themselves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
+from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.bounds.smooth_cv_error import bound_weighted_by_all_columns
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.glm_refit import refit_glm
+from sparsecv_mio.problem.responses import row_loss
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.protocol import Capability, Fits, IsExpired, Subproblem
+from sparsecv_mio.thresholds import FEW_FOLDS
+from sparsecv_mio.trees.glm_fits import WIDE
+from sparsecv_mio.trees.glm_left_out import LeftOut
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
+from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
+from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.units import FROM_ROWS, SUM_RTOL
+from sparsecv_mio.words import Loss
+
+MAX_STORED_NUMBERS = STORE_BYTES // 32  # in the rows of stored fold problems, each of which holds four copies or so
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothProblem:
+    """The training rows of a fold, or the full data, at one gamma.
+
+    Attributes
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    fold : int
+        Index of the fold, `ALL_ROWS` for the full data.
+    grid : Grid
+    gamma : float
+    subsets : GlmSubsets
+        Its training rows.
+    find_left_out : callable
+        Return the rows of every fold, with fits of the full data.
+    """
+
+    data: StandardData
+    folds: FoldPlan
+    fold: int
+    grid: Grid
+    gamma: float
+    subsets: GlmSubsets
+    find_left_out: Callable[[SmoothProblem], LeftOut]
+
+    @property
+    def capabilities(self) -> Capability:
+        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        if self.fold != ALL_ROWS:
+            return Capability.WEIGHTED_RELAXATIONS
+        wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
+        return Capability.HELD_OUT_LISTS | (Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS)
+
+    def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
+        """Return the subsets with some supports alone to begin from: earlier calls leave none."""
+        fresh = copy(self.subsets)
+        fresh._good = {}
+        for support in supports:
+            fresh._good.setdefault(len(support), []).append(frozenset(support.tolist()))
+        return fresh
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve sizes one by one by trees of minorants."""
+        return self._with_supports().solve(
+            sizes, warm_starts, node_limit, cutoffs, is_expired, n_threads, exchanges=exchanges
+        )
+
+    def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """Bound the optima of some sizes by the roots of their trees."""
+        return self._with_supports().solve(sizes, supports, 1, None, is_expired, exchanges=False, work=1)
+
+    def _held_out_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return rows_in_units(self.data, self.folds.scored_rows(self.fold))
+
+    def fit(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports by Newton steps, from the rows where normal equations lose digits."""
+        rows = self._held_out_rows()
+        fits, low, high = self.subsets.scored(list(supports), *rows)
+        losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
+        scored = Fits(supports, fits.lower, fits.upper, low, high, losses)
+        for i in np.flatnonzero(~(high - low <= FROM_ROWS * losses)).tolist():
+            self._refit_from_rows(scored, i)
+        return scored
+
+    def _refit_from_rows(self, fits: Fits, i: int) -> None:
+        """Narrow the bounds of a support by a fit from orthogonal factors of its rows."""
+        refit = refit_glm(self.data, self.folds.train_rows(self.fold), fits.supports[i], self.gamma)
+        loss, slip = refit.held_out(self.data, self.folds.scored_rows(self.fold))
+        fits.objective_lower[i] = max(fits.objective_lower[i], refit.objective - refit.objective_error)
+        fits.objective_upper[i] = min(fits.objective_upper[i], refit.objective + refit.objective_error)
+        fits.held_out_lower[i] = max(fits.held_out_lower[i], loss - slip)
+        fits.held_out_upper[i] = min(fits.held_out_upper[i], loss + slip)
+        fits.held_out[i] = np.clip(loss, fits.held_out_lower[i], fits.held_out_upper[i])
+
+    def row_losses(self, supports: Sequence[IntArray]) -> tuple[FloatArray, FloatArray]:
+        """Return (L,) upper bounds on training objectives of supports, and (L, m) losses of the held-out rows."""
+        fits = self.subsets.refit(list(supports))
+        return fits.upper, fits.losses(row_loss(self.data.loss), *self._held_out_rows())
+
+    def fit_first(self, support: IntArray) -> Subproblem:
+        """Fit one support without bounds on its held-out loss."""
+        (objective,), losses = self.row_losses([support])
+        return Subproblem((support,), 0.0, float(objective), float(losses.sum()))
+
+    def enclose(
+        self, size: int, objective_upper: float, supports: Sequence[IntArray], is_expired: IsExpired
+    ) -> tuple[float, float]:  # fmt: skip
+        """Bound the held-out loss of every fit of a size by ellipsoids of the level set."""
+        rows = self._held_out_rows()
+        return self._with_supports(supports).open_fold_interval(size, objective_upper, *rows, expired=is_expired)
+
+    def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) upper bounds on objectives, and held-out losses, of fits near that of the full data."""
+        fits = self.subsets.fits
+        masks = fits.masks([support])
+        point = fits.refit(masks, expired=is_expired).points[0]
+        return self.find_left_out(self).values(masks[0], point, is_expired)
+
+    def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
+        """Return bounds on all folds by near-best supports of the full data."""
+        slip = SUM_RTOL * self.data.dataset.weight_of(slice(0, self.data.n))  # of sums over a fold and the other rows
+        subsets = self._with_supports(supports)
+        return NearBestHeldOut(subsets, self.find_left_out(self), size, supports, slip, is_expired)
+
+    def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
+        """(W, G, T) over the whole grid: lower bounds on objective + weight * held-out loss, by fits of all columns."""
+        bounds = MoreWeight(self.grid.gammas, self.grid.taus)
+        bound_weighted_by_all_columns(self.data, self.folds, self.fold, bounds, is_expired)
+        return bounds.implied()
+
+    def has_one_support(self, size: int) -> bool:
+        """Return True if a size leaves one support, that of all columns, in the full data and so in every fold."""
+        return size >= int(np.count_nonzero(self.subsets.fits.varies))
+
+
+class SmoothProblems:
+    """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    n_threads : int
+        Number of folds that are worked on at once.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, n_threads: int = 1) -> None:
+        self.data, self.folds, self.grid, self.n_threads = data, folds, grid, n_threads
+        loss = "log loss" if data.loss == Loss.LOGISTIC else "deviance"
+        self.engine = f"trees bounded by tangents of the {loss}"
+        self._stored: dict[int, tuple[GlmSubsets, dict[int, SmoothProblem]]] = {}  # by fold: at gamma 1, by gamma
+        self._left_out: LeftOut | None = None
+        self._lock = threading.RLock()
+
+    def full(self, gamma: int) -> SmoothProblem:
+        """Return the problem of the full data at the gamma of an index."""
+        return self.fold(ALL_ROWS, gamma)
+
+    def fold(self, fold: int, gamma: int) -> SmoothProblem:
+        """Return the problem of a fold at the gamma of an index."""
+        with self._lock:
+            stored = self._stored.get(fold)
+        if stored is None:
+            rows = np.arange(self.data.n) if fold == ALL_ROWS else self.folds.train_rows(fold)
+            subsets = self._without_fold(fold) or make_subsets(self.data, rows)
+            with self._lock:
+                self._forget_folds()
+                stored = self._stored.setdefault(fold, (subsets, {}))
+        subsets, by_gamma = stored
+        if gamma not in by_gamma:
+            value = float(self.grid.gammas[gamma])
+            made = SmoothProblem(
+                self.data, self.folds, fold, self.grid, value, subsets.with_gamma(value), self._rows_of_folds
+            )  # fmt: skip
+            by_gamma.setdefault(gamma, made)
+        return by_gamma[gamma]
+
+    def clear(self) -> None:
+        """Forget all stored problems."""
+        with self._lock:
+            self._stored.clear()
+            self._left_out = None
+
+    def _rows_of_folds(self, full: SmoothProblem) -> LeftOut:
+        """Return the rows of every fold, with the fits of the full data at a gamma."""
+        with self._lock:
+            if self._left_out is None:
+                self._left_out = make_held_out_folds(self.data, self.folds, full.subsets.fits)
+            return self._left_out.with_fits(full.subsets.fits)
+
+    def _without_fold(self, fold: int) -> GlmSubsets | None:
+        """Return one of many folds in the columns of the full data; None where it needs columns of its own."""
+        if fold == ALL_ROWS or self.folds.k <= FEW_FOLDS:
+            return None
+        full = self.full(0)
+        rows = self._rows_of_folds(full)
+        return full.subsets.without(rows.rows[rows.ends[fold] : rows.ends[fold + 1]])
+
+    def _forget_folds(self) -> None:
+        """Forget the oldest folds beyond the memory limit; the full data stays."""
+        few, n_numbers = self.folds.k <= FEW_FOLDS, self.data.n * (self.data.q + 1)
+        most = max(MAX_STORED_NUMBERS // n_numbers if few else 0, self.n_threads)  # of many none stays until next used
+        folds = [fold for fold in self._stored if fold != ALL_ROWS]
+        for fold in folds[: max(len(folds) - most + 1, 0)]:
+            del self._stored[fold]

@@ -1,0 +1,146 @@
+"""Bounds on the full data: roots of trees, and trees. They exclude pairs by the training-loss bound.
+
+With F* a lower bound on the smallest objective of the full data and u the objective of any support on the training rows
+of a fold, the held-out loss of the optimum of the fold is at least F* - u (docs/theory/glm.md, section 9).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.pairs import Aim, Pair
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.sources.protocol import mask_gammas
+from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
+from sparsecv_mio.trees.subsets import UNLIMITED
+
+
+class FullDataRelaxations:
+    """Roots of the trees of some sizes at a gamma, each of which bounds smaller sizes too."""
+
+    name: ClassVar[str] = "full-data relaxations"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of relaxations of the full data."""
+        return BoundSource.ALL_ROWS_RELAXED
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "relaxations on all rows"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the gammas that were not relaxed."""
+        sizes = tuple(state.context.grid.taus[:: -plan.relaxed_stride][::-1].tolist())
+        taus = tuple(range(wanted.shape[1]))
+        for g in mask_gammas(wanted, state.is_relaxed)[::-1]:
+            by_size = state.all_rows.best[g].by_size
+            yield Step(self.name, g, taus, FULL_DATA, sizes, tuple(by_size[size].support for size in sizes))
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Relax."""
+        subsets = problems.full(step.gamma).relax(step.sizes, step.warm_starts, is_expired)
+        return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the gamma that was relaxed."""
+        state.is_relaxed[findings.step.gamma] = True
+
+
+class FullDataTrees:
+    """Trees of the full data that exclude a pair, raise it, or solve the model at it."""
+
+    name: ClassVar[str] = "full-data trees"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of trees of the full data."""
+        return BoundSource.ALL_ROWS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return f"trees on all rows: tau {step.sizes[0]}"
+
+    def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
+        """Yield the tree that may exclude the pair, or raise it, if there is one.
+
+        A bound at more features bounds all smaller sizes too: the tree has the most features at which it may exclude
+        the pair. One that cannot exclude the pair alone raises it, once in each round.
+        """
+        bars = np.full(state.is_offered.shape, aim.goal)
+        target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
+        if target is not None:
+            node_limit = plan.node_limit(tries, plan.full_data_folds)
+            yield self.step(state, target[0], target[1], node_limit, n_threads, tries)
+
+    def step(
+        self, state: GridState, pair: Pair, cutoff: float = np.inf, node_limit: int = UNLIMITED, n_threads: int = 1,
+        tries: int = DONE - 1,
+    ) -> Step:  # fmt: skip
+        """Return the tree at a pair; by default it has no limit and solves the model.
+
+        Parameters
+        ----------
+        state : GridState
+        pair : int, int
+        cutoff : float
+            A lower bound that is enough.
+        node_limit, n_threads, tries : int
+            As of :class:`Step`.
+        """
+        (g, t), support = pair, state.full_support(pair)
+        is_known = (*pair, np.sort(support).astype(np.int64).tobytes()) in state.offered
+        size = int(state.context.grid.taus[t])
+        return Step(
+            self.name, g, tuple(range(t + 1)), FULL_DATA, (size,), (support,), node_limit, cutoff,
+            n_threads=n_threads, tries=tries, is_known_in_folds=is_known,
+        )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Grow the tree; a new support is fitted in every fold."""
+        problem, size, (start,) = problems.full(step.gamma), step.sizes[0], step.warm_starts
+        subsets = problem.solve(
+            [size], [start], step.node_limit, is_expired, {size: step.cutoff}, n_threads=step.n_threads
+        )  # fmt: skip
+        statements: list[Statement] = [FullDataBounds(step.gamma, subsets)]
+        support = subsets.by_size[size].support
+        if not (step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(start))):
+            in_folds = problem.hold_out(support, is_expired)
+            statements.append(SupportInFolds(step.gamma, step.taus[-1], support, *in_folds))
+        return Findings(step, tuple(statements), subsets.nodes, 1, subsets.finished, was_stopped=is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the nodes that the pair had."""
+        step = findings.step
+        is_done = findings.is_finished or step.node_limit >= UNLIMITED
+        state.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1
+
+
+def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatArray) -> tuple[Pair, float] | None:
+    """Return the pair to grow a tree at in place of the folds of a pair, and its cutoff; None for its folds."""
+    g, t = aim.pair
+    by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
+    uppers = np.array([subset.upper for subset in by_size])
+    is_tried = (state.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
+    if not np.isfinite(aim.goal) or len(state.open_folds(aim.pair, tries)) < 2:
+        return None
+    if cutoffs[t] <= uppers[t]:
+        may_exclude = ~is_tried & (uppers >= cutoffs[t])
+        may_exclude[:t] = False
+        if may_exclude.any():
+            last = int(np.flatnonzero(may_exclude)[-1])
+            reached = cutoffs[t : last + 1]
+            return (g, last), float(np.max(reached[reached <= uppers[last]]))
+    elif not is_tried[t]:
+        lower_sums = state.cells.lower.sum(axis=2)[g]
+        known = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
+        for last in np.flatnonzero((lower_sums < aim.goal) & ~is_tried)[::-1].tolist():
+            rise = np.maximum(uppers[last] - known, 0.0).sum()  # more features may say next to nothing
+            if last >= t and rise >= plan.rise_share * (aim.goal - lower_sums[t]):
+                return (g, last), float(cutoffs[last])
+    return None

@@ -1,0 +1,143 @@
+"""Near-best supports of the full data with every fold held out: they raise all folds of a pair at once, or solve them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import DONE, BOUNDED, RAISED, SOLVED, GridState
+from sparsecv_mio.search.pairs import Aim, Pair
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, PairInFolds, Statement, Step
+from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
+from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.units import WORST_ROUNDING
+
+
+class HeldOutLists:
+    """Lists of near-best supports of the full data."""
+
+    name: ClassVar[str] = "held-out lists"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of shared trees, or of supports that were held out without one."""
+        return BoundSource.SHARED_TREES if step.node_limit > 1 else BoundSource.ROWS_OUT
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return f"one tree for all folds: tau {step.sizes[0]}"
+
+    def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
+        """Yield the list of a pair, if it was not made yet."""
+        stage, solves = int(state.list_stage[aim.pair]), not np.isfinite(aim.goal)
+        if stage <= BOUNDED or (solves and stage == RAISED):
+            numbers = np.unique(state.cells.support[aim.pair]).tolist()
+            shown = (state.cells.pool.supports[number] for number in numbers)
+            best = state.full_support(aim.pair)
+            supports = (best, *(support for support in shown if len(support) == len(best)))
+            gap_left = plan.closed_share * state.context.gap if plan.stores_sums else 0.0
+            nodes = plan.node_limit(tries, plan.list_folds)
+            yield self.step(state, aim.pair, supports, nodes, aim.goal, n_threads, tries, gap_left)
+
+    def step(
+        self, state: GridState, pair: Pair, supports: tuple, node_limit: int, cutoff: float, n_threads: int = 1,
+        tries: int = 0, gap_left: float = 0.0,
+    ) -> Step:  # fmt: skip
+        """Return the step that holds all folds of a pair out of some supports.
+
+        Parameters
+        ----------
+        state : GridState
+        pair : int, int
+        supports : tuple of int arrays
+            That of the full data first.
+        node_limit : int
+            Of the list; 0 for no list.
+        cutoff : float
+            Sum of lower bounds to reach; inf: solve the folds.
+        n_threads, tries, gap_left
+            As of :class:`Step`.
+        """
+        (g, t), size = pair, int(state.context.grid.taus[pair[1]])
+        return Step(
+            self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, cutoff, state.full_subset(pair).upper,
+            n_threads, tries, gap_left=gap_left,
+        )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Hold the folds out of the known supports, list others, and bound or solve the folds."""
+        problem, size = problems.full(step.gamma), step.sizes[0]
+        near_best = problem.near_best(size, step.warm_starts, is_expired)
+        is_single, is_complete = problem.has_one_support(size) and step.node_limit == 1, True
+        solves = not np.isfinite(step.cutoff)
+        if solves and step.node_limit:
+            near_best.compute_exactly()
+        least, most = near_best.bound_all_fits(step.upper) if solves else near_best.unknown_bounds()
+        if step.node_limit:
+            is_complete = _list(near_best, step, np.inf if is_single else None, most)
+            if solves and is_complete and not _is_nearly_closed(near_best, least, most, step.gap_left):
+                near_best.tighten_unlisted_folds(least, most, partial(_enclose, problems, step, is_expired))
+        statements: list[Statement] = [_state_pair(near_best, step, least, most, solves and step.node_limit > 0)]
+        if near_best.best is not None:
+            best = near_best.best
+            statements.insert(0, FullDataBounds(step.gamma, BestSubsets({best.tau: best}, 0, best.complete)))
+        n_problems = 1 + len(near_best.tried)
+        return Findings(step, tuple(statements), near_best.n_nodes, n_problems, is_complete, is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the list of the pair."""
+        step, pair = findings.step, (findings.step.gamma, findings.step.taus[0])
+        state.list_stage[pair] = BOUNDED
+        if step.node_limit <= 1:  # the supports of the state alone
+            return
+        state.list_tries[pair] = step.tries + 1
+        if findings.is_finished:
+            state.list_stage[pair] = RAISED if np.isfinite(step.cutoff) else SOLVED
+            state.full_tries[pair] = max(int(state.full_tries[pair]), min(step.tries + 1, DONE))
+
+
+def _list(near_best: NearBestHeldOut, step: Step, cutoff: float | None, most: FloatArray) -> bool:
+    """List near-best supports as far as the step needs them; return True if the list is complete."""
+    if cutoff is None:
+        solves = not np.isfinite(step.cutoff)
+        cutoff = near_best.cutoff_to_solve(most) if solves else near_best.cutoff_to_raise(step.cutoff)
+        cutoff = max(cutoff, step.upper)
+        if not np.isfinite(cutoff):
+            return False
+    return near_best.list_supports(cutoff, step.node_limit, step.n_threads)
+
+
+def _is_nearly_closed(near_best: NearBestHeldOut, least: FloatArray, most: FloatArray, gap_left: float) -> bool:
+    """Return True if the folds that a list leaves open leave at most a relative gap."""
+    if gap_left == 0.0:
+        return False
+    folds = near_best.bound_folds(least, most)
+    lower, upper = float(folds.lower.sum()), float(folds.upper.sum())
+    return bool(upper < np.inf and upper - lower <= gap_left * upper)
+
+
+def _enclose(
+    problems: Problems, step: Step, is_expired: IsExpired, fold: int, objective_upper: float
+) -> tuple[float, float]:  # fmt: skip
+    """Bound the held-out loss of a fold by its own rows."""
+    problem: FoldProblem = problems.fold(fold, step.gamma)
+    return problem.enclose(step.sizes[0], objective_upper, step.warm_starts, is_expired)
+
+
+def _state_pair(
+    near_best: NearBestHeldOut, step: Step, least: FloatArray, most: FloatArray, solves: bool
+) -> PairInFolds:  # fmt: skip
+    """Return what is known of all folds of the pair."""
+    folds = near_best.bound_folds(least, most)
+    is_solved = folds.is_listed & (folds.upper - folds.lower - WORST_ROUNDING * folds.held_out <= folds.tie)
+    supports = tuple(tried.support for tried in near_best.tried)
+    return PairInFolds(
+        step.gamma, step.taus[0], supports, folds.best, folds.objective, folds.held_out, folds.lower, folds.upper,
+        is_solved & solves, folds.tie, folds.tied,
+    )  # fmt: skip

@@ -1,0 +1,144 @@
+"""Initial supports: local search in the full data, the same supports in every fold, local search in the folds.
+
+They bound objectives from above, and estimate every CV error; nothing else is proved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.pairs import Aim
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.sources.protocol import mask_gammas
+from sparsecv_mio.search.steps import (
+    ALL_FOLDS,
+    FULL_DATA,
+    Findings,
+    FullDataBounds,
+    Step,
+    SubproblemBounds,
+    SupportInFolds,
+)
+
+
+class InitialSupports:
+    """Local search in the full data, all sizes of a gamma at once."""
+
+    name: ClassVar[str] = "initial supports"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of initial supports."""
+        return BoundSource.FIRST_SUPPORTS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "first supports of all rows"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the gammas without supports, from the supports of the gammas that have some."""
+        known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
+        starts = tuple(subset.support for result in known for subset in result.by_size.values())
+        taus = state.context.grid.taus
+        for g in mask_gammas(wanted, state.has_supports):
+            yield Step(
+                self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts,
+                exchanges=not (known and plan.stores_sums),
+            )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Search."""
+        subsets = problems.full(step.gamma).solve(
+            step.sizes, step.warm_starts, 0, is_expired, exchanges=step.exchanges
+        )  # fmt: skip
+        return Findings(step, (FullDataBounds(step.gamma, subsets),), n_problems=1)
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note nothing: the state has the supports."""
+
+
+class SupportsInFolds:
+    """The supports of the full data, fitted in every fold."""
+
+    name: ClassVar[str] = "supports in folds"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of initial supports."""
+        return BoundSource.FIRST_SUPPORTS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "first supports of folds"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the pairs that were not offered their support, some sizes of a gamma at a time."""
+        wanted = wanted & state.has_supports[:, None] & ~state.is_offered
+        taus, n_together = state.context.grid.taus.tolist(), 1 if plan.stores_sums else len(state.context.grid.taus)
+        for g in mask_gammas(wanted, ~state.has_supports):
+            open_taus = [t for t in np.flatnonzero(wanted[g]).tolist() if not state.is_bounded((g, t))]
+            for begin in range(0, len(open_taus), n_together):
+                some = tuple(open_taus[begin : begin + n_together])
+                supports = tuple(state.full_support((g, t)) for t in some)
+                yield Step(
+                    self.name, g, some, ALL_FOLDS, tuple(taus[t] for t in some), supports,
+                    is_known_in_folds=plan.searches_folds,
+                )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Hold every fold out of the supports; where folds are searched themselves, losses are not shown."""
+        problem, statements = problems.full(step.gamma), []
+        for t, support in zip(step.taus, step.warm_starts, strict=True):
+            if is_expired():
+                return Findings(step, tuple(statements), n_problems=1, was_stopped=True)
+            objective_upper, held_out = problem.hold_out(support, is_expired)
+            if step.is_known_in_folds and t > 0:
+                held_out = np.full(len(held_out), np.nan)
+            statements.append(SupportInFolds(step.gamma, t, support, objective_upper, held_out))
+        return Findings(step, tuple(statements), n_problems=1)
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the pairs that were offered their support."""
+        state.is_offered[findings.step.gamma, list(findings.step.taus)] = True
+
+
+class FoldSupports:
+    """Local search in a fold: its support has not seen the held-out rows, as one of the full data has."""
+
+    name: ClassVar[str] = "fold supports"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of initial supports."""
+        return BoundSource.FIRST_SUPPORTS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return f"supports of folds: tau {step.sizes[0]}"
+
+    def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
+        """Yield the open folds of a pair without a search of their own."""
+        (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
+        for fold in state.unsearched_folds(aim.pair).tolist():
+            yield Step(self.name, g, (t,), (fold,), (size,), state.supports_near(aim.pair, fold))
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Search, and fit the support."""
+        if is_expired():
+            return Findings(step, was_stopped=True)
+        problem, size = problems.fold(step.folds[0], step.gamma), step.sizes[0]
+        support = problem.solve([size], step.warm_starts, 0, is_expired).by_size[size].support
+        fitted = SubproblemBounds(step.gamma, step.taus[0], step.folds[0], problem.fit_first(support))
+        return Findings(step, (fitted,), n_problems=1, was_stopped=is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the fold that was searched."""
+        step = findings.step
+        pair = step.gamma, step.taus[0]
+        state.is_searched[(*pair, step.folds[0])] = True
+        state.is_pair_searched[pair] = not len(state.unsearched_folds(pair))
+

@@ -1,0 +1,66 @@
+"""The contract of a source of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.pairs import Aim
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.steps import Findings, Step
+
+
+class Source(Protocol):
+    """A bounding method. It has no state of its own: what was tried is in the state of the search."""
+
+    name: ClassVar[str]
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account to which a step is booked."""
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words for the progress line."""
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Do a step."""
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note in the state what a step tried."""
+
+
+class GridSource(Source, Protocol):
+    """A source that works on whole gammas or folds, whatever pair is next."""
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the steps that were not done yet, over some pairs (G, T)."""
+
+
+class PairSource(Source, Protocol):
+    """A source that works on one pair at a time."""
+
+    def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
+        """Yield steps that raise or solve a pair, the most promising step first.
+
+        Parameters
+        ----------
+        state : GridState
+        plan : Plan
+        aim : Aim
+            The pair, and the sum of lower bounds at which it is left; inf: solve it.
+        tries : int
+            Targets with more tries than that wait.
+        n_threads : int
+            Threads for the pair.
+        """
+
+
+def mask_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:
+    """Return the indices of gammas with pairs that are wanted (G, T) and not done (G,), the middle one first."""
+    gammas = np.flatnonzero(wanted.any(axis=1) & ~done)[::-1].tolist()
+    return [int(g) for g in gammas]

@@ -1,0 +1,48 @@
+"""Bounds on objective + weight * held-out loss of a fold, for all pairs at once.
+
+With V a lower bound on that sum over all fits and u an upper bound on the optimal objective, the held-out loss of the
+optimum is at least (V - u) / weight (docs/theory/glm.md, section 14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.steps import Findings, Step, WeightedBounds
+
+
+class WeightedRelaxations:
+    """Relaxations of the training rows of a fold with its held-out rows, at every weight and gamma."""
+
+    name: ClassVar[str] = "weighted relaxations"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of relaxations with weighted held-out rows."""
+        return BoundSource.LEFT_OUT_RELAXED
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "rows left out with more weight"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the folds that were not relaxed."""
+        if plan.weighs_held_out and wanted.any():
+            taus = tuple(range(wanted.shape[1]))
+            for fold in range(state.context.folds.k):
+                if fold not in state.weighted:
+                    yield Step(self.name, -1, taus, (fold,))
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Relax."""
+        (fold,) = step.folds
+        lower = problems.fold(fold, 0).bound_weighted(is_expired)
+        return Findings(step, (WeightedBounds(fold, lower),), n_problems=1)
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note nothing: the state has the bounds."""

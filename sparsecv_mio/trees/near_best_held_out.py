@@ -1,0 +1,331 @@
+"""Near-best supports of the full data, each with every fold held out: bounds on the held-out losses of all folds.
+
+A tree of the full data lists every support S of a size with an objective F_S of at most some T. With u_N the objective
+of any support on the training rows of fold N, and h_N the held-out loss at the optimum S of that fold,
+
+    T < F_S <= F_S^(-N) + h_N <= u_N + h_N    where S is not listed.
+
+So h_N is at least `T - u_N`, or S is listed. The held-out loss of a listed support has an interval, by a Newton step
+from its fit to the full data (`trees/glm_left_out`). A T that exceeds the least F by half of the rise of the held-out
+losses, as the fit is made without their rows, makes this bound as good as the loss itself: lists are short.
+
+For an upper bound, every point with F up to some level has a loss of the rows of N up to `anywhere`, and a fit of the
+size one up to `most`. If `u_N + anywhere` is below the level, then F is below it at the optimum of the fold: on the way
+to it from the fold's fit of a listed support, F would otherwise reach the level at a point with F^(-N) up to u_N and a
+loss up to `anywhere`. So h_N is at most `most`, or the optimum is listed. Where `most <= T - u_N` it is listed in any
+case: the fold is solved (docs/theory/glm.md, section 9).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.trees.glm_left_out import LeftOut, SupportLeftOut
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
+from sparsecv_mio.units import MARGINS_OFF, OUTWARD, TIE_RTOL, WORST_ROUNDING
+
+MAX_OUTLYING_FOLDS = 8  # folds with the largest losses, for which a list is not lengthened
+MAX_NEWTON_WORK = 1 << 34  # numbers that steps in the folds of one support may read, about ten seconds of work
+
+
+@dataclass(frozen=True, eq=False)
+class FitsInFolds:
+    """Fits of a support in F folds: bounds on training objectives and held-out losses, and the losses nearly."""
+
+    objective_lower: FloatArray
+    objective_upper: FloatArray
+    held_out_lower: FloatArray
+    held_out_upper: FloatArray
+    held_out: FloatArray
+    folds: IntArray
+
+
+class TriedSupport(NamedTuple):
+    """A support, and the folds where it may be optimal, in the parts in which folds are handled together."""
+
+    support: IntArray
+    parts: list[FitsInFolds]
+
+
+@dataclass(eq=False)
+class HeldOutFolds:
+    """What is known of k folds of one size that are handled together; arrays are (k,).
+
+    Attributes
+    ----------
+    lower, upper : arrays
+        Bounds on the held-out loss at the optimum of the fold.
+    is_listed : bool array
+        True where every support that may be optimal was tried.
+    best : int array
+        Index of the tried support with the smallest known objective, -1 for none.
+    objective, held_out : arrays
+        Upper bound on its objective, and its held-out loss.
+    tie : array
+        Difference of the held-out losses of the supports that may be optimal.
+    tied : dict of int to list of int
+        Indices of these supports, for folds with several.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    is_listed: BoolArray
+    best: NDArray[np.int32]
+    objective: FloatArray
+    held_out: FloatArray
+    tie: FloatArray
+    tied: dict[int, list[int]]
+
+
+class _NearBestList:
+    """A list of supports up to a level, which falls where there are more than `MOST_REFITTED`."""
+
+    def __init__(self, level: float) -> None:
+        self.level, self.objectives = level, dict[tuple[int, ...], float]()
+        self._lock = threading.Lock()
+
+    def take(self, support: IntArray, lower: float, upper: float) -> None:
+        """Add a support with bounds on its objective."""
+        with self._lock:
+            if lower <= self.level:
+                self.objectives[tuple(support.tolist())] = lower
+            if len(self.objectives) > MOST_REFITTED:
+                self.level = sorted(self.objectives.values())[MOST_REFITTED // 2]
+                self.objectives = {key: low for key, low in self.objectives.items() if low <= self.level}
+
+
+class NearBestHeldOut:
+    """Bounds on the held-out losses of all folds at one size, by near-best supports of the full data.
+
+    Parameters
+    ----------
+    subsets : GlmSubsets
+        Full data, at one gamma.
+    left_out : LeftOut
+        Rows of the folds, with the fits of `subsets`.
+    size : int
+        Number of columns of a support.
+    supports : sequence of int arrays
+        Supports of the size to try first; that of the full data comes first.
+    slip : float
+        Rounding of sums of losses over a fold and its training rows.
+    is_expired : callable
+        True ends all work with the bounds of that moment.
+    """
+
+    def __init__(
+        self, subsets: GlmSubsets, left_out: LeftOut, size: int, supports: Sequence[IntArray], slip: float,
+        is_expired: Callable[[], bool],
+    ) -> None:  # fmt: skip
+        self.subsets, self.left_out, self.size, self.slip = subsets, left_out, size, slip
+        self.is_expired = is_expired
+        self.objective_upper = np.full(left_out.k, np.inf)
+        self.tried: list[TriedSupport] = []
+        self.unlisted_objective, self.n_nodes = 0.0, 0
+        self.best: BestSubset | None = None  # of the full data, by the tree of the list
+        self._is_exact = False
+        self.add(supports)
+
+    def add(self, supports: Sequence[IntArray]) -> None:
+        """Hold every fold out of supports that were not tried yet."""
+        done = {tuple(tried.support.tolist()) for tried in self.tried}
+        distinct = dict.fromkeys(tuple(sorted(support.tolist())) for support in supports)
+        new = [support for support in distinct if support not in done]
+        if not new:
+            return
+        fits = self.subsets.fits
+        masks = fits.masks(new)
+        fitted = fits.refit(masks, expired=self.is_expired)
+        for mask, point in zip(masks, fitted.points, strict=True):
+            if self.is_expired() and self.tried:
+                break
+            parts = [self._fit_part(part, self.objective_upper[at]) for at, part in self.left_out.by_parts(mask, point)]
+            self.tried.append(TriedSupport(np.flatnonzero(mask).astype(np.int64), parts))
+
+    def _fit_part(self, part: SupportLeftOut, objective_upper: FloatArray) -> FitsInFolds:
+        """Fit a support in some folds where it may be optimal; lowers their `objective_upper` (k,)."""
+        unknown = np.flatnonzero(~(part.values[:, 1] < np.inf))
+        part.settle(self._affordable_folds(part, unknown), MARGINS_OFF, self.is_expired)
+        np.minimum(objective_upper, part.values[:, 1], out=objective_upper)
+        may = np.flatnonzero(part.values[:, 0] <= objective_upper * (1.0 + TIE_RTOL))
+        if self._is_exact:
+            fine = MARGINS_OFF * part.fine
+            wide = part.nearly_all(may[part.values[may, 2] > fine], WORST_ROUNDING / 4.0)
+            part.settle(self._affordable_folds(part, wide), fine, self.is_expired)
+            np.minimum(objective_upper, part.values[:, 1], out=objective_upper)
+            may = may[part.values[may, 0] <= objective_upper[may] * (1.0 + TIE_RTOL)]
+        low, high, near = (losses[may] for losses in part.held_out())
+        return FitsInFolds(part.values[may, 0], part.values[may, 1], low, high, near, may.astype(np.int32))
+
+    def _affordable_folds(self, part: SupportLeftOut, folds: IntArray) -> IntArray:
+        """Return the folds with the widest intervals, as many as the work limit admits."""
+        n_folds = MAX_NEWTON_WORK * part.folds.k // (part.size * 4 * self.left_out.k)
+        return folds[np.argsort(-part.values[folds, 2], kind="stable")][:n_folds]
+
+    def compute_exactly(self) -> None:
+        """Narrow the held-out losses of tried and later supports as far as the work limit admits."""
+        self._is_exact, before, self.tried = True, [tried.support for tried in self.tried], []
+        self.add(before)
+
+    # -- lists --------------------------------------------------------------------------------------------------------
+
+    def cutoff_to_raise(self, target: float) -> float:
+        """Return a T at which the lower bounds of all folds sum to a target; if none does, the largest useful T."""
+        held_out, upper = self._bounds_if_all_tried("lower"), self.objective_upper
+        largest = _all_but_outlying(upper + held_out + self.slip)
+
+        def reaches(T: float) -> bool:
+            return float(np.minimum(held_out, np.maximum(T - upper - self.slip, 0.0)).sum()) >= target
+
+        low, high = float(upper.min()), largest
+        if not (np.isfinite(largest) and reaches(largest)):
+            return largest
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if reaches(middle) else (middle, high)
+        return high
+
+    def unknown_bounds(self) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) bounds of 0 and inf on held-out losses."""
+        return np.zeros(self.left_out.k), np.full(self.left_out.k, np.inf)
+
+    def bound_all_fits(self, full_upper: float) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) bounds on the held-out losses of fits of the size, whatever their support.
+
+        Parameters
+        ----------
+        full_upper : float
+            Upper bound on the smallest objective of the full data.
+        """
+        held_out = self._bounds_if_all_tried("upper")
+        level = max(_all_but_outlying(self.objective_upper + held_out), full_upper)
+        least, most = self.unknown_bounds()
+        for _ in range(2):
+            if self.is_expired() or not np.isfinite(level):
+                break
+            losses, need = self.subsets.losses_below(self.size, level, self.is_expired), np.empty(len(held_out))
+            for at, part in self.left_out.parts():
+                need[at] = part.summed(losses.anywhere) * (1.0 + OUTWARD) + self.objective_upper[at] + self.slip
+                inside = (need[at] < level) & (self.objective_upper[at] + held_out[at] < level)
+                low, high = part.summed(losses.least) * (1.0 - OUTWARD), part.summed(losses.most) * (1.0 + OUTWARD)
+                np.maximum(least[at], low, out=least[at], where=inside)
+                np.minimum(most[at], high, out=most[at], where=inside)
+            level = full_upper + 1.5 * (max(_all_but_outlying(need), level) - full_upper)
+            del losses, need  # numbers of rows and folds, of which there may be very many
+        return least, most
+
+    def tighten_unlisted_folds(
+        self, least: FloatArray, most: FloatArray, enclose_fold: Callable[[int, float], tuple[float, float]]
+    ) -> None:
+        """Narrow bounds of `bound_all_fits`, in place, in the folds that the list leaves open.
+
+        Parameters
+        ----------
+        least, most : (K,) arrays
+        enclose_fold : callable
+            Return bounds on the held-out loss of a fold, by index and objective, from its own rows.
+        """
+        for fold in np.flatnonzero(~(self._unlisted_loss() >= most) & np.isfinite(self.objective_upper)).tolist():
+            if self.is_expired():
+                break
+            low, high = enclose_fold(fold, float(self.objective_upper[fold]))
+            least[fold], most[fold] = max(least[fold], low), min(most[fold], high)
+
+    def _unlisted_loss(self, at: slice = slice(None)) -> FloatArray:
+        """Return lower bounds on the held-out loss of a support that is not listed, in some folds."""
+        upper = self.objective_upper[at]  # inf where nothing is known; there may be no other support
+        above = np.maximum(self.unlisted_objective - np.where(upper < np.inf, upper, 0.0) - self.slip, 0.0)
+        return np.where(upper < np.inf, above, 0.0)
+
+    def cutoff_to_solve(self, most: FloatArray) -> float:
+        """Return a T from which on most folds are solved, given (K,) upper bounds of `bound_all_fits`."""
+        held_out = np.where(np.isfinite(most), most, self._bounds_if_all_tried("lower"))
+        return _all_but_outlying(self.objective_upper + held_out + self.slip)
+
+    def list_supports(self, cutoff: float, node_limit: int, n_threads: int) -> bool:
+        """List the supports of the full data up to a cutoff and try them; return True if the list is complete.
+
+        Parameters
+        ----------
+        cutoff : float
+        node_limit, n_threads : int
+            Of the tree.
+        """
+        near_best = _NearBestList(cutoff)
+        tree = self.subsets.listing(self.size, near_best, self.is_expired)
+        self.best = tree.run(self.size, node_limit, np.inf, n_threads)
+        self.n_nodes = tree.nodes
+        self.add([np.array(support, dtype=np.int64) for support in near_best.objectives])
+        if set(near_best.objectives) <= {tuple(tried.support.tolist()) for tried in self.tried}:  # else time was over
+            self.unlisted_objective = min(tree.unseen, near_best.level)
+        return bool(tree.unseen >= near_best.level)
+
+    def bound_folds(self, least: FloatArray, most: FloatArray) -> HeldOutFolds:
+        """Return what is known of all folds.
+
+        Parameters
+        ----------
+        least, most : (K,) arrays
+            Of `bound_all_fits`.
+        """
+        folds = self._of_all_parts()
+        unlisted = self._unlisted_loss()
+        folds.is_listed = (unlisted >= most) & (folds.best >= 0)
+        lower = np.minimum(folds.lower, np.maximum(unlisted, least))
+        np.copyto(folds.lower, lower, where=~folds.is_listed)
+        np.copyto(folds.upper, np.maximum(folds.upper, most), where=~folds.is_listed)
+        np.minimum(folds.lower, folds.upper, out=folds.lower)
+        return folds
+
+    def _bounds_if_all_tried(self, bound: str) -> FloatArray:
+        """(K,) `lower` or `upper` bounds, if every support that may be optimal in some fold had been tried."""
+        return np.concatenate([getattr(folds, bound) for _, folds in self._by_parts()])
+
+    def _of_all_parts(self) -> HeldOutFolds:
+        """Return the folds of all parts as one."""
+        names = ("lower", "upper", "is_listed", "best", "objective", "held_out", "tie")
+        parts = list(self._by_parts())
+        joined = {name: np.concatenate([getattr(folds, name) for _, folds in parts]) for name in names}
+        tied = {at.start + fold: places for at, folds in parts for fold, places in folds.tied.items()}
+        return HeldOutFolds(**joined, tied=tied)
+
+    def _by_parts(self) -> Iterator[tuple[slice, HeldOutFolds]]:
+        """Yield folds that are handled together, as if all that may be optimal had been tried."""
+        for number, (at, _) in enumerate(self.left_out.parts()):
+            yield at, self._bound_part(number, self.objective_upper[at])
+
+    def _bound_part(self, number: int, objective_upper: FloatArray) -> HeldOutFolds:
+        k, tied = len(objective_upper), dict[int, list[int]]()
+        low, high, value, near = np.full(k, np.inf), np.zeros(k), np.full(k, np.inf), np.full(k, np.nan)
+        places, best = np.full((2, k), -1, dtype=np.int32)
+        folds = HeldOutFolds(low, high, np.zeros(k, dtype=np.bool_), best, value, near, np.zeros(k), tied)
+        for place, fits in enumerate(tried.parts[number] for tried in self.tried):
+            may = fits.objective_lower <= objective_upper[fits.folds] * (1.0 + TIE_RTOL)
+            here, held_out, upper = fits.folds[may], fits.held_out[may], fits.objective_upper[may]
+            low[here] = np.minimum(low[here], fits.held_out_lower[may])
+            high[here] = np.maximum(high[here], fits.held_out_upper[may])
+            for fold in here[places[here] >= 0].tolist():
+                tied.setdefault(fold, [int(places[fold])]).append(place)
+            places[here] = place
+            better = upper < value[here]
+            value[here[better]], near[here[better]], best[here[better]] = upper[better], held_out[better], place
+        for fold, tied_places in tied.items():
+            tied_fits = (self.tried[place].parts[number] for place in tied_places)
+            losses = np.array([fits.held_out[np.searchsorted(fits.folds, fold)] for fits in tied_fits])
+            folds.tie[fold] = np.fmax.reduce(losses) - np.fmin.reduce(losses)
+        np.clip(near, low, np.maximum(high, low), out=near)
+        return folds
+
+
+def _all_but_outlying(needs: FloatArray) -> float:
+    """Return the largest number except those of a few folds."""
+    n_outlying = min(MAX_OUTLYING_FOLDS, len(needs) // 10)
+    return float(np.partition(needs, len(needs) - 1 - n_outlying)[len(needs) - 1 - n_outlying])

@@ -1,0 +1,124 @@
+"""Rows of a data set as best-subset problems of a smooth convex loss, and held-out losses at fits of the full data.
+
+Columns are those of the standard numbering, in the units of the file: the trees centre and scale them for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray, beside_ones
+from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.glm import Centring, GlmProblem
+from sparsecv_mio.problem.responses import response_of, row_loss
+from sparsecv_mio.trees.glm_fits import GlmFits
+from sparsecv_mio.trees.glm_left_out import LeftOut
+from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.units import GAMMA_RANGE
+
+
+def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return columns in the units of the file, and targets and weights as the loss has them, of some rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array
+    """
+    X = data.dataset.X
+    whole = np.array_equal(rows, np.arange(len(X))) and np.array_equal(data.columns, np.arange(X.shape[1]))
+    if whole:  # no copy of all there is
+        return X, *response_of(data, rows)
+    return np.ascontiguousarray(X[np.ix_(rows, data.columns)]), *response_of(data, rows)
+
+
+def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
+    """Return the best-subset problem of some rows at gamma 1.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array
+        Training rows.
+    """
+    n, p = data.dataset.X.shape
+    if not (len(data.columns) == p and len(rows) > n // 2 and np.all(np.diff(rows) > 0)):
+        return GlmSubsets(make_problem(data, rows), data.forced)
+    every = make_problem(
+        data, np.arange(n)
+    )  # what has no weight is left out as columns are centred: no copy of most rows
+    weights = np.zeros(n)
+    weights[rows] = every.v[rows]
+    return GlmSubsets(replace(every, v=weights), data.forced)
+
+
+def make_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmProblem:
+    """Return the problem of some rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    rows : int array
+        Training rows.
+    gamma : float, optional
+    """
+    weight = np.clip(data.weight * data.divisor * data.divisor, *GAMMA_RANGE)
+    weight[data.adjusting] = 0.0
+    X, y, v = rows_in_units(data, rows)
+    return GlmProblem(X, y, v, weight, gamma, data.has_intercept, row_loss(data.loss))
+
+
+def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
+    """Return the folds of all rows, whose fits are given.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan
+    fits : GlmFits
+        Of all rows, on any columns.
+    """
+    left = RowLists(plan.order[: plan.scored], plan.starts) if plan.left is None else plan.left
+    weights = response_of(data, slice(0, data.n))[1]
+    scored = None if plan.left is None else [plan.scored_rows(fold) for fold in range(plan.k)]
+    return LeftOut(fits, left, scored, weights)
+
+
+def fit_rows_in_place(data: StandardData, gamma: float) -> GlmFits | None:
+    """Return the fits on all rows where that takes no copy of them; None elsewhere."""
+    problem = make_problem(data, np.arange(data.n), gamma)
+    if beside_ones(problem.X) is None or not Centring.of(problem.X, problem.v, problem.intercept).changes_nothing:
+        return None
+    return GlmFits.of(problem, None)
+
+
+def held_out_losses_at_fits(
+    data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray,
+    expired: Callable[[], bool] = never, ended: Callable[[], bool] = never, every: GlmFits | None = None,
+) -> FloatArray:  # fmt: skip
+    """Return (F,) held-out losses of a support in some folds, from its fit on all rows; nan where that is too far.
+
+    Parameters
+    ----------
+    data : StandardData
+    plan : FoldPlan
+    support, folds : int arrays
+    gamma : float
+    expired : callable
+        True leaves second steps from all rows, where these are exact enough, and nan for most others.
+    ended : callable
+        True leaves nan for all others.
+    every : GlmFits, optional
+        `fit_rows_in_place` at that gamma: else the columns of the support are copied.
+    """
+    fits, columns = every, support
+    if fits is None:
+        problem, columns = make_problem(data, np.arange(data.n), gamma).only(support), np.arange(len(support))
+        fits = GlmFits.of(problem, None)
+    mask, point = fits.mask(columns.tolist()), fits.fit(columns.tolist())[0]
+    return make_held_out_folds(data, plan, fits).held_out(mask, point, folds, expired, ended)
