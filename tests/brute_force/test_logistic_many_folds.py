@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from many_folds import ends_of_errors, many_folds_case
-from runs import new_run
+from runs import change_plan, new_run
 from stops import limit_after
 
 from sparsecv_mio.certificate.verify import verify
@@ -17,10 +17,13 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search import cells, glm_search
+from sparsecv_mio.search import cells
 from sparsecv_mio.search.api import cross_validate, solve
-from sparsecv_mio.search.glm_search import GlmSearch
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Grid, likely_winner
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.initial_supports import SupportsInFolds
+from sparsecv_mio.search.steps import Step
 from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.words import Loss
 
@@ -87,7 +90,7 @@ def test_records_of_sums_that_a_limit_cuts_short_are_verified(
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 30))])
 def test_steps_late_in_a_limit_hold_the_truth_and_end_in_a_proof(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GlmSearch, "_late", True)
+    change_plan(monkeypatch, choice_share=-1.0)
     monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", 11)
     assert judged(seed) in ("", "proved")
 
@@ -126,7 +129,7 @@ def test_a_checkpoint_of_sums_without_an_upper_end_is_read(monkeypatch: pytest.M
 def test_folds_are_decided_by_a_tree_on_all_rows() -> None:
     record = many_folds_case(0).solved()
     by_source = {work.source: work for work in record.work.sources}
-    assert by_source["rows left out by Newton steps"].decided > 0.5 * len(record.chosen_folds.error)
+    assert by_source["one tree for all folds"].decided > 0.5 * len(record.chosen_folds.error)
     assert by_source["one tree for all folds"].nodes > 0
     assert np.all(record.chosen_folds.error > 0.0)
 
@@ -152,8 +155,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
         case = many_folds_case(seed)
     except BadInput:
         return
-    monkeypatch.setattr(glm_search, "SLICE_SHARE", 0.0)
-    monkeypatch.setattr(GlmSearch, "_bound_all_columns", lambda self: None)
+    change_plan(monkeypatch, initial_share=-1.0, largest_is_single=False)
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
     run = new_run(*asked, loss="logistic", method="auto")
@@ -167,7 +169,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
 
 
 def test_under_a_limit_an_easy_winner_has_two_ends_before_any_tree(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glm_search, "SLICE_SHARE", 0.0)
+    change_plan(monkeypatch, initial_share=-1.0)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 4))
     data = Dataset.from_arrays(X, (X[:, 0] - X[:, 1] + rng.logistic(size=300) > 0.0).astype(float))
@@ -192,16 +194,17 @@ def test_a_size_with_one_support_has_an_upper_end_before_others_are_shown(
     rng, bounded = np.random.default_rng(0), list[bool]()
     X = rng.standard_normal((60, 4))
     y = rng.poisson(np.exp(0.5 * X[:, 0])) if loss == "poisson" else X[:, 0] + rng.logistic(size=60) > 0
-    offer = GlmSearch._offer_in_folds
+    propose = SupportsInFolds.steps
 
-    def offered(search: GlmSearch, gammas: Sequence[int]) -> None:
-        bounded.extend(bool(np.isfinite(search.run.cells.upper[g, -1]).all()) for g in gammas)
-        offer(search, gammas)
+    def proposed(source: SupportsInFolds, state: GridState, plan: Plan, wanted: np.ndarray) -> Iterator[Step]:
+        for step in propose(source, state, plan, wanted):
+            bounded.append(state.is_bounded((step.gamma, -1)))
+            yield step
 
-    monkeypatch.setattr(GlmSearch, "_offer_in_folds", offered)
+    monkeypatch.setattr(SupportsInFolds, "steps", proposed)
     data = Dataset.from_arrays(X, np.asarray(y, dtype=float))
     record = solve(data, folds="loo", loss=loss, gammas=[0.1, 1.0, 10.0])
-    assert bounded == [True] * 4 and record.status == "proved"
+    assert bounded and all(bounded) and record.status == "proved"
 
 
 @pytest.mark.parametrize("seed", [1, 3, 5])

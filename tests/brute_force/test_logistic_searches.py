@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from logistic_truth import fitted
-from runs import new_run
+from runs import change_plan, new_run
 from two_class_cases import TwoClassCase, two_class_case
 
 from sparsecv_mio.certificate.records import Record
@@ -22,7 +22,6 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import varying_columns
-from sparsecv_mio.search import glm_search
 from sparsecv_mio.search.api import nested_cross_validate
 from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
@@ -84,10 +83,9 @@ def test_every_interval_holds_the_truth(seed: int) -> None:
 @pytest.mark.parametrize("seed", [3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 220))])
 def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """After the first steps, and after every portion of trees that are cut into the smallest pieces."""
-    for module, name in ((glm_tree, "FEW_SUPPORTS"), (glm_tree, "LEAPS_WORK"), (glm_tree, "BROAD"),
-                         (glm_search, "FIRST_NODES"), (glm_search, "ROOTS_APART")):  # fmt: skip
-        monkeypatch.setattr(module, name, 1)
-    monkeypatch.setattr(glm_search, "SLICE_SHARE", 0.0 if seed % 2 else 0.05)
+    for name in ("FEW_SUPPORTS", "LEAPS_WORK", "BROAD"):
+        monkeypatch.setattr(glm_tree, name, 1)
+    change_plan(monkeypatch, first_node_limit=1, relaxed_stride=1, initial_share=-1.0 if seed % 2 else 0.05)
     try:
         case = two_class_case(seed)
         data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)

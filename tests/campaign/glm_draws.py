@@ -29,7 +29,8 @@ from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
-from sparsecv_mio.search import cells, glm_folds
+from sparsecv_mio.search import cells
+from sparsecv_mio.search.problems import smooth
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
 from sparsecv_mio.search.cells import MANY_CELLS
 from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
@@ -348,5 +349,5 @@ def contradicted(name: str, seed: int) -> list[str]:
     Two draws of three work on few folds, or few cells, as on many: in the columns of all rows, in rows of pairs.
     """
     few, many = 0 if seed // 18 % 3 == 0 else FEW_FOLDS, 1 if seed // 18 % 3 == 1 else MANY_CELLS
-    with patch.object(glm_folds, "FEW_FOLDS", few), patch.object(cells, "MANY_CELLS", many):
+    with patch.object(smooth, "FEW_FOLDS", few), patch.object(cells, "MANY_CELLS", many):
         return [*COMMANDS[name](drawn(seed, sorted(COMMANDS).index(name)))]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -14,6 +17,7 @@ from sparsecv_mio.search.loop import new_method, with_threads
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.run import run_to_end
 
@@ -27,6 +31,12 @@ def new_run(
     deadline = Deadline(seconds, threading.Event() if seconds else None)
     context = Context(data, folds, grid, options.request(grid), deadline, options.workers)
     return new_method(with_threads(context, options), options, signals or Signals())
+
+
+def change_plan(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """Change settings of the plan of every search that is made from now on."""
+    make = Plan.make
+    monkeypatch.setattr(Plan, "make", lambda context, full: replace(make(context, full), **changes))
 
 
 def to_end(run: Any) -> Any:

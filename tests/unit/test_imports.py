@@ -75,14 +75,14 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers", "options"},
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
-        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "glm_bounds", "glm_folds",
-        "glm_shared_trees",
+        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "steps",
+        "problems", "grid_state", "plan",
     },
     {
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
-        "model_of_all_rows", "outer_models", "glm_average", "jobs", "question",
+        "model_of_all_rows", "outer_models", "glm_average", "question", "writer", "executor", "goals", "orders",
     },
-    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "glm_search"},
+    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "grid_search"},
     {"average", "loop", "api"},
 )  # fmt: skip
 

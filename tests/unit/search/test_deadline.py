@@ -93,12 +93,12 @@ class Hung:
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
     """Searches that hang in their first step, until the test is over."""
     from sparsecv_mio.fits.best_subsets import PathSearch
-    from sparsecv_mio.search.glm_search import GlmSearch
+    from sparsecv_mio.search.grid_search import GridSearch
     from sparsecv_mio.search.one_by_one import OneByOne
     from sparsecv_mio.search.rounds import Rounds
 
     hung = Hung()
-    for kind in (Rounds, OneByOne, GlmSearch):
+    for kind in (Rounds, OneByOne, GridSearch):
         monkeypatch.setattr(kind, "begin", lambda self: hung())
     monkeypatch.setattr(PathSearch, "_rounds", lambda self, *given: hung())
     try:
