@@ -196,11 +196,11 @@ def bounds(
         grid = Grid.asked(dataset, plan, gamma, tau, restrictions, loss=how.loss)
 
         from sparsecv_mio.bounds.cv_error import SAFE, BoundsHooks, compute_bounds, printed_bounds
+        from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
         from sparsecv_mio.cli.live import counting_bar
         from sparsecv_mio.data.counts import check_training
         from sparsecv_mio.data.standard import standardize
         from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
-        from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 
         begin, deadline = time.perf_counter(), Deadline.of(how, stop, Began.moment)
         kept: list[BoundsTable] = []

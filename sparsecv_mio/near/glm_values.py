@@ -18,11 +18,11 @@ from sparsecv_mio.near.collecting import SquaredValues, SupportTaker, times_held
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
-from sparsecv_mio.trees.smooth_rows import make_held_out_folds, rows_in_units, make_subsets
 from sparsecv_mio.thresholds import FEWEST_FOLDS
 from sparsecv_mio.trees.glm_left_out import SETTLED
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.glm_tree import SizeSearch
+from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import UNLIMITED, never
 from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, SHAVED
 from sparsecv_mio.words import Loss

@@ -23,8 +23,8 @@ from sparsecv_mio.files import Place
 from sparsecv_mio.proofs.logistic_trees import MOST_STATED, MOST_TREE_NODES, LogisticRows, ScaledRows, prove_logistic
 from sparsecv_mio.proofs.proof_lines import KeptTrees, proof_head
 from sparsecv_mio.proofs.threshold_trees import ProofTree, Support, TooLarge
-from sparsecv_mio.trees.smooth_rows import make_subsets
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.smooth_rows import make_subsets
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
 
 THRESHOLDS_TRIED = 4  # of a tree on all rows, until folds have their own

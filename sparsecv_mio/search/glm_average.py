@@ -16,8 +16,8 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems.smooth import SmoothProblems
-from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits
 from sparsecv_mio.trees.glm_fits import WIDE
+from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits
 from sparsecv_mio.units import CROSSING_RTOL
 
 
@@ -99,7 +99,10 @@ def losses_of_all_columns(context: Context, expired: Callable[[], bool]) -> Floa
     data, plan, every = context.data, context.folds, [np.arange(context.data.q)]
     if data.q > WIDE:
         return None
-    folds, losses = SmoothProblems(context.data, context.folds, context.grid), np.zeros((len(context.grid.gammas), data.n))
+    folds, losses = (
+        SmoothProblems(context.data, context.folds, context.grid),
+        np.zeros((len(context.grid.gammas), data.n)),
+    )
     heft = np.ones(data.n) if data.dataset.row_weights is None else data.dataset.row_weights
     for fold in range(plan.k):
         rows = plan.scored_rows(fold)

@@ -46,8 +46,12 @@ class AllPairs:
         return state.lowest_tries < DONE
 
 
-class OneStandardError(AllPairs):
+class OneStandardError:
     """The simplest pair within one standard error of the smallest CV error."""
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if no pair is left to solve."""
+        return not self.pairs(state).any()
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): open pairs to solve next for the rule to be sure of its pair."""
@@ -58,11 +62,15 @@ class OneStandardError(AllPairs):
         return next_to_decide(rule.missing & (state.lowest_tries < DONE), now)
 
 
-class StableChoice(AllPairs):
+class StableChoice:
     """The pair with the smallest weighted sum of CV error and instability, for every weight."""
 
     def __init__(self, state: GridState) -> None:
         self.instabilities = Instabilities(state.context, state.cells, state.changes)
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if no pair is left to solve."""
+        return not self.pairs(state).any()
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): open pairs that may have the smallest sum, the leading ones first; full-data fits count as open."""

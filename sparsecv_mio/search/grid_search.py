@@ -12,12 +12,23 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
 from sparsecv_mio.search.accounts import Accounts, BoundSource
 from sparsecv_mio.search.cells import Archive, below, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.executor import Executor
-from sparsecv_mio.search.goals import CertifiedChoice, FullDataModel, Goal, goals_beyond_choice, is_scored, needs_full_tree
+from sparsecv_mio.search.goals import (
+    CertifiedChoice,
+    FullDataModel,
+    Goal,
+    goals_beyond_choice,
+    is_scored,
+    needs_full_tree,
+)
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.search.orders.first_answers import first_answers
@@ -92,6 +103,7 @@ class GridSearch(Watched):
         self.context, self.problems, self.signals = context, problems, signals
         self.name = str(context.data.loss)
         self.state = GridState.unknown(SearchState.new(context))
+        self.state.cells.show_again_by(self._show_again)
         self.plan = Plan.make(context, problems.full(0))
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
@@ -137,6 +149,16 @@ class GridSearch(Watched):
     def reported(self) -> GridSearch:
         """The search whose subproblems the record is made of: this one."""
         return self
+
+    def _show_again(self, gamma: int, numbers: NDArray[np.int32]) -> tuple[FloatArray, FloatArray]:
+        """(K,) objectives and held-out losses of the supports that folds show, by their numbers in the pool."""
+        objective_upper, losses = np.full(len(numbers), np.inf), np.full(len(numbers), np.nan)
+        for number in np.unique(numbers).tolist():
+            support = self.state.cells.pool.supports[number]
+            values = self.problems.full(gamma).hold_out(support, self.context.deadline.expired)
+            here = numbers == number
+            objective_upper[here], losses[here] = values[0][here], values[1][here]
+        return objective_upper, losses
 
     # -- as other methods are driven ----------------------------------------------------------------------------------
 

@@ -159,7 +159,9 @@ class GridState(SearchState):
                 pool.number(subset.support), subset.lower, subset.upper, subset.margin, subset.complete,
             )  # fmt: skip
             candidates += [(g, t, pool.number(support)) for support in subset.candidates]
-            values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
+            values += (
+                subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
+            )
         names = "tree_tries", "is_searched", "objective_upper"
         for name in names:
             stored |= packed(name, getattr(self, name))
@@ -236,13 +238,10 @@ class GridState(SearchState):
         self.lowest_tries[pair] = np.asarray(self.tree_tries[pair])[is_open].min(initial=DONE)
 
 
-def _subset(
-    tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]
-) -> BestSubset:
+def _subset(tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]) -> BestSubset:
     """Return what an archive holds of the full data at a pair."""
     number, lower, upper, margin, complete = numbers.tolist()
     known = tuple(supports[i] for i, _ in candidates)
     values = tuple(value for _, value in candidates)
     is_complete = bool(complete) and bool(known)
     return BestSubset(tau, supports[int(number)], lower, upper, known, values, margin, is_complete, True)
-

@@ -42,7 +42,6 @@ from sparsecv_mio.words import Loss, Method, Oracle
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.descent import Descent
-
     from sparsecv_mio.search.grid_search import GridSearch
 
     Search = GridMethod | Descent | GridSearch
@@ -184,7 +183,7 @@ def search(running: RunningSearch, context: Context) -> Record:
         record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
-        return _refine(record, reported) if options.refine else record
+        return _refine(record, reported) if options.refine and isinstance(reported, GridMethod) else record
 
 
 def drive(

@@ -478,7 +478,10 @@ class _Reported:
 
     def _take_steps(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
         """Do so, the supports that most folds show first, until the time after the limit is over."""
-        from sparsecv_mio.trees.smooth_rows import fit_rows_in_place, held_out_losses_at_fits  # loads what squares need not
+        from sparsecv_mio.trees.smooth_rows import (  # loads what squares need not
+            fit_rows_in_place,
+            held_out_losses_at_fits,
+        )
 
         cells, numbers = self.cells, self.cells.support[pair][folds]
         values, counts = np.unique(numbers, return_counts=True)

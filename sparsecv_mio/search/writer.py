@@ -211,4 +211,3 @@ class Writer:
         error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
         pair_rows_of(state.objective_upper).hold_for_all(*pair, float(state.objective_upper[pair].max()))
         cells.hold_sums(*pair, error, intervals)
-

@@ -13,6 +13,7 @@ from count_cases import CountCase, count_case
 from logistic_truth import least, long_losses
 
 from sparsecv_mio.arrays import FloatArray
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.counts import check_training_counts
 from sparsecv_mio.data.folds import inner_folds, outer_folds
@@ -23,7 +24,6 @@ from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.problem.glm_objective import fit_of_data
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
-from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.words import Loss
 

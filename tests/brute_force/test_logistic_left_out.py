@@ -16,9 +16,9 @@ from sparsecv_mio.kernels import rows_out
 from sparsecv_mio.problem import glm_refit
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.glm_refit import refit_glm
-from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits, make_held_out_folds, make_subsets
 from sparsecv_mio.trees import glm_left_out
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
+from sparsecv_mio.trees.smooth_rows import held_out_losses_at_fits, make_held_out_folds, make_subsets
 from sparsecv_mio.words import Loss
 
 MOST_FOLDS = 6
@@ -95,7 +95,10 @@ def test_where_steps_are_too_far_off_nothing_is_said(monkeypatch: pytest.MonkeyP
     X = rng.normal(size=(40, 3))
     dataset = Dataset.from_arrays(X, (X[:, 0] + rng.logistic(size=40) > 0.0).astype(float))
     data, plan = standardize(dataset, loss=Loss.LOGISTIC), make_folds("loo", dataset)
-    assert np.isnan(held_out_losses_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean() > 0.9
+    assert (
+        np.isnan(held_out_losses_at_fits(data, plan, np.array([0, 1]), 1e-3, np.arange(plan.k), lambda: True)).mean()
+        > 0.9
+    )
 
 
 def test_classes_that_are_apart_take_few_steps_and_none_after_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

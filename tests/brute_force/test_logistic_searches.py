@@ -12,6 +12,7 @@ from logistic_truth import fitted
 from runs import change_plan, new_run
 from two_class_cases import TwoClassCase, two_class_case
 
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
@@ -23,7 +24,6 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import varying_columns
 from sparsecv_mio.search.api import nested_cross_validate
-from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees import glm_tree

@@ -15,6 +15,7 @@ from glm_claims import Truth, inside, of_common, of_fit, of_near, of_nested, of_
 from glm_referee import Referee
 from stops import limit_after
 
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.counts import as_counts, check_training
@@ -30,11 +31,10 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.search import cells
-from sparsecv_mio.search.problems import smooth
 from sparsecv_mio.search.api import cross_validate, nested_cross_validate
 from sparsecv_mio.search.cells import MANY_CELLS
-from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors
 from sparsecv_mio.search.options import Hooks, SearchOptions
+from sparsecv_mio.search.problems import smooth
 from sparsecv_mio.sklearn import BestSubsetLogistic, BestSubsetLogisticCV, BestSubsetPoisson, BestSubsetPoissonCV
 from sparsecv_mio.thresholds import FEW_FOLDS
 

@@ -110,7 +110,7 @@ class FoldProblem(Protocol):
         """Return bounds on all folds by near-best supports of the full data (HELD_OUT_LISTS)."""
 
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
-        """(W, G, T) over the whole grid: lower bounds on objective + weight * held-out loss of a fold (WEIGHTED_RELAXATIONS)."""
+        """(W, G, T) over the grid: lower bounds on objective + weight * held-out loss (WEIGHTED_RELAXATIONS)."""
 
     def has_one_support(self, size: int) -> bool:
         """Return True if a size leaves one support, that of all columns."""
@@ -134,9 +134,9 @@ def solved_subproblem(problem: FoldProblem, subset: BestSubset, is_finished: boo
     """
     if not subset.complete:
         first = problem.fit_first(subset.support)
-        low, high = problem.enclose(subset.tau, subset.upper, [subset.support], is_expired)
+        ends = problem.enclose(subset.tau, subset.upper, [subset.support], is_expired)
         upper = min(subset.upper, first.objective_upper)
-        return Subproblem(first.supports, subset.lower, upper, first.held_out, low, high, is_final=is_finished)
+        return Subproblem(first.supports, subset.lower, upper, first.held_out, *ends, is_final=is_finished)
     fits = problem.fit(subset.candidates)
     tied = np.flatnonzero(fits.objective_lower <= float(fits.objective_upper.min()) * (1.0 + TIE_RTOL))
     low, high, losses = fits.held_out_lower[tied], fits.held_out_upper[tied], fits.held_out[tied]

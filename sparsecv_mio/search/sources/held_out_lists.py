@@ -1,4 +1,4 @@
-"""Near-best supports of the full data with every fold held out: they raise all folds of a pair at once, or solve them."""
+"""Near-best supports of the full data, every fold held out: they raise all folds of a pair at once, or solve them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.grid_state import DONE, BOUNDED, RAISED, SOLVED, GridState
+from sparsecv_mio.search.grid_state import BOUNDED, DONE, RAISED, SOLVED, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems

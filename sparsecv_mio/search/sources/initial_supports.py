@@ -92,7 +92,7 @@ class SupportsInFolds:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold every fold out of the supports; where folds are searched themselves, losses are not shown."""
-        problem, statements = problems.full(step.gamma), []
+        problem, statements = problems.full(step.gamma), list[SupportInFolds]()
         for t, support in zip(step.taus, step.warm_starts, strict=True):
             if is_expired():
                 return Findings(step, tuple(statements), n_problems=1, was_stopped=True)
@@ -141,4 +141,3 @@ class FoldSupports:
         pair = step.gamma, step.taus[0]
         state.is_searched[(*pair, step.folds[0])] = True
         state.is_pair_searched[pair] = not len(state.unsearched_folds(pair))
-

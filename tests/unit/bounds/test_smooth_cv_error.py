@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from sparsecv_mio.bounds.more_weight import MoreWeight
+from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors, bound_weighted_by_all_columns
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.bounds.smooth_cv_error import bound_smooth_cv_errors, bound_weighted_by_all_columns
-from sparsecv_mio.trees.smooth_rows import rows_in_units, make_subsets
+from sparsecv_mio.trees.smooth_rows import make_subsets, rows_in_units
 from sparsecv_mio.words import Loss
 
 

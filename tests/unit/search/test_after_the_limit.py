@@ -22,7 +22,7 @@ from sparsecv_mio.fits.best_subsets import PathSearch, best_subsets
 from sparsecv_mio.near.common_subset import CommonSearch, best_common_subset
 from sparsecv_mio.problem import glm_refit, refit
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.glm_search import GlmSearch
+from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.one_by_one import OneByOne, Restricted
 from sparsecv_mio.search.rounds import Rounds
 
@@ -128,7 +128,7 @@ def late_by(clock: WorkClock, search: Callable[..., Any], *given: Any, **how: An
 )  # fmt: skip
 @pytest.mark.parametrize("spec", ["10", "loo"])
 def test_solve(clock: WorkClock, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], spec: str) -> None:
-    for kind in (Rounds, OneByOne, Restricted, GlmSearch):
+    for kind in (Rounds, OneByOne, Restricted, GridSearch):
         monkeypatch.setattr(kind, "begin", clock.end)
     data = data_of(how.get("loss", "squared"))
     assert late_by(clock, cross_validate, data, make_folds(spec, data), **how) < ALLOWED

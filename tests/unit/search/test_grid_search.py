@@ -1,0 +1,165 @@
+"""The loop of a search: it ends, repeats itself, and loses nothing at any turn at which it may be stopped."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from runs import change_plan, new_run
+from two_class_cases import TwoClassCase, two_class_case
+
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.search.executor import Executor
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.grid_state import DONE
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.protocol import Subproblem
+from sparsecv_mio.search.sources.registry import SOURCES, source_of
+from sparsecv_mio.search.steps import Findings, FullDataBounds, Step, SubproblemBounds, SupportInFolds
+from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.words import Loss
+
+
+def new_search(case: TwoClassCase, threads: int = 1, **words: Any) -> GridSearch:
+    data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
+    grid, how = Grid.of(case.gammas, case.taus, case.data.p), {"gap": 1e-4, **words}
+    search: GridSearch = new_run(data, case.folds, grid, loss="logistic", method="auto", threads=threads, **how)
+    return search
+
+
+def turns_of(search: GridSearch) -> int:
+    return sum(1 for _ in search.turns())
+
+
+def bounds_of(search: GridSearch) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(search.state.cells.lower), np.array(search.state.cells.upper)
+
+
+def test_a_search_ends_and_repeats_itself_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    change_plan(monkeypatch, first_node_limit=1)
+    submit, steps = Executor.submit, [list[tuple[Any, ...]](), list[tuple[Any, ...]]()]
+    for run in steps:
+
+        def noted(executor: Executor, step: Step, run: list[tuple[Any, ...]] = run) -> None:
+            run.append((step.source, step.gamma, step.taus, step.folds, step.node_limit, step.cutoff))
+            submit(executor, step)
+
+        monkeypatch.setattr(Executor, "submit", noted)
+        search = new_search(two_class_case(0))
+        assert turns_of(search) > 5 and search.state.proved()
+    assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_stopped_at_any_turn_it_keeps_its_bounds_and_goes_on_from_a_checkpoint(seed: int) -> None:
+    case = two_class_case(seed)
+    whole = new_search(case)
+    n_turns = turns_of(whole)
+    lower, upper = bounds_of(whole)
+    for turn in np.linspace(0, n_turns - 1, 6).astype(int).tolist():
+        first, again = new_search(case), new_search(case)
+        for _, _ in zip(range(turn + 1), first.turns(), strict=False):
+            pass
+        stored = first.checkpoint()
+        again.resume(stored)
+        for ends, before in zip(bounds_of(again), bounds_of(first), strict=True):
+            assert np.array_equal(ends, before)
+        turns_of(again)
+        assert again.state.proved()
+        assert np.all(bounds_of(again)[0] <= upper * (1 + 1e-9)) and np.all(bounds_of(again)[1] >= lower * (1 - 1e-9))
+
+
+def test_findings_of_a_step_are_the_same_from_a_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step carries all that it reads of the state: problems made anew give the same supports and numbers.
+
+    Numbers may differ by the rounding of fits: problems store fits that began elsewhere.
+    """
+    case, done = two_class_case(0), list[tuple[bytes, Findings]]()
+    run = Executor._run
+
+    def noted(executor: Executor, step: Step) -> Findings:
+        done.append((pickle.dumps(step), run(executor, step)))
+        return done[-1][1]
+
+    monkeypatch.setattr(Executor, "_run", noted)
+    turns_of(new_search(case))
+    assert len({step.source for _, found in done for step in [found.step]}) >= 4
+    for packed, found in done:
+        step = pickle.loads(packed)
+        again = source_of(step).run(step, new_search(case).problems, never)
+        for one, other in zip(numbers_of(again), numbers_of(found), strict=True):
+            assert one == pytest.approx(other, rel=1e-9, nan_ok=True), step
+
+
+def numbers_of(findings: Findings) -> list[Any]:
+    """The numbers of what a step states, without the objects that hold them."""
+    numbers: list[Any] = [findings.is_finished]
+    for statement in findings.statements:
+        if isinstance(statement, FullDataBounds):
+            by_size = statement.subsets.by_size.values()
+            for subset in by_size:
+                numbers += [subset.support.tolist(), subset.upper, subset.complete]
+        elif isinstance(statement, SubproblemBounds):
+            known = statement.subproblem
+            numbers += [known.supports[0].tolist(), known.lower, known.upper, known.is_solved]
+        elif isinstance(statement, SupportInFolds):
+            numbers += [statement.support.tolist(), statement.objective_upper.tolist(), statement.held_out.tolist()]
+    return numbers
+
+
+def test_several_threads_reach_the_same_answer() -> None:
+    case = two_class_case(0)
+    one, three = new_search(case), new_search(case, threads=3)
+    turns_of(one), turns_of(three)
+    pairs = [search.state.reported_pair() for search in (one, three)]
+    assert pairs[0] == pairs[1] and threading.active_count() < 20
+    for search in (one, three):
+        assert search.state.bounds().floor <= one.state.bounds().ceiling * (1 + 1e-12)
+
+
+def test_the_writer_refuses_a_contradiction() -> None:
+    search = new_search(two_class_case(0))
+    turns_of(search)
+    solved = tuple(int(i) for i in np.argwhere(np.asarray(search.state.cells.decided))[0])
+    upper = float(search.state.cells.upper[solved])
+    known = Subproblem((np.array([0]),), 0.0, 1e9, 2.0 * upper, 1.9 * upper, 2.1 * upper)
+    step = Step("subproblem trees", solved[0], (solved[1],), (solved[2],), (1,))
+    with pytest.raises(Contradiction):
+        search.writer.take([Findings(step, (SubproblemBounds(*solved, known),))])
+
+
+def test_steps_that_say_no_more_are_not_repeated() -> None:
+    search = new_search(two_class_case(0), gap=0.0)
+    turns_of(search)
+    is_final = np.asarray(search.state.cells.final)
+    assert (search.state.lowest_tries[is_final.all(axis=2)] == DONE).all() and is_final.all()
+
+
+def test_an_archive_of_another_shape_is_refused() -> None:
+    search, other = new_search(two_class_case(0)), new_search(two_class_case(0))
+    turns_of(search)
+    stored = search.checkpoint()
+    stored["run.full_tries"] = stored["run.full_tries"][:-1]
+    with pytest.raises(CorruptStore, match="full_tries"):
+        other.resume(stored)
+    assert not other.state.has_supports.any()
+
+
+def test_every_number_of_the_plan_has_a_unit_and_a_reason() -> None:
+    plan = new_search(two_class_case(0)).plan
+    assert len(plan.lines()) >= 20
+    for line in plan.lines():
+        name, _, rest = line.partition(": ")
+        assert name and "[" in rest and len(rest.partition("] ")[2]) > 5, line
+    assert replace(plan, first_node_limit=3).node_limit(2, 2) == 3 * plan.node_growth**2 * 2
+
+
+def test_every_source_says_what_it_does() -> None:
+    step = Step("", 0, (0,), (0,), (3,), node_limit=5)
+    for name, source in SOURCES.items():
+        assert source.name == name and source.describe(step) and source.account(step)
