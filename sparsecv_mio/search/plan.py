@@ -30,7 +30,7 @@ class Plan:
         False, "-", f"over {SMALL} columns, under {MIN_ROWS_OF_COLUMN} rows a column, at most {FEW_FOLDS} folds"
     )
     relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
-    largest_is_single: bool = _setting(False, "-", "the largest size leaves one support, that of all columns")
+    single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
     stores_sums: bool = _setting(False, "-", "very many subproblems, of which nobody requests more than the choice")
     first_node_limit: int = _setting(FIRST_NODES, "nodes", "the first tree of a target")
@@ -66,7 +66,7 @@ class Plan:
             lists_held_out=lists,
             searches_folds=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
             relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in full.capabilities,
-            largest_is_single=full.has_one_support(int(context.grid.taus[-1])),
+            single_sizes=tuple(t for t, size in enumerate(context.grid.taus.tolist()) if full.has_one_support(size)),
             weighs_held_out=folds.k <= FEW_FOLDS,
             stores_sums=has_rows_of_pairs(context.shape) and lists and not requests_all,
             full_data_folds=min(folds.k, 8),

@@ -155,7 +155,7 @@ def test_under_a_limit_the_likely_winner_has_an_interval_before_any_tree(
         case = many_folds_case(seed)
     except BadInput:
         return
-    change_plan(monkeypatch, initial_share=-1.0, largest_is_single=False)
+    change_plan(monkeypatch, initial_share=-1.0, single_sizes=())
     data = standardize(case.data, case.how["scale"], case.how["intercept"], loss=Loss.LOGISTIC)
     asked = data, case.folds, Grid.of(case.gammas, case.taus, case.data.p), 600.0
     run = new_run(*asked, loss="logistic", method="auto")

@@ -67,12 +67,11 @@ def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late
 
 
 def _single_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield the largest size of every gamma, where it leaves one support: the CV error then has an upper bound."""
-    if plan.lists_held_out and plan.largest_is_single:
+    """Yield sizes that leave one support, at every gamma: their CV errors then have an upper bound."""
+    for t in plan.single_sizes if plan.lists_held_out else ():
         for g in np.flatnonzero(wanted.any(axis=1) & state.has_supports).tolist():
-            pair = g, wanted.shape[1] - 1
-            if state.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
-                yield _bound_by_known_support(state, pair, 1, 0.0)
+            if state.list_stage[g, t] == NOT_LISTED and not state.is_bounded((g, t)):
+                yield _bound_by_known_support(state, (g, t), 1, 0.0)
 
 
 def _bound_by_known_support(state: GridState, pair: Pair, node_limit: int, cutoff: float) -> Step:
@@ -118,8 +117,9 @@ def _relaxations(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool)
 
 
 def _single_support_trees(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield the folds of the best pair of the largest size, where that leaves one support."""
-    errors = state.bounds().nominal[:, -1]
-    if plan.largest_is_single and not plan.lists_held_out and np.isfinite(errors).any():
-        pair = int(np.nanargmin(errors)), wanted.shape[1] - 1
-        yield from SubproblemTrees().steps(state, plan, Aim(pair, np.inf), 0, plan.n_threads)
+    """Yield the folds of the best pair of every size that leaves one support."""
+    errors = state.bounds().nominal
+    for t in plan.single_sizes if not plan.lists_held_out else ():
+        if np.isfinite(errors[:, t]).any():
+            pair = int(np.nanargmin(errors[:, t])), t
+            yield from SubproblemTrees().steps(state, plan, Aim(pair, np.inf), 0, plan.n_threads)

@@ -113,7 +113,7 @@ class FoldProblem(Protocol):
         """(W, G, T) over the grid: lower bounds on objective + weight * held-out loss (WEIGHTED_RELAXATIONS)."""
 
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support, that of all columns."""
+        """Return True if a size leaves one support: that of all columns, or of those in every support."""
 
 
 def solved_subproblem(problem: FoldProblem, subset: BestSubset, is_finished: bool, is_expired: IsExpired) -> Subproblem:

@@ -150,8 +150,9 @@ class SmoothProblem:
         return bounds.implied()
 
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support, that of all columns, in the full data and so in every fold."""
-        return size >= int(np.count_nonzero(self.subsets.fits.varies))
+        """Return True if a size leaves one support in the full data, and so in every fold: all columns, or the forced."""
+        fits = self.subsets.fits
+        return size >= int(np.count_nonzero(fits.varies)) or size <= len(fits.forced)
 
 
 class SmoothProblems:
