@@ -150,7 +150,7 @@ class SmoothProblem:
         return bounds.implied()
 
     def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support in the full data, and so in every fold: all columns, or the forced."""
+        """Return True if a size leaves one support, here and so in every fold: all columns, or the forced ones."""
         fits = self.subsets.fits
         return size >= int(np.count_nonzero(fits.varies)) or size <= len(fits.forced)
 
