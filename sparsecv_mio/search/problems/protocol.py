@@ -143,7 +143,7 @@ def solved_subproblem(problem: FoldProblem, subset: BestSubset, is_finished: boo
     is_accurate = bool(np.isfinite(high).all() and np.all(high - low <= WORST_ROUNDING * losses))
     return Subproblem(
         tuple(subset.candidates[i] for i in tied.tolist()), subset.lower, float(fits.objective_upper[tied[0]]),
-        float(losses[0]), float(low.min()), float(high.max()), float(losses.max() - losses.min()),
+        float(losses[0]), float(low.min()), float(high.max()), float(np.ptp(losses)) if is_accurate else 0.0,
         is_solved=is_accurate, is_final=True,
     )  # fmt: skip
 
