@@ -138,20 +138,20 @@ class Accounts:
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
 
     @contextmanager
-    def of(self, source: str, is_slice: bool = True) -> Iterator[None]:
+    def of(self, source: str, n_slices: int = 1) -> Iterator[None]:
         """Book what is done meanwhile to a source; a source within another one is booked by itself.
 
         Parameters
         ----------
         source : BoundSource or str
-        is_slice : bool
-            False where it belongs to a slice of work that is counted already.
+        n_slices : int
+            Slices of work that this is.
         """
         with self._lock:
             self._book_cost()
             self._turn_to(source)
             self._open.append(source)
-            self._account(source).slices += int(is_slice)
+            self._account(source).slices += n_slices
         try:
             yield
         finally:

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
-from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import Findings, Step
 
-MAX_QUEUED_STEPS = 8  # steps of one pair that one thread does before the state is read again
+MAX_QUEUED_STEPS = 16  # steps of one pair that one thread does before the state is read again
 
 
 class Executor:
@@ -28,14 +27,10 @@ class Executor:
     n_threads : int
     is_expired : callable
         True once running steps have to end.
-    accounts : Accounts
-        Costs of the steps that are done in the thread of the loop; a thread of its own states them in its findings.
     """
 
-    def __init__(
-        self, problems: Problems, n_threads: int, is_expired: Callable[[], bool], accounts: Accounts
-    ) -> None:  # fmt: skip
-        self.problems, self.n_threads, self._is_expired, self._accounts = problems, n_threads, is_expired, accounts
+    def __init__(self, problems: Problems, n_threads: int, is_expired: Callable[[], bool]) -> None:
+        self.problems, self.n_threads, self._is_expired = problems, n_threads, is_expired
         self._running: list[tuple[Future[Findings] | None, Step]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._stopped = threading.Event()
@@ -63,7 +58,7 @@ class Executor:
         """Return the findings of ended steps; wait for one where none has ended."""
         if self._pool is None:
             steps, self._running = self.running, []
-            return [self._run_here(step) for step in steps]
+            return [self._run_timed(step) for step in steps]
         wait([future for future, _ in self._running if future is not None], return_when=FIRST_COMPLETED)
         ended = [future for future, _ in self._running if future is not None and future.done()]
         self._running = [(future, step) for future, step in self._running if future not in ended]
@@ -91,10 +86,6 @@ class Executor:
     def is_expired(self) -> bool:
         """Return True if running steps have to end."""
         return self._stopped.is_set() or self._is_expired()
-
-    def _run_here(self, step: Step) -> Findings:
-        with self._accounts.of(source_of(step).account(step), is_slice=False):
-            return self._run(step)
 
     def _run(self, step: Step) -> Findings:
         return source_of(step).run(step, self.problems, self.is_expired)

@@ -107,7 +107,7 @@ class GridSearch(Watched):
         self.plan = Plan.make(context, problems.full(0))
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
-        self.executor = Executor(problems, self.plan.n_threads, context.deadline.expired, self.accounts)
+        self.executor = Executor(problems, self.plan.n_threads, context.deadline.expired)
         self._turns: Iterator[None] = self.turns()
         self._is_over = False
 

@@ -22,7 +22,7 @@ from sparsecv_mio.search.cells import (
     within,
 )
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import SUM_RTOL
 
@@ -65,6 +65,8 @@ class GridState(SearchState):
         Pairs and supports, as bytes, that were fitted in every fold.
     computed : dict
         Cutoffs that were computed since the writer took something.
+    latest_bounds : list
+        Bounds of all pairs, if they were computed since then.
     """
 
     objective_upper: FloatArray
@@ -81,6 +83,7 @@ class GridState(SearchState):
     weighted: dict[int, FloatArray] = field(default_factory=dict)
     offered: set[tuple[int, int, bytes]] = field(default_factory=set)
     computed: dict[bytes, FloatArray] = field(default_factory=dict)
+    latest_bounds: list[PairBounds] = field(default_factory=list)
 
     @classmethod
     def unknown(cls, known: SearchState) -> GridState:
@@ -102,6 +105,17 @@ class GridState(SearchState):
             list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
             lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
         )  # fmt: skip
+
+    def bounds(self) -> PairBounds:
+        """Return the bounds of all pairs; O(G T K) once for each time that the writer takes something."""
+        if not self.latest_bounds:
+            self.latest_bounds.append(super().bounds())
+        return self.latest_bounds[0]
+
+    def forget_computed(self) -> None:
+        """Forget what was computed of the subproblems, which have changed."""
+        self.computed.clear()
+        self.latest_bounds.clear()
 
     # -- questions of orders and sources ------------------------------------------------------------------------------
 
@@ -231,6 +245,7 @@ class GridState(SearchState):
         self.counts.nodes, self.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
         for pair in np.ndindex(self.lowest_tries.shape):
             self.find_lowest_tries(pair)
+        self.forget_computed()
 
     def find_lowest_tries(self, pair: Pair) -> None:
         """Compute `lowest_tries` of a pair anew; O(K)."""

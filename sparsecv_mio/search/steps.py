@@ -152,7 +152,7 @@ class Findings:
     was_stopped : bool
         True if the clock ended it: it may be repeated.
     cpu_seconds : float
-        Of a thread of its own; 0 where it ran in the thread of the loop.
+        Of the thread that did it.
     """
 
     step: Step

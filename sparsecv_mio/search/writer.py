@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import singledispatchmethod
+from itertools import groupby
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +23,6 @@ from sparsecv_mio.search.steps import (
     Findings,
     FullDataBounds,
     PairInFolds,
-    Statement,
     Step,
     SubproblemBounds,
     SupportInFolds,
@@ -47,26 +47,28 @@ class Writer:
         self._touched: BoolArray = np.zeros(state.is_offered.shape, dtype=bool)
 
     def take(self, batch: Sequence[Findings]) -> None:
-        """Take the findings of some steps, and apply what follows from each."""
-        for findings in batch:
-            account = source_of(findings.step).account(findings.step)
-            if findings.cpu_seconds:
-                self.accounts.took(account, findings.cpu_seconds)
-            with self.accounts.of(account):
-                self._take_findings(findings)
+        """Take the findings of some steps, and apply what follows from those of one account together."""
+        for account, some in groupby(batch, key=lambda findings: source_of(findings.step).account(findings.step)):
+            group = list(some)
+            with self.accounts.of(account, len(group)):
+                self._take_group(account, group)
 
-    def _take_findings(self, findings: Findings) -> None:
-        state, step = self.state, findings.step
-        state.counts.add(findings.n_nodes, problems=findings.n_problems)
+    def _take_group(self, account: str, group: Sequence[Findings]) -> None:
+        state = self.state
         self._touched[...] = False
-        for statement in findings.statements:
-            self._take(statement, step)
-        self._count_tries(findings)
+        for findings in group:
+            self.accounts.took(account, findings.cpu_seconds)
+            state.counts.add(findings.n_nodes, problems=findings.n_problems)
+            for statement in findings.statements:
+                self._takers[type(statement)](self, statement, findings.step)
+            self._count_tries(findings)
+        state.forget_computed()
         self._apply_implications()
-        state.computed.clear()
         for g, t in np.argwhere(self._touched).tolist():
             state.find_lowest_tries((g, t))
-        self._store_sums(findings)
+        for findings in group:
+            self._store_sums(findings)
+        state.forget_computed()
 
     def _count_tries(self, findings: Findings) -> None:
         """Note what a step tried; what the clock ended may be tried again."""
@@ -76,12 +78,7 @@ class Writer:
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    @singledispatchmethod
-    def _take(self, statement: Statement, step: Step) -> None:
-        raise TypeError(f"{type(statement).__name__} is no statement of a step")
-
-    @_take.register
-    def _(self, statement: FullDataBounds, step: Step) -> None:
+    def _take_full_data(self, statement: FullDataBounds, step: Step) -> None:
         """Take best subsets of the full data; bounds hold at other sizes and gammas too."""
         state, g = self.state, statement.gamma
         all_rows = state.all_rows
@@ -94,16 +91,14 @@ class Writer:
         all_rows.keep(first | {g: statement.subsets})
         state.has_supports[g] = True
 
-    @_take.register
-    def _(self, statement: SupportInFolds, step: Step) -> None:
+    def _take_support(self, statement: SupportInFolds, step: Step) -> None:
         """Take a support of the full data, fitted in every fold."""
         pair, support = (statement.gamma, statement.tau), statement.support
         self._offer(pair, self.state.cells.pool.number(support), statement.held_out, statement.objective_upper)
         if np.isfinite(statement.objective_upper).all() and np.isfinite(statement.held_out).all():
             self.state.offered.add((*pair, np.sort(support).astype(np.int64).tobytes()))
 
-    @_take.register
-    def _(self, statement: SubproblemBounds, step: Step) -> None:
+    def _take_subproblem(self, statement: SubproblemBounds, step: Step) -> None:
         """Take what is known of one subproblem."""
         cells, where, known = self.state.cells, (statement.gamma, statement.tau, statement.fold), statement.subproblem
         numbers = [cells.pool.number(support) for support in known.supports]
@@ -122,8 +117,7 @@ class Writer:
         if known.is_final:
             cells.mark(where, branched=True)
 
-    @_take.register
-    def _(self, statement: PairInFolds, step: Step) -> None:
+    def _take_pair(self, statement: PairInFolds, step: Step) -> None:
         """Take what near-best supports of the full data say of the folds of a pair."""
         cells, pair = self.state.cells, (statement.gamma, statement.tau)
         numbers = np.array([cells.pool.number(support) for support in statement.supports], dtype=np.int32)
@@ -146,11 +140,15 @@ class Writer:
             branched=True,
         )  # fmt: skip
 
-    @_take.register
-    def _(self, statement: WeightedBounds, step: Step) -> None:
+    def _take_weighted(self, statement: WeightedBounds, step: Step) -> None:
         """Take bounds on the objective of a fold with its held-out rows at some weights."""
         self.state.weighted[statement.fold] = statement.lower
         self._touched |= True
+
+    _takers: ClassVar[dict[type, Any]] = {
+        FullDataBounds: _take_full_data, SupportInFolds: _take_support, SubproblemBounds: _take_subproblem,
+        PairInFolds: _take_pair, WeightedBounds: _take_weighted,
+    }  # fmt: skip
 
     def _offer(self, pair: Pair, numbers: object, held_out: object, objective_upper: object) -> None:
         """Offer supports, by their numbers, to all folds of a pair."""

@@ -44,10 +44,10 @@ def winner_first(goal: Goal, state: GridState, plan: Plan, running: Sequence[Ste
     full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
     is_solved = state.all_rows.solved_pairs()
     is_searched = state.is_pair_searched | plan.lists_held_out
-    unweighed = list(WeightedRelaxations().steps(state, plan, np.ones(now.lower.shape, dtype=bool)))
+    unweighed = _unweighed_folds(state, plan, running)
     for tries in range(plan.max_tries):
         if unweighed and (is_late or tries):
-            yield from (step for step in unweighed if step.folds not in [other.folds for other in running])
+            yield from unweighed
             return
         # more work on the full data would exclude these pairs, which had the nodes of this round
         is_deferred = (excluding <= full_upper) & (state.full_tries > tries) & ~is_solved & is_searched
@@ -87,6 +87,15 @@ def _steps_of_pair(
     folds = [step.folds for step in running if step.covers(*aim.pair)]
     trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
     yield from islice((step for step in trees if step.folds not in folds), n_threads)
+
+
+def _unweighed_folds(state: GridState, plan: Plan, running: Sequence[Step]) -> list[Step]:
+    """Return the steps of folds without weighted bounds, but for those that are being done."""
+    if not plan.weighs_held_out or len(state.weighted) == state.context.folds.k:
+        return []
+    busy = {step.folds for step in running if step.source == WeightedRelaxations.name}
+    steps = WeightedRelaxations().steps(state, plan, np.ones(state.is_offered.shape, dtype=bool))
+    return [step for step in steps if step.folds not in busy]
 
 
 def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
