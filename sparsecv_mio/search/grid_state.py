@@ -29,7 +29,7 @@ from sparsecv_mio.units import SUM_RTOL
 DONE = 127  # in place of a number of tries: no more work can say more
 NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
 BY_PAIR = (
-    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched",
+    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched", "round",
 )  # fmt: skip
 LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
 
@@ -59,6 +59,8 @@ class GridState(SearchState):
         Smallest number of trees of an open subproblem of a pair; `DONE` where none is open.
     is_pair_searched : (G, T) bool array
         Pairs whose open folds all had a local search of their own.
+    round : 0-d int array
+        Largest number of earlier tries of a target that was tried: others go on from there.
     weighted : dict of int to (W, G, T) array
         By fold, lower bounds on objective + weight * held-out loss.
     offered : set
@@ -80,6 +82,7 @@ class GridState(SearchState):
     list_stage: IntArray
     lowest_tries: IntArray
     is_pair_searched: BoolArray
+    round: IntArray
     weighted: dict[int, FloatArray] = field(default_factory=dict)
     offered: set[tuple[int, int, bytes]] = field(default_factory=set)
     computed: dict[bytes, FloatArray] = field(default_factory=dict)
@@ -104,6 +107,7 @@ class GridState(SearchState):
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
             list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
             lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
+            round=np.zeros((), dtype=np.int64),
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:
@@ -201,7 +205,7 @@ class GridState(SearchState):
         largest = np.finfo(float).max
         for name, table in (("tree_tries", self.tree_tries), ("objective_upper", self.objective_upper)):
             within({name: unpacked(name, position, table)}, name, 0, DONE if name == "tree_tries" else np.inf)
-        for name, most in (("full_tries", DONE), ("list_tries", DONE), ("list_stage", SOLVED)):
+        for name, most in (("round", DONE), ("full_tries", DONE), ("list_tries", DONE), ("list_stage", SOLVED)):
             within(position, name, 0, most)
         full, candidates = position["full"], position["candidates"]
         within({"full": full[0]}, "full", 0, n_supports - 1)

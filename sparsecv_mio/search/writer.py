@@ -75,6 +75,8 @@ class Writer:
         state, step = self.state, findings.step
         if not findings.was_stopped:
             source_of(step).count_tries(state, findings)
+            if step.tries < self.plan.max_tries:
+                state.round[...] = max(int(state.round), step.tries)
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -45,7 +45,7 @@ def winner_first(goal: Goal, state: GridState, plan: Plan, running: Sequence[Ste
     is_solved = state.all_rows.solved_pairs()
     is_searched = state.is_pair_searched | plan.lists_held_out
     unweighed = _unweighed_folds(state, plan, running)
-    for tries in range(plan.max_tries):
+    for tries in range(int(state.round), plan.max_tries):
         if unweighed and (is_late or tries):
             yield from unweighed
             return
