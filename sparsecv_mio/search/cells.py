@@ -816,19 +816,6 @@ def within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:
     return bool(((places >= 0) & (places < shape)).all())
 
 
-def some_without(marks: Any, others: Any) -> BoolArray:
-    """(G, T): pairs with a fold that neither of two tables marks.
-
-    Parameters
-    ----------
-    marks, others : (G, T, K) bool arrays
-    """
-    if not isinstance(marks, PairRows):
-        return np.asarray((~(marks | others)).any(axis=2))
-    pairs = np.ndindex(marks.shape[:2])
-    return np.array([not (marks[at] | others[at]).all() for at in pairs]).reshape(marks.shape[:2])
-
-
 def shared_rows(table: Any, other: Any, pairs: Sequence[tuple[int, int]]) -> None:
     """Hold rows of some pairs once that two tables have alike, where they hold rows at all.
 
