@@ -108,11 +108,12 @@ class FullDataTrees:
             [size], [start], step.node_limit, is_expired, {size: step.cutoff}, n_threads=step.n_threads
         )  # fmt: skip
         statements: list[Statement] = [FullDataBounds(step.gamma, subsets)]
-        support = subsets.by_size[size].support
+        support, is_complete = subsets.by_size[size].support, subsets.by_size[size].complete
+        is_finished = is_complete or (subsets.finished and not np.isfinite(step.cutoff))  # a higher cutoff says more
         if not (step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(start))):
             in_folds = problem.hold_out(support, is_expired)
             statements.append(SupportInFolds(step.gamma, step.taus[-1], support, *in_folds))
-        return Findings(step, tuple(statements), subsets.nodes, 1, subsets.finished, was_stopped=is_expired())
+        return Findings(step, tuple(statements), subsets.nodes, 1, is_finished, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that the pair had."""

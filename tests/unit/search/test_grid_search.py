@@ -5,15 +5,19 @@ from __future__ import annotations
 import pickle
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from runs import change_plan, new_run
+from stops import limit_after
 from two_class_cases import TwoClassCase, two_class_case
 
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import Contradiction, CorruptStore
+from sparsecv_mio.search.api import solve
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.grid_state import DONE
@@ -72,6 +76,17 @@ def test_stopped_at_any_turn_it_keeps_its_bounds_and_goes_on_from_a_checkpoint(s
         turns_of(again)
         assert again.state.proved()
         assert np.all(bounds_of(again)[0] <= upper * (1 + 1e-9)) and np.all(bounds_of(again)[1] >= lower * (1 - 1e-9))
+
+
+def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path) -> None:
+    """A resumed search ended without a proof: trees that had excluded a pair once were not grown on."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 7))
+    data = Dataset.from_arrays(X, rng.poisson(np.exp(0.5 * X[:, 0] - 0.3 * X[:, 1])).astype(float))
+    how: dict[str, Any] = {"folds": "loo", "loss": "poisson", "gammas": [0.1, 1.0, 10.0], "threads": 1}
+    with limit_after(1500) as seconds:
+        solve(data, **how, time_limit=seconds, checkpoint=tmp_path / "c")
+    assert solve(data, **how, resume=tmp_path / "c").status == "proved"
 
 
 def test_findings_of_a_step_are_the_same_from_a_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
