@@ -117,8 +117,8 @@ print(f"{record.work.seconds:.2f} s, {record.work.mios} cells by branch-and-boun
 #    $ sparsecv export instances/hitters.csv --tau 4 --gamma 0.1 --to model.mps
 #    $ sparsecv compare instances/hitters.csv --tau 4,8 --gamma 0.1,1 --backends native,highs,gurobi --out comparison
 #
-# The picture of the `README` has the same comparison for 20 to 2,000 columns, with the sizes at which ours ends
-# without a proof too.
+# The benchmarks page makes the same comparison for 20 to 2,000 columns. It also shows the sizes at which this package
+# ends without a proof.
 #
 # The decision
 # ------------
