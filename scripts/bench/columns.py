@@ -1,4 +1,4 @@
-"""One MIO, more and more columns: our engine, abess, HiGHS, SCIP and Gurobi, as a table and the picture of docs/benchmarks.md.
+"""One MIO, more and more columns: our engine, abess, HiGHS, SCIP and Gurobi, as a table and the benchmarks' picture.
 
 The best 10 of p columns on 500 rows (Toeplitz 0.5, ten unit coefficients, gamma 0.1), with much signal (SNR 5) and with
 little (SNR 1). Counted are processor seconds of one thread from X and y in memory to the answer. A method stops at the
