@@ -17,7 +17,7 @@ from repository import DOCS, ROOT
 TABLE = Path(__file__).with_name("prose_counts.json")
 KINDS = ("phrases", "long sentences", "long lines")
 MAX_SENTENCE_WORDS = 30
-MAX_LINE_LENGTH = 120  # characters of a line of Markdown, outside code blocks and tables
+MAX_LINE_LENGTH = 120  # characters of a line of Markdown, outside code blocks, tables and captions of pictures
 MIN_MESSAGE_WORDS = 4  # a shorter text of the package is a name, a key or a format
 
 # Each phrase has made a reader ask "which one?"; the text after it names what to write instead.
@@ -71,9 +71,9 @@ TOKEN = re.compile(  # a string or a comment of Python; much faster than a parse
 
 
 def without_blocks(markdown: str) -> str:
-    """Return the text without code blocks, tables and headings."""
+    """Return the text without code blocks, tables, headings and pictures."""
     text = re.sub(r"^( *)(```+|~~~+).*?^\1\2 *$", "", markdown, flags=re.DOTALL | re.MULTILINE)
-    return "\n".join("" if re.match(r"\s*(\||#)", line) else line for line in text.split("\n"))
+    return "\n".join("" if re.match(r"\s*(\||#|!\[)", line) else line for line in text.split("\n"))
 
 
 def without_code(text: str) -> str:
