@@ -169,7 +169,7 @@ def search(running: RunningSearch, context: Context) -> Record:
         signals = Signals()
         method = new_method(with_threads(context, options), options, signals)
         running.go_on_by(method)
-        running.keeper = Checkpoint(hooks.checkpoint) if hooks.checkpoint is not None else None
+        running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
         drive(method, signals, replace(hooks, progress=progress), running.keeper, running.stored)
         running.deadline.check_wanted()
         if context.data.dataset.X.size > CHUNK_ELEMENTS:
@@ -204,8 +204,8 @@ def drive(
         What the checkpoint to carry on holds, where that is read already.
     """
     trace = Trace(hooks.trace) if hooks.trace is not None else None
-    if keeper is None and hooks.checkpoint is not None:
-        keeper = Checkpoint(hooks.checkpoint)
+    if keeper is None and hooks.place_to_store is not None:
+        keeper = Checkpoint(hooks.place_to_store)
     carried_on = hooks.resume is not None and resume(method, hooks.resume, stored)
     if trace is not None:  # of a run that is carried on nothing is told before it knows what it knew
         signals.listen(progressed=lambda: trace.visit(method))

@@ -538,8 +538,8 @@ class Hooks:
     began : float, optional
         Moment of `time.monotonic` from which the limit counts; the call by default.
     checkpoint, resume : path, optional
-        Store the run there now and then; carry on a run that was stored
-        (:mod:`sparsecv_mio.search.observers`).
+        File to store the run in now and then; file of a run to carry on, which is stored there again unless
+        `checkpoint` names another file (:mod:`sparsecv_mio.search.observers`).
     trace : path, optional
         Write the course of the bounds there (:mod:`sparsecv_mio.search.observers`).
     scheduler : str, optional
@@ -557,6 +557,11 @@ class Hooks:
     trace: File | None = None
     scheduler: str | None = None
     found: Callable[[Snapshot], None] | None = None
+
+    @property
+    def place_to_store(self) -> File | None:
+        """File in which the run is stored: `checkpoint`, else `resume`; None for none."""
+        return self.resume if self.checkpoint is None else self.checkpoint
 
 
 def merged_options(
