@@ -1,4 +1,4 @@
-"""The picture of README.md: python scripts/release/picture.py docs/_static/cv_error.png"""
+"""The picture of README.md and docs/index.md: python scripts/release/picture.py docs/_static/cv_error.png"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sparsecv_mio.report.figures import panels, save
 
 DATA = Path(__file__).resolve().parents[2] / "instances" / "diabetes64.csv"
 
-record = sc.solve(DATA, target="y", gammas=[0.5], taus="1:12", gap=0.02)
+record = sc.solve(DATA, target="y", gammas=[0.5], taus="1:12")
 print(record)
 figure, ((axes,),) = panels(1, 1, (6.4, 3.4))
 record.plot_cv_error(axes)
