@@ -29,6 +29,7 @@ from sparsecv_mio.search.goals import (
     is_scored,
     needs_full_tree,
 )
+from sparsecv_mio.search.grid_archive import archive_state, check_archive, restore_state
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.search.orders.first_answers import first_answers
@@ -211,12 +212,12 @@ class GridSearch(Watched):
 
     def checkpoint(self) -> Archive:
         """Return all that a checkpoint holds."""
-        return self.state.archive() | prefixed("accounts", self.accounts.archive())
+        return archive_state(self.state) | prefixed("accounts", self.accounts.archive())
 
     def resume(self, stored: Archive) -> None:
         """Take over a checkpoint of the same search, which is checked before anything changes."""
         accounts = below("accounts", stored)
-        self.state.check(stored)
+        check_archive(self.state, stored)
         self.accounts.check(accounts)
-        self.state.restore(stored)
+        restore_state(self.state, stored)
         self.accounts.restore(accounts)

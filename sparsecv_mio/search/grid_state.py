@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.cells import (
-    Archive,
-    below,
-    check_like,
-    counts_of,
-    fill_like,
-    packed,
-    prefixed,
-    table_filled,
-    unpacked,
-    within,
-)
+from sparsecv_mio.search.cells import table_filled
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair, PairBounds
-from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import SUM_RTOL
 
 DONE = 127  # in place of a number of tries: no more work can say more
 NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
-BY_PAIR = (
-    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched", "round",
-)  # fmt: skip
-LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -161,106 +145,7 @@ class GridState(SearchState):
             self.computed[key] = self.enough_to_exclude(self.objective_upper, bars, self.slip)
         return self.computed[key]
 
-    # -- a checkpoint -------------------------------------------------------------------------------------------------
-
-    def archive(self) -> Archive:
-        """Return all that is known, as arrays."""
-        pool, taus = self.cells.pool, self.context.grid.taus.tolist()
-        subsets = [[result.by_size[tau] for tau in taus] for result in self.all_rows.best]
-        stored: Archive = {}
-        full = np.zeros((5, *self.is_offered.shape))
-        candidates: list[tuple[int, int, int]] = []
-        values: list[float] = []
-        for g, t in np.ndindex(len(subsets), len(taus)):
-            subset = subsets[g][t]
-            full[:, g, t] = (
-                pool.number(subset.support), subset.lower, subset.upper, subset.margin, subset.complete,
-            )  # fmt: skip
-            candidates += [(g, t, pool.number(support)) for support in subset.candidates]
-            values += (
-                subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
-            )
-        names = "tree_tries", "is_searched", "objective_upper"
-        for name in names:
-            stored |= packed(name, getattr(self, name))
-        for name in BY_PAIR:
-            stored[name] = np.array(getattr(self, name))
-        stored["full"] = full
-        stored["candidates"] = np.array(candidates, dtype=np.int64).reshape(-1, 3)
-        stored["candidate_values"] = np.array(values)
-        stored["weighted_folds"] = np.array(sorted(self.weighted), dtype=np.int64)
-        shape = (-1, *next(iter(self.weighted.values())).shape) if self.weighted else (0, 0, *self.is_offered.shape)
-        stored["weighted"] = np.array([self.weighted[fold] for fold in sorted(self.weighted)]).reshape(shape)
-        offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(self.offered)]
-        stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
-        stored["nodes"], stored["by_engine"] = np.array(self.counts.nodes), np.array(json.dumps(self.counts.by_engine))
-        return prefixed("cells", self.cells.archive()) | prefixed("run", stored)
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` unless `stored` is the archive of a search over the same grid."""
-        position, cells = below("run", stored), below("cells", stored)
-        check_like(position, below("run", self.archive()), LENGTHS_VARY)
-        self.cells.check(cells, self.context.data.q)
-        n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), self.context.shape
-        largest = np.finfo(float).max
-        for name, table in (("tree_tries", self.tree_tries), ("objective_upper", self.objective_upper)):
-            within({name: unpacked(name, position, table)}, name, 0, DONE if name == "tree_tries" else np.inf)
-        for name, most in (("round", DONE), ("full_tries", DONE), ("list_tries", DONE), ("list_stage", SOLVED)):
-            within(position, name, 0, most)
-        full, candidates = position["full"], position["candidates"]
-        within({"full": full[0]}, "full", 0, n_supports - 1)
-        within({"full": full[1]}, "full", 0, largest)
-        within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
-        within(position, "nodes", 0, np.iinfo(np.int64).max)
-        for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
-            for column, end in enumerate(ends):
-                within({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
-        within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
-        within(position, "weighted_folds", 0, n_folds - 1)
-        within(position, "weighted", 0, largest)
-        counts_of(position["by_engine"])
-
-    def restore(self, stored: Archive) -> None:
-        """Take over an archive that was checked."""
-        position = below("run", stored)
-        self.cells.fill(below("cells", stored))
-        supports, taus = self.cells.pool.supports, self.context.grid.taus.tolist()
-        for name in ("tree_tries", "is_searched", "objective_upper"):
-            table = getattr(self, name)
-            fill_like(table, unpacked(name, position, table))
-        for name in BY_PAIR:
-            getattr(self, name)[...] = position[name]
-        candidates: dict[Pair, list[tuple[int, float]]] = {}
-        for (g, t, number), value in zip(
-            position["candidates"].tolist(), position["candidate_values"].tolist(), strict=True
-        ):
-            candidates.setdefault((g, t), []).append((number, value))
-        if self.has_supports.any():
-            self.all_rows.best[:] = [
-                BestSubsets(
-                    {tau: _subset(tau, position["full"][:, g, t], candidates.get((g, t), []), supports)
-                     for t, tau in enumerate(taus)}, 0, False,
-                )
-                for g in range(len(self.has_supports))
-            ]  # fmt: skip
-        folds = position["weighted_folds"].tolist()
-        self.weighted.update(zip(folds, position["weighted"], strict=True))
-        self.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
-        self.counts.nodes, self.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
-        for pair in np.ndindex(self.lowest_tries.shape):
-            self.find_lowest_tries(pair)
-        self.forget_computed()
-
     def find_lowest_tries(self, pair: Pair) -> None:
         """Compute `lowest_tries` of a pair anew; O(K)."""
         is_open = ~np.asarray(self.cells.final[pair])
         self.lowest_tries[pair] = np.asarray(self.tree_tries[pair])[is_open].min(initial=DONE)
-
-
-def _subset(tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]) -> BestSubset:
-    """Return what an archive holds of the full data at a pair."""
-    number, lower, upper, margin, complete = numbers.tolist()
-    known = tuple(supports[i] for i, _ in candidates)
-    values = tuple(value for _, value in candidates)
-    is_complete = bool(complete) and bool(known)
-    return BestSubset(tau, supports[int(number)], lower, upper, known, values, margin, is_complete, True)

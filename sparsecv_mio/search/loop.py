@@ -210,14 +210,7 @@ def drive(
     if trace is not None:  # of a run that is carried on nothing is told before it knows what it knew
         signals.listen(progressed=lambda: trace.visit(method))
     reporter = _reporter(method, signals, hooks, carried_on)
-    if not carried_on:
-        if keeper is not None:  # should the limit come while the run begins
-            keeper.write(method, begun=False)
-        if keeper is not None and method.is_always_valid:
-            _store(method, signals, keeper)
-        method.begin()
-    if keeper is not None and not (method.is_always_valid and not carried_on):
-        _store(method, signals, keeper)
+    _begin(method, signals, keeper, carried_on)
     if isinstance(method, GridMethod):
         run_with_model(method)
     else:
@@ -230,6 +223,18 @@ def drive(
     if trace is not None:
         trace.close(method)
     _tell_lost(hooks, (keeper, trace))
+
+
+def _begin(method: Search, signals: Signals, keeper: Checkpoint | None, carried_on: bool) -> None:
+    """Let a method take its first steps, unless it is carried on; store it from when its state is valid."""
+    if not carried_on:
+        if keeper is not None:  # should the limit come while the run begins
+            keeper.write(method, begun=False)
+            if method.is_always_valid:
+                _store(method, signals, keeper)
+        method.begin()
+    if keeper is not None and (carried_on or not method.is_always_valid):
+        _store(method, signals, keeper)
 
 
 def _tell_lost(hooks: Hooks, writers: Iterable[Checkpoint | Trace | None]) -> None:

@@ -76,7 +76,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {
         "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
         "gamma_fits", "gamma_lists", "accelerators", "all_rows", "steps",
-        "problems", "grid_state", "plan",
+        "problems", "grid_state", "grid_archive", "plan",
     },
     {
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",

@@ -13,7 +13,8 @@ from sparsecv_mio.search.plan import Plan
 
 SEARCH = ROOT / "sparsecv_mio" / "search"
 ONE_SEARCH = [
-    *(SEARCH / f"{name}.py" for name in ("executor", "goals", "grid_search", "grid_state", "steps", "writer")),
+    *(SEARCH / f"{name}.py" for name in ("executor", "goals", "steps", "writer")),
+    *SEARCH.glob("grid_*.py"),
     *(SEARCH / "orders").glob("*.py"),
     *(SEARCH / "sources" / f"{name}.py" for name in (
         "full_data", "held_out_lists", "initial_supports", "protocol", "registry", "subproblem_trees",

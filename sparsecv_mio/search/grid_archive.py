@@ -1,0 +1,126 @@
+"""The state of a search over a grid as arrays: what a checkpoint stores, and how it is checked and restored."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.search.cells import (
+    Archive,
+    below,
+    check_like,
+    counts_of,
+    fill_like,
+    packed,
+    prefixed,
+    unpacked,
+    within,
+)
+from sparsecv_mio.search.grid_state import DONE, SOLVED, GridState
+from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+
+BY_PAIR = (
+    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched", "round",
+)  # fmt: skip
+LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
+
+
+def archive_state(state: GridState) -> Archive:
+    """Return all that is known, as arrays."""
+    pool, taus = state.cells.pool, state.context.grid.taus.tolist()
+    subsets = [[result.by_size[tau] for tau in taus] for result in state.all_rows.best]
+    stored: Archive = {}
+    full = np.zeros((5, *state.is_offered.shape))
+    candidates: list[tuple[int, int, int]] = []
+    values: list[float] = []
+    for g, t in np.ndindex(len(subsets), len(taus)):
+        subset = subsets[g][t]
+        full[:, g, t] = (
+            pool.number(subset.support), subset.lower, subset.upper, subset.margin, subset.complete,
+        )  # fmt: skip
+        candidates += [(g, t, pool.number(support)) for support in subset.candidates]
+        values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
+    names = "tree_tries", "is_searched", "objective_upper"
+    for name in names:
+        stored |= packed(name, getattr(state, name))
+    for name in BY_PAIR:
+        stored[name] = np.array(getattr(state, name))
+    stored["full"] = full
+    stored["candidates"] = np.array(candidates, dtype=np.int64).reshape(-1, 3)
+    stored["candidate_values"] = np.array(values)
+    stored["weighted_folds"] = np.array(sorted(state.weighted), dtype=np.int64)
+    shape = (-1, *next(iter(state.weighted.values())).shape) if state.weighted else (0, 0, *state.is_offered.shape)
+    stored["weighted"] = np.array([state.weighted[fold] for fold in sorted(state.weighted)]).reshape(shape)
+    offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(state.offered)]
+    stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
+    stored["nodes"], stored["by_engine"] = np.array(state.counts.nodes), np.array(json.dumps(state.counts.by_engine))
+    return prefixed("cells", state.cells.archive()) | prefixed("run", stored)
+
+
+def check_archive(state: GridState, stored: Archive) -> None:
+    """Raise `CorruptStore` unless `stored` is the archive of a search over the same grid."""
+    position, cells = below("run", stored), below("cells", stored)
+    check_like(position, below("run", archive_state(state)), LENGTHS_VARY)
+    state.cells.check(cells, state.context.data.q)
+    n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), state.context.shape
+    largest = np.finfo(float).max
+    for name, table in (("tree_tries", state.tree_tries), ("objective_upper", state.objective_upper)):
+        within({name: unpacked(name, position, table)}, name, 0, DONE if name == "tree_tries" else np.inf)
+    for name, most in (("round", DONE), ("full_tries", DONE), ("list_tries", DONE), ("list_stage", SOLVED)):
+        within(position, name, 0, most)
+    full, candidates = position["full"], position["candidates"]
+    within({"full": full[0]}, "full", 0, n_supports - 1)
+    within({"full": full[1]}, "full", 0, largest)
+    within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
+    within(position, "nodes", 0, np.iinfo(np.int64).max)
+    for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
+        for column, end in enumerate(ends):
+            within({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
+    within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
+    within(position, "weighted_folds", 0, n_folds - 1)
+    within(position, "weighted", 0, largest)
+    counts_of(position["by_engine"])
+
+
+def restore_state(state: GridState, stored: Archive) -> None:
+    """Take over an archive that was checked."""
+    position = below("run", stored)
+    state.cells.fill(below("cells", stored))
+    supports, taus = state.cells.pool.supports, state.context.grid.taus.tolist()
+    for name in ("tree_tries", "is_searched", "objective_upper"):
+        table = getattr(state, name)
+        fill_like(table, unpacked(name, position, table))
+    for name in BY_PAIR:
+        getattr(state, name)[...] = position[name]
+    candidates: dict[Pair, list[tuple[int, float]]] = {}
+    for (g, t, number), value in zip(
+        position["candidates"].tolist(), position["candidate_values"].tolist(), strict=True
+    ):
+        candidates.setdefault((g, t), []).append((number, value))
+    if state.has_supports.any():
+        state.all_rows.best[:] = [
+            BestSubsets(
+                {tau: _subset(tau, position["full"][:, g, t], candidates.get((g, t), []), supports)
+                 for t, tau in enumerate(taus)}, 0, False,
+            )
+            for g in range(len(state.has_supports))
+        ]  # fmt: skip
+    folds = position["weighted_folds"].tolist()
+    state.weighted.update(zip(folds, position["weighted"], strict=True))
+    state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
+    state.counts.nodes, state.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
+    for pair in np.ndindex(state.lowest_tries.shape):
+        state.find_lowest_tries(pair)
+    state.forget_computed()
+
+
+def _subset(tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]) -> BestSubset:
+    """Return what an archive holds of the full data at a pair."""
+    number, lower, upper, margin, complete = numbers.tolist()
+    known = tuple(supports[i] for i, _ in candidates)
+    values = tuple(value for _, value in candidates)
+    is_complete = bool(complete) and bool(known)
+    return BestSubset(tau, supports[int(number)], lower, upper, known, values, margin, is_complete, True)
