@@ -29,6 +29,7 @@ from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, Enumerati
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_gap, check_grid, row_of
 from sparsecv_mio.certificate.class_values import RefittedValues
 from sparsecv_mio.certificate.enumeration import AllowedSupports, UnitColumns, held_out_errors
+from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_records import (
     GlmDesign,
@@ -40,7 +41,7 @@ from sparsecv_mio.certificate.glm_records import (
 )
 from sparsecv_mio.certificate.lists_and_fits import SupportValues
 from sparsecv_mio.certificate.own_rows import checked_rows, seen_by_folds, within_of
-from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, reading_info
+from sparsecv_mio.certificate.parts import DataInfo, FoldInfo, JsonRecord, Request, Side, reading_info
 from sparsecv_mio.certificate.read_back import (
     StoredRecord,
     data_of,
@@ -267,6 +268,7 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> b
 def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Iterable[int] = ()) -> bool:
     """Whether restrictions are of features of the data that vary where they must, and leave every size a model."""
     restrictions, place = request.restrictions, "request.restrictions"
+    _check_reference(checks, "request", request, dataset)
     if restrictions is None:
         return True
     try:
@@ -282,6 +284,18 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
         checks.that(False, place, str(error))
     checks.bounded(f"{place}.")
     return checks.part("restrictions: features of the data, kept to by every support")
+
+
+def _check_reference(checks: Checks, place: str, asked: Request | Side, dataset: Dataset) -> None:
+    """Check that coefficients are shown against levels of factors, one a factor."""
+    if not asked.reference:
+        return
+    try:
+        reference_levels(asked.reference, dataset, asked.restrictions or NONE)
+    except BadInput as error:
+        checks.that(False, f"{place}.reference", str(error).removeprefix("reference: "))
+    checks.bounded(f"{place}.reference")
+    checks.part("reference: levels of factors, one a factor")
 
 
 def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
@@ -446,6 +460,8 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     support = refits.checked_support(checks, record.support, index, most, "support")
     if support is None:
         return False
+    if record.side is not None:
+        _check_reference(checks, "side", record.side, dataset)
     if record.loss is not Loss.SQUARED:
         return _verify_fit_of_classes(checks, record, dataset)
     _check_coefficients_of_fit(checks, record, dataset, support, index)

@@ -60,10 +60,11 @@ def path(
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
         dataset = how.in_classes(session.in_time(read, stop, how))
 
+        from sparsecv_mio.certificate.factor_levels import reference_levels
         from sparsecv_mio.cli import live
         from sparsecv_mio.fits.best_subsets import best_subsets
         from sparsecv_mio.report.path_tables import print_path  # after a limit there is no time to load it
-        from sparsecv_mio.report.reference_levels import printed, reference_levels, with_reference
+        from sparsecv_mio.report.reference_levels import printed, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
 

@@ -172,7 +172,8 @@ def fit(
         obstacle = None if assume_box is None else "--assume-box"
         refuse_early(proof, side, weights, how.loss, how.class_weight, obstacle)
         dataset = session.read_weighted(data, table, weights, how.loss, how.exposure)
-        from sparsecv_mio.report.reference_levels import printed, reference_levels, with_reference
+        from sparsecv_mio.certificate.factor_levels import reference_levels
+        from sparsecv_mio.report.reference_levels import printed, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, side)
         session.raise_if_interrupted(stop)

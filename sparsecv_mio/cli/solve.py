@@ -187,7 +187,8 @@ def solve(
 
         with live.reading_lines(quiet):
             dataset, plan, how = session.in_time(ready, stop, how)
-        from sparsecv_mio.report.reference_levels import printed, reference_levels, with_reference
+        from sparsecv_mio.certificate.factor_levels import reference_levels
+        from sparsecv_mio.report.reference_levels import printed, with_reference
 
         levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
         from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it

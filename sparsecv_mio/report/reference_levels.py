@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
+from sparsecv_mio.certificate.factor_levels import References
 from sparsecv_mio.certificate.fit_records import FitRecord, PathRecord
 from sparsecv_mio.certificate.records import Record
-from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.digits import first_named, quoted_name
-from sparsecv_mio.errors import BadInput, did_you_mean
-from sparsecv_mio.model_space import Restrictions, names_joined, word_of_factor
+from sparsecv_mio.digits import quoted_name
+from sparsecv_mio.model_space import names_joined, word_of_factor
 from sparsecv_mio.report.layout import say
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 Shown = TypeVar("Shown")
-References = Mapping[str, Sequence[str]]  # by level, all columns of its factor
-
-
-def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restrictions) -> References:
-    """Return the columns of the factors of some levels.
-
-    Parameters
-    ----------
-    names : sequence of str
-        One level a factor: `city=Oslo`.
-    dataset : Dataset
-    restrictions : Restrictions
-        That say what counts as one.
-
-    Raises
-    ------
-    BadInput
-        For what is no level, a second level of a factor, or a factor of which a row has no level, or several.
-    """
-    if not names:
-        return {}
-    factors, levels_of_factors = restrictions.within(dataset.names).count, dict[str, Sequence[str]]()
-    for name in names:
-        columns = next((some for some in factors if name in some), None)
-        if columns is None:
-            levels_there = [column for some in factors for column in some]
-            give = f"its levels are {first_named(list(map(quoted_name, levels_there)))}"
-            give = did_you_mean(name, levels_there) or f": {give if factors else 'it goes with --count factors'}"
-            raise BadInput(f"reference: {name!r} is no level of a factor that is whole{give}")
-        if columns in levels_of_factors.values():
-            raise BadInput(f"reference: {name!r} is the second level of {word_of_factor(columns)!r}: give one a factor")
-        levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
-        if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):
-            raise BadInput(f"reference: rows without a level of {word_of_factor(columns)!r}, or with more than one: "
-                           "its coefficients are against a level that is out, or are of no levels")  # fmt: skip
-        levels_of_factors[name] = columns
-    return levels_of_factors
 
 
 def with_reference(record: Shown, levels: References) -> Shown:
@@ -66,7 +26,7 @@ def with_reference(record: Shown, levels: References) -> Shown:
     ----------
     record : Record, PathRecord or FitRecord
     levels : mapping of str to sequence of str
-        From `reference_levels`.
+        From :func:`sparsecv_mio.certificate.factor_levels.reference_levels`.
     """
     if not levels:
         return record
@@ -103,8 +63,9 @@ def factor_lines(record: Any) -> list[str]:
     used = {name for model in models for name in model.coefficients}
     factors = [columns for columns in _factors(record) if used.intersection(columns)]
     references, lines = references_of(record), list[str]()
-    if references:
-        levels = names_joined(list(references))
+    shown = [level for level, columns in references.items() if columns in factors]
+    if shown:
+        levels = names_joined(shown)
         lines.append(f"coefficients against {levels}, whose effect the intercept has; the record has deviations")
     deviations = [
         columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 import sparsecv_mio as sc
+from sparsecv_mio.certificate.factor_levels import reference_levels
 from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
@@ -21,7 +22,7 @@ from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.report.backend_tables import print_fit
 from sparsecv_mio.report.record_report import report_text
-from sparsecv_mio.report.reference_levels import against, printed, reference_levels, with_reference
+from sparsecv_mio.report.reference_levels import against, factor_lines, printed, with_reference
 
 WHOLE = Restrictions(count="factors")  # type: ignore[arg-type]
 
@@ -119,3 +120,27 @@ def test_reports_and_figures_keep_to_the_reference_of_the_search(tmp_path: Path)
 
 def against_b(record: Record) -> float:
     return record.intercept + record.coefficients["city=b"]
+
+
+@pytest.mark.parametrize("reference", [("city=O", "city=B"), ("city=Z",), ("x",)])
+def test_verify_rejects_an_altered_reference(reference: tuple[str, ...]) -> None:
+    given = data()
+    search = sc.solve(given, gammas=[0.1], taus=[2], count="factors", folds=5)
+    path = sc.best_subsets(given, gammas=[0.1], taus=[2], count="factors")
+    fit = fit_one(given, tau=2, gamma=0.1, side=SideOptions(count="factors"))
+    for record in (search, path, fit):
+        sc.verify(with_reference(record, {"city=O": ()}), given).raise_if_failed()
+        altered = with_reference(record, dict.fromkeys(reference, ()))
+        place = "side" if record is fit else "request"
+        assert [one.field for one in sc.verify(altered, given).failures] == [f"{place}.reference"]
+
+
+def test_a_model_without_the_factor_is_not_against_its_level() -> None:
+    given = data()
+    record = fit_one(given, tau=2, gamma=0.1, side=SideOptions(count="factors", force_out=["ward=a", "ward=b"]))
+    asked = with_reference(record, {"city=O": ()})
+    assert factor_lines(asked) == [
+        "coefficients against city=O, whose effect the intercept has; the record has deviations"
+    ]
+    without = fit_one(given, tau=1, gamma=0.1, side=SideOptions(count="factors", force_in=["x"]))
+    assert factor_lines(with_reference(without, {"city=O": ()})) == []

@@ -1,0 +1,51 @@
+"""Levels of factors against which coefficients are shown, looked up in the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.digits import first_named, quoted_name
+from sparsecv_mio.errors import BadInput, did_you_mean
+from sparsecv_mio.model_space import Restrictions, word_of_factor
+
+References = Mapping[str, Sequence[str]]  # by level, all columns of its factor
+
+
+def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restrictions) -> References:
+    """Return the columns of the factors of some levels.
+
+    Parameters
+    ----------
+    names : sequence of str
+        One level a factor: `city=Oslo`.
+    dataset : Dataset
+        The data whose columns are the levels.
+    restrictions : Restrictions
+        The restrictions that state which columns count as one feature.
+
+    Raises
+    ------
+    BadInput
+        For what is no level, a second level of a factor, or a factor of which a row has no level, or several.
+    """
+    if not names:
+        return {}
+    factors, levels_of_factors = restrictions.within(dataset.names).count, dict[str, Sequence[str]]()
+    for name in names:
+        columns = next((some for some in factors if name in some), None)
+        if columns is None:
+            levels_there = [column for some in factors for column in some]
+            give = f"its levels are {first_named(list(map(quoted_name, levels_there)))}"
+            give = did_you_mean(name, levels_there) or f": {give if factors else 'it goes with --count factors'}"
+            raise BadInput(f"reference: {name!r} is no level of a factor that is whole{give}")
+        if columns in levels_of_factors.values():
+            raise BadInput(f"reference: {name!r} is the second level of {word_of_factor(columns)!r}: give one a factor")
+        levels = dataset.X[:, [dataset.names.index(column) for column in columns]]
+        if not np.all((levels == 0.0) | (levels == 1.0)) or not np.all(levels.sum(axis=1) == 1.0):
+            raise BadInput(f"reference: rows without a level of {word_of_factor(columns)!r}, or with more than one: "
+                           "its coefficients are against a level that is out, or are of no levels")  # fmt: skip
+        levels_of_factors[name] = columns
+    return levels_of_factors
