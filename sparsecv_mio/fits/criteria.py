@@ -1,8 +1,8 @@
 """How well models fit all rows: R^2, adjusted R^2, Cp and BIC, of two classes and counts the deviance and its like.
 
-R^2 and its like are as R's leaps defines them. Their degrees of freedom are those of least squares, one for each
-feature: they are meant for a small gamma. A ridge weight takes some of these away, and choosing the best of many
-subsets adds others, which none of them knows of.
+R^2 and its like are as R's leaps defines them. Their degrees of freedom are those of least squares: one for
+each column, and beside an intercept one less of a factor with all its levels. They are meant for a small gamma. A ridge
+weight takes some of these away, and choosing the best of many subsets adds others, which none of them knows of.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ class Criteria(NamedTuple):
     `adjusted` and `cp` are undefined where the rows are too few. `bic` is undefined where RSS is rounding error, and
     `cp` where the RSS of all columns is. An RSS that is rounding error counts as 0 in `r_squared` and `adjusted`.
 
-    With RSS the residual sum of squares, TSS that about the mean, d features and n rows: `r_squared = 1 - RSS / TSS`,
-    `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual variance
-    of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept there is no 1 and no mean.
+    With RSS the residual sum of squares, TSS that about the mean, d degrees of freedom and n rows: `r_squared = 1 -
+    RSS / TSS`, `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual
+    variance of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept there is no 1 and no
+    mean.
     """
 
     r_squared: float

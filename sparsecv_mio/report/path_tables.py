@@ -16,6 +16,7 @@ from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.digits import aligned, interval_digits, quoted_name, shown
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
+from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_codes, say_of_link
 from sparsecv_mio.report.ratios import PEARSON, model_of_ratios, over
 from sparsecv_mio.report.record_tables import meaning, print_restrictions, subsets_of_piece, work_line
@@ -69,7 +70,7 @@ def print_path(
         )  # fmt: skip
         least = f", the least of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
-        _print_models(console, rows, fits, record.path if short else (), adjusted_for(record))
+        _print_models(console, rows, fits, record, record.path if short else ())
         if not short:
             _print_ratios(console, rows, record, data)
     say_codes(console, record.data)
@@ -81,10 +82,11 @@ def print_path(
 
 def _print_models(
     console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria] | Sequence[GlmCriteria],
-    path: Sequence[PathRow], adjusted: Sequence[str],
+    record: PathRecord, path: Sequence[PathRow],
 ) -> None:  # fmt: skip
     """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
+    adjusted = adjusted_for(record)
     criteria_of: list[Criteria | GlmCriteria] = [*fits]
     for row, fit in zip_longest(rows, criteria_of):
         good = [] if fit is None else _shares(fit._asdict())
@@ -93,12 +95,20 @@ def _print_models(
     shares = _heads(fits)
     print_table(console, ("tau", *shares, *heads), lines, text=heads[-1:])
     if len(rows) > 1 and (chosen := best_sizes([row.tau for row in rows], fits)):
-        say(console, f"{chosen} (each feature counts as one degree of freedom: for a small gamma)", "dim")
+        say(console, f"{chosen} ({_degrees(record)}: for a small gamma)", "dim")
     if any(math.isnan(getattr(fit, name, 0.0)) for fit in fits for name in ("adjusted", "cp", "bic")):
         say(console, UNDEFINED, "dim")
     if fits and isinstance(fits[0], GlmCriteria):
         say(console, "explained: share of the deviance of the model without features", "dim")
         _explain_scatter(console, [fit.scatter for fit in fits if isinstance(fit, GlmCriteria)])
+
+
+def _degrees(record: PathRecord) -> str:
+    """Return what the criteria count as a degree of freedom."""
+    if not (record.request.restrictions or NONE).count:
+        return "each feature counts as one degree of freedom"
+    levels = "" if record.data.intercept == Intercept.NONE else ", a factor of k levels as k - 1"
+    return f"each column counts as one degree of freedom{levels}"
 
 
 def _heads(fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> tuple[str, ...]:
