@@ -55,6 +55,7 @@ def path(
 
         chosen = session.on_cores(units | effort | losses)
         how = PathOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
+        shown_against = parse.reference(reference, how)
 
         refuse_early(proof, how.restrictions, weights, how.loss, how.class_weight)
         read = partial(session.read_weighted, data, table, weights, how.loss, how.exposure)
@@ -66,7 +67,7 @@ def path(
         from sparsecv_mio.report.path_tables import print_path  # after a limit there is no time to load it
         from sparsecv_mio.report.reference_levels import printed, with_reference
 
-        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
+        levels = reference_levels(shown_against, dataset, how.restrictions)
 
         with live.progress_view(quiet, stop) as progress:
             record = best_subsets(

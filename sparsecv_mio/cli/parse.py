@@ -8,11 +8,13 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from inspect import signature
 from typing import Annotated, Any, get_args, get_origin
 
 from sparsecv_mio.errors import BadInput, SparseCVError, one_of
 from sparsecv_mio.model_space import (
+    EVERY_FACTOR,
     MOST_DIGITS,
     Restrictions,
     counted_as_one,
@@ -239,6 +241,30 @@ def names(text: str | None, option: str) -> list[str] | None:
     if not listed or "" in listed:
         raise BadInput(f"{option}: {text!r} is not a list of column names separated by commas")
     return listed
+
+
+def reference(text: str | None, how: Any) -> Sequence[str]:
+    """Return the levels against which coefficients of factors are shown.
+
+    Parameters
+    ----------
+    text : str, optional
+        Levels separated by commas.
+    how : SearchOptions or PathOptions
+        The options of the run.
+
+    Raises
+    ------
+    BadInput
+        The other options do not go with whole factors.
+    """
+    levels = names(text, "--reference") or ()
+    if levels:
+        try:
+            replace(how, restrictions=replace(how.restrictions, count=EVERY_FACTOR))
+        except BadInput as error:
+            raise BadInput(f"reference: requires --count factors; {error}") from None
+    return levels
 
 
 def restrictions(

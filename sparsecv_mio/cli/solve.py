@@ -168,6 +168,7 @@ def solve(
         from sparsecv_mio.search.options import Hooks, SearchOptions
 
         how = SearchOptions.of(**chosen, restrictions=parse.restrictions(**restrictions))
+        shown_against = parse.reference(reference, how)
         _check_together(how, every, Hooks(**stored, scheduler=scheduler), quiet)
         refuse_early(proof, how.restrictions, rows["weights"], how.loss, how.class_weight, _without_proof(every, how))
 
@@ -190,7 +191,7 @@ def solve(
         from sparsecv_mio.certificate.factor_levels import reference_levels
         from sparsecv_mio.report.reference_levels import printed, with_reference
 
-        levels = reference_levels(parse.names(reference, "--reference") or (), dataset, how.restrictions)
+        levels = reference_levels(shown_against, dataset, how.restrictions)
         from sparsecv_mio.report.record_tables import print_answer  # after a limit there is no time to load it
         from sparsecv_mio.search.api import cross_validate, nested_cross_validate
         from sparsecv_mio.search.observers import check_not_begun, check_place

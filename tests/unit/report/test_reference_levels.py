@@ -144,3 +144,21 @@ def test_a_model_without_the_factor_is_not_against_its_level() -> None:
     ]
     without = fit_one(given, tau=1, gamma=0.1, side=SideOptions(count="factors", force_in=["x"]))
     assert factor_lines(with_reference(without, {"city=O": ()})) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("solve --model average", "--count: goes with --model pair, not average"),
+        ("solve --loss poisson", "--count: goes with --loss squared, not poisson"),
+        ("path --loss poisson", "--count: goes with --loss squared, not poisson"),
+    ],
+)
+def test_options_that_rule_out_factors_rule_out_a_reference(
+    command: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "d.csv").write_text("city,x,y\n" + "".join(f"{'abc'[i % 3]},{i * i % 7},{i % 5}\n" for i in range(30)))
+    name, *options = command.split()
+    table = [str(tmp_path / "d.csv"), "-t", "y", "--encode", "onehot", "--gamma", "0.1", "--reference", "city=b"]
+    assert run([name, *table, *options]) == 2
+    assert f"--reference: requires --count factors; {said}" in capsys.readouterr().err
