@@ -48,7 +48,7 @@ KEYWORDS = re.compile(r"^( *)\*\*\w+\n(?:\1 +\S.*\n|\n(?=\1 +\S))+", re.MULTILIN
 
 
 def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Documented]:
-    """Return a decorator that shows the fields of classes of options in place of the `**keywords` of a function.
+    """Return a decorator that shows the fields of classes of options instead of the `**keywords` of a function.
 
     The signature and the docstring that `help` and the reference show then name every option with its default. The
     body still receives them as keywords, so that each option is declared and described once, in its class.
@@ -56,7 +56,8 @@ def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Do
     Parameters
     ----------
     *classes : dataclasses
-        Their docstrings describe the fields under `Attributes`. A parameter that the function has itself goes first.
+        The classes, whose docstrings describe the fields under `Attributes`. A parameter that the function declares
+        itself has precedence.
     """
 
     def document(function: Documented) -> Documented:
@@ -72,7 +73,7 @@ def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Do
             taken |= {field.name for field in new}
             lines += _described(cls, {field.name for field in new})
         function.__signature__ = signature.replace(parameters=[*own, *options])  # type: ignore[attr-defined]
-        if function.__doc__ is not None:  # it is with `python -OO`
+        if function.__doc__ is not None:  # `python -OO` removes docstrings
             function.__doc__ = KEYWORDS.sub(
                 lambda match: "".join(f"{match[1]}{line}\n" for line in lines), function.__doc__, count=1
             )

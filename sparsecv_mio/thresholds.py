@@ -30,7 +30,7 @@ VENDOR_RELAXED_COLUMNS = 500  # beyond, a relaxation for a vendor's solver costs
 # by rows, without a matrix of columns by columns
 PRODUCT_BYTES = 1 << 29  # of q x q matrices alive at once: log2(k) of the tree over the folds, and a few of the trees
 TREE_MATRICES = 4
-VERY_WIDE_RATIO = 8  # columns for each row from which on q^3 of a fold is more work than n^2 q of every pair
+VERY_WIDE_RATIO = 8  # columns per row from which the O(q^3) of one fold exceeds the O(n^2 q) of every pair
 EXACT_COLUMNS = 1_200  # columns left that are worth a matrix of their own at once
 PART_COLUMNS = 3_000  # columns left of all rows whose products are formed, once
 
@@ -60,5 +60,5 @@ def by_rows(data: Shaped, folds: int) -> bool:
 
 
 def is_very_wide(data: Shaped) -> bool:
-    """Return True if relaxations by rows of all pairs take less time than matrices of columns by columns of a fold."""
+    """Return True if row-based relaxations of all pairs take less time than a column-by-column matrix of one fold."""
     return data.q > CUBIC_COLUMNS and data.q >= VERY_WIDE_RATIO * data.n

@@ -76,7 +76,7 @@ GAMMA_RANGE = 1e-300, 1e300
 """Least and largest gamma that may be asked for, beside 0."""
 
 NO_RIDGE = GAMMA_RANGE[0]
-"""What gamma 0 is computed as: beside columns that are independent it changes no digit (`trees.without_ridge`)."""
+"""The ridge weight that replaces gamma 0; with independent columns it changes no digit (`trees.without_ridge`)."""
 
 MODEL_SHARE = 0.15
 """Share of a limit, at its end, for the model that is reported where the search leaves that to be proved or made."""

@@ -532,7 +532,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         if self.least is None:
             return "", f"{self.status}: {reported}"
         minimum = f"{self.status}, minimum CV error: {pair_in_words(self.least, error)}"
-        unsettled = "" if self.is_settled else ", which is not settled"
+        unsettled = "" if self.is_settled else " (choice not certified)"
         return minimum, f"reported by {self.rule}{unsettled}: {reported}"
 
     @property
@@ -545,7 +545,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     @property
     def is_settled(self) -> bool:
-        """Whether it is certain which pair the requested rule chooses, given the certified minimum CV error."""
+        """True if the choice of the requested rule is certified."""
         if self.one_se is not None:
             return not self.one_se.estimate
         chosen = None if self.stability is None else self.stability.chosen

@@ -264,7 +264,7 @@ def _elsewhere(option: str, error: Exception) -> str:
         return f" of `{here}`: it belongs to {first_named(commands)}{did_you_mean(option, known) if known else ''}"
     for name in ours:
         if (commands := takers(name)) and not set(ours) & set(own):
-            return f" of `{here}`: {first_named(commands)} has {name} for it"
+            return f" of `{here}`; the equivalent option is {name} of {first_named(commands)}"
     return ""
 
 

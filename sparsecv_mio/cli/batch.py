@@ -104,7 +104,7 @@ def _check_shares(index: int | None, of: int | None, workers: int | None, schedu
         raise BadInput("--index and --of go together: --index 0 --of 4, for one")
     if workers is not None and scheduler is not None:
         raise BadInput(
-            "--workers counts processes of this machine, a cluster has its own: leave out --workers or --scheduler"
+            "--workers: sets processes of this machine, a cluster has its own; leave out --workers or --scheduler"
         )
 
 

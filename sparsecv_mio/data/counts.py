@@ -145,6 +145,7 @@ def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercep
     positive = dataset.y > 0.0
     all_zero = folds.count_left_out(positive) == np.count_nonzero(positive)
     if intercept is not Intercept.NONE and all_zero.any():
-        where = f"without fold {int(np.argmax(all_zero)) + 1} of {folds.k}"
-        reason = f"{where} all rows are 0, and no intercept fits them best"
-        raise BadInput(f"folds: {reason}: fewer folds, or others (--seed), leave counts above 0 in each")
+        where = f"the training rows of fold {int(np.argmax(all_zero)) + 1} of {folds.k}"
+        raise BadInput(
+            f"folds: {where} all have the count 0, so no intercept fits them best; give fewer folds or another --seed"
+        )

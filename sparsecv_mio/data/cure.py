@@ -723,8 +723,8 @@ def _numbers_of_dates(
             moments.append(read_moment(cell, form))
         except ValueError:
             raise BadInput(
-                f"column {column.name!r} holds {cell[:30]!r} in row {row + 1}, which is no date such as "
-                f"{example_of_form(form)}; write all dates alike, or leave the cell empty"
+                f"column {column.name!r} holds {cell[:30]!r} in row {row + 1}, which is not a date such as "
+                f"{example_of_form(form)}; write all dates in one form, or leave the cell empty"
             ) from None
     features = []
     for name, part in made.items():
@@ -862,12 +862,14 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
     columns, orders = {column.name: column for column in table.features}, how.orders
     for name, order in orders.items():
         if name not in columns:
-            raise BadInput(f"order: {name!r} is no feature{did_you_mean(name, columns)}; name a column of words")
+            raise BadInput(f"order: {name!r} is not a feature{did_you_mean(name, columns)}; name a column of words")
         if not columns[name].others:
-            raise BadInput(f"order: column {name!r} holds numbers, which have an order already; leave it out")
+            raise BadInput(f"order: column {name!r} holds numbers, not words; leave it out")
         if unknown := columns[name].unknown(order):
             row, word = next(iter(unknown.items()))
-            raise BadInput(f"order: the words of {name!r} lack {word!r}, in row {row + 1}; add it at its rank")
+            raise BadInput(
+                f"order: column {name!r} holds {word!r} in row {row + 1}, which has no rank; add it to the order"
+            )
     levels = {column.name: column.levels() for column in table.features if column.others and column.is_words}
     without = [
         name for name, words in levels.items()

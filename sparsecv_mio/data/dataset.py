@@ -314,7 +314,9 @@ def assemble(
     if p == 0:
         raise BadInput("no feature is left: keep at least one column beside the target")
     if INTERCEPT in names:
-        raise BadInput(f"feature name {INTERCEPT!r} is that of the model's own constant: rename the column or drop it")
+        raise BadInput(
+            f"feature name {INTERCEPT!r} is reserved for the constant of the model; rename the column or drop it"
+        )
     seen: set[str] = {target}
     for name in names:
         if name in seen:

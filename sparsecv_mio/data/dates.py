@@ -54,10 +54,13 @@ def parse_date_parts(given: object) -> tuple[str, ...]:
     known = (*PARTS, *FIRST_FORMS)
     for word in parts:
         if word not in known:
-            raise BadInput(f"dates: {word!r} is unknown{did_you_mean(word, known)}; give some of {', '.join(known)}")
+            raise BadInput(
+                f"dates: {word!r} is unknown{did_you_mean(word, known)}; give one or more of {', '.join(known)}"
+            )
     if parts and set(parts) <= set(FIRST_FORMS) or set(FIRST_FORMS) <= set(parts):
         raise BadInput(
-            f"dates: {','.join(parts)!r} is not clear; give some of {', '.join(PARTS)}, and one order of days"
+            f"dates: {','.join(parts)!r} is not a valid combination; give one or more of {', '.join(PARTS)}, "
+            f"and at most one of {', '.join(FIRST_FORMS)}"
         )
     return parts
 

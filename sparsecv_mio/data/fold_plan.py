@@ -174,7 +174,7 @@ class RowLists(NamedTuple):
         return self.rows[self.starts[j] : self.starts[j + 1]]
 
     def of_several(self, folds: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the rows of several folds, one fold after the other, and how many each has.
+        """Return the rows of several folds, one fold after the other, and their number for each fold.
 
         Examples
         --------
@@ -345,7 +345,7 @@ class FoldPlan:
         return np.flatnonzero(train).astype(np.int64, copy=False)
 
     def count_left_out(self, marked: BoolArray) -> IntArray:
-        """Return (k,) how many of some marked rows each fold does not train on. O(n + rows left out).
+        """Return (k,) the number of marked rows that each fold does not train on. O(n + rows left out).
 
         Parameters
         ----------

@@ -187,7 +187,7 @@ def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
     if k < 2:
         raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
     if k > len(sizes):
-        raise BadInput(f"folds {spec!r} need {k} groups but the column has {len(sizes)}: ask for fewer folds")
+        raise BadInput(f"folds {spec!r}: {k} folds need {k} groups but the column has {len(sizes)}; give fewer folds")
     rows, fold_of_group = np.zeros(k, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
     for group in np.argsort(_draws(len(sizes), seed, 0), kind="stable").tolist():
         fold_of_group[group] = np.argmin(rows)
@@ -359,7 +359,7 @@ def _plan_of_rows_stated(text: str, dataset: Dataset, seed: int) -> fold_plan.Fo
         in_folds = GROUPS_IN_FOLDS.fullmatch(value) if kind == "groups" and value not in dataset.aux else None
         column = in_folds[1] if in_folds else value
         if column not in dataset.aux:
-            raise BadInput(f"folds {text!r} need the column {column!r}, which the data does not hold: check its name")
+            raise BadInput(f"folds {text!r}: the data have no column {column!r}; check its name")
         if in_folds:
             groups = fold_plan.group_labels(dataset.aux[column], f"column {column!r}")
             return fold_plan.plan_of_labels(group_folds(in_folds[2], groups, text, seed), text, seed)

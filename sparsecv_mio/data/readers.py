@@ -484,7 +484,7 @@ def _regular(path: str | Path) -> Iterator[Path]:
     except (OSError, ValueError) as error:
         raise BadInput(f"file {shown!r} cannot be read: {reason(error)}") from None
     if missing and "://" in str(path):
-        raise BadInput(f"file {str(path)!r}: an address is no file; download it first and give the path of the copy")
+        raise BadInput(f"file {str(path)!r}: a web address is not a file; download the file and give its path")
     if missing:
         raise BadInput(f"file {shown!r} does not exist: check its path")
     if kind is not None:

@@ -359,10 +359,10 @@ class Reading:
     index_col : str, optional
         Name or position of a column that only numbers the rows.
     na : {"error", "drop", "mean", "median"}
-        What is done with empty cells and codes such as NA: an error, their rows are left out, or they are filled with
-        the mean or the median of their column over all rows.
+        Treatment of empty cells and codes such as NA: an error, removal of their rows, or a fill by the mean or the
+        median of the column over all rows.
     encode : {"error", "onehot", "ordinal"}
-        What is done with columns of text values: an error, a column of zeros and ones for every value, or their ranks.
+        Treatment of columns of text values: an error, a column of zeros and ones for every value, or ranks.
     thousands : str, optional
         What sets off thousands, in groups of three digits: a comma, a point, `space` or `apostrophe`, in all of their
         forms; `none` where nothing does, whatever it looks like. By default nothing does, and numbers that could be
@@ -580,7 +580,7 @@ ORDER_FORM = "give the words of a column from the lowest to the highest, as 'siz
 
 
 def _line_range(text: str) -> range:
-    """Return the numbers of lines that `3` or `1:3` names; ValueError for what names none."""
+    """Return the line numbers in a text such as `3` or `1:3`; raise ValueError for any other text."""
     first, _, last = text.partition(":")
     lines = range(int(first), int(last or first) + 1)
     if not lines or lines[0] < 1:
@@ -589,7 +589,7 @@ def _line_range(text: str) -> range:
 
 
 def _line_numbers(given: Any) -> str | None:
-    """Return numbers of lines as one text, of a text, a number or several numbers."""
+    """Return line numbers as one text, from a text, a number or several numbers."""
     if given is None:
         return None
     several = isinstance(given, Iterable) and not isinstance(given, str)
@@ -598,7 +598,7 @@ def _line_numbers(given: Any) -> str | None:
         for part in text.split(","):
             _line_range(part)
     except ValueError:
-        raise BadInput(f"skip_lines: {given!r} are no numbers of lines; give them counted from 1, as 1:3,32") from None
+        raise BadInput(f"skip_lines: {given!r} is not a list of line numbers; count from 1, as in 1:3,32") from None
     return text
 
 
@@ -628,7 +628,7 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, str) else given or ()
         if not isinstance(texts, Iterable) or not all(isinstance(text, str) and "=" in text for text in texts):
-            raise BadInput(f"order: {given!r} names no column and its words; {ORDER_FORM}")
+            raise BadInput(f"order: {given!r} is not a column with its words; {ORDER_FORM}")
         pairs = [text.split("=", 1) for text in texts]
     orders = list[tuple[str, tuple[str, ...]]]()
     for column, listed in pairs:
@@ -636,7 +636,8 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
             listed = next(csv.reader([listed], delimiter="<"), [])
         words = tuple(str(word).strip() for word in listed) if isinstance(listed, Iterable) else ()
         if len(words) < 2 or not all(words) or len(set(words)) < len(words):
-            raise BadInput(f"order: {listed!r} of column {column!r} are not two or more different words; {ORDER_FORM}")
+            what = f"not a list of two or more different words for column {column!r}"
+            raise BadInput(f"order: {listed!r} is {what}; {ORDER_FORM}")
         orders.append((str(column).strip(), words))
     if len(dict(orders)) < len(orders):
         raise BadInput(f"order: a column is given twice; {ORDER_FORM}")

@@ -635,7 +635,7 @@ def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
 def about_answer(
     data: Dataset, folds: FoldPlan, coefficients: Mapping[str, float], intercept: float
 ) -> tuple[str, ...]:
-    """Return a sentence for each property of the data that makes an answer look better, or larger, than it is.
+    """Return a warning for each property of the data that makes errors too small or coefficients too large.
 
     Parameters
     ----------
@@ -654,8 +654,8 @@ def about_answer(
         scores = intercept + np.column_stack(list(columns.values())) @ list(coefficients.values())
         if float(np.min(scores[data.y > 0.0])) > float(np.max(scores[data.y <= 0.0])):
             notes.append(
-                "the model separates the two classes in all rows: gamma alone decides how large its coefficients and "
-                "odds ratios are; give larger gammas for a finite effect"
+                "the model separates the two classes in all rows: only gamma limits the size of its coefficients and "
+                "odds ratios; give larger gammas for moderate effects"
             )
             columns = {}
     notes += [_about_pure_level(data, name, column) for name, column in columns.items()]
@@ -663,7 +663,7 @@ def about_answer(
 
 
 def _about_copies_in_folds(data: Dataset, folds: FoldPlan) -> str:
-    """Return what copies of rows do to random folds; empty where there are hardly any, or values are few anyway."""
+    """Return a warning about duplicate rows in random folds; empty if there are few, or columns have few values."""
     if data.X.size > MAX_COMPARED_NUMBERS or not RANDOM_FOLDS.fullmatch(folds.spec):
         return ""
     table = np.column_stack((data.X, data.y)) + 0.0  # -0 is 0
@@ -672,26 +672,26 @@ def _about_copies_in_folds(data: Dataset, folds: FoldPlan) -> str:
     if copies <= MIN_COPIES_SHARE * data.n or all(2 * len(np.unique(column)) < distinct for column in table.T):
         return ""
     return (
-        f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, its target too: "
-        "random folds train on copies of held-out rows, and the CV error is too low; remove the copies, or hold them "
-        "out together with --folds groups:COLUMN"
+        f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, target included: "
+        "random folds train on duplicates of held-out rows, so the CV error is too low; remove the duplicates, or keep "
+        "them in one fold with --folds groups:COLUMN"
     )
 
 
 def _about_exposures(data: Dataset) -> str:
-    """Return which features of counts may be their exposures; empty where an exposure was given."""
+    """Return a warning about features that may be exposures of counts; empty if an exposure was given."""
     names = _may_be_exposures(data) if data.counts and data.exposure is None else ()
     if not names:
         return ""
     named = first_named(list(map(repr, names)))
     return (
-        f"{plural(len(names), 'column')} {named} may be the exposure of the counts, and is a feature now; "
-        f"--exposure {shlex.quote(names[0])} models the rate instead"
+        f"{plural(len(names), 'feature')} {named} may be the exposure of the counts; to model the rate, "
+        f"give --exposure {shlex.quote(names[0])}"
     )
 
 
 def _about_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
-    """Return that all rows of a level have one class, or the count 0; empty for another column."""
+    """Return a warning if all rows of a level have one class, or the count 0; empty for another column."""
     if not (data.classes or data.counts) or not np.isin(column, (0.0, 1.0)).all():
         return ""
     for value in (1.0, 0.0):
@@ -699,8 +699,8 @@ def _about_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
         if targets.size and np.all(targets == targets[0]) and (data.classes or targets[0] == 0.0):
             what = "the count 0" if data.classes is None else f"the class {data.classes[int(targets[0])]!r}"
             return (
-                f"all {several(targets.size, 'row')} with {name!r} = {value:g} have {what}: gamma alone decides how "
-                "large this coefficient is; give larger gammas, or join the level with another"
+                f"all {several(targets.size, 'row')} with {name!r} = {value:g} have {what}: only gamma limits the size "
+                "of this coefficient; give larger gammas, or merge the level with another one"
             )
     return ""
 

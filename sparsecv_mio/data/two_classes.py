@@ -165,10 +165,10 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         fold = int(np.argmax(one_class))
         which = dataset.classes[int(training_ones[fold] > 0)]
         absent_rows = rows - ones if training_ones[fold] else ones
-        cure = "fewer folds, or stratified ones, leave both in each" if folds.k > 1 else "deal others"
-        cure = "the other has a single row, and no folds leave it in each" if absent_rows == 1 else cure
-        reason = f"all rows are of class {which}, and no intercept fits them best"
-        raise BadInput(f"folds: without fold {fold + 1} of {folds.k} {reason}: {cure}")
+        cure = "give fewer folds, or stratified ones" if folds.k > 1 else "give another --seed"
+        cure = "the other class has one row; give data with at least two rows of it" if absent_rows == 1 else cure
+        where = f"the training rows of fold {fold + 1} of {folds.k}"
+        raise BadInput(f"folds: {where} are all of class {which}, so no intercept fits them best; {cure}")
 
 
 def log_loss(labels: FloatArray, predictors: FloatArray) -> FloatArray:

@@ -242,7 +242,7 @@ Cells = dict[tuple[int, int], BestSubset]  # by index of gamma and by tau
 
 
 class _Row(NamedTuple):
-    """A row of the record, what it is the fit of, and whether it is a quick fit."""
+    """A row of the record, the subset that it shows, and whether its fit is a quick one."""
 
     cell: BestSubset
     row: PathRow
@@ -340,15 +340,15 @@ class PathSearch:
     ) -> PathRecord:
         """Return the record of what is known now; no kernel is called without the moments of `problem`.
 
-        After the limit this takes `GRACE`, beside a quick fit of the smallest size at each gamma: a pair without a fit
-        then has that of a smaller size.
+        After the limit this takes `GRACE` and a quick fit of the smallest size at each gamma. A pair without a fit
+        then has the fit of a smaller size.
 
         Parameters
         ----------
         problem : SparseProblem, optional
             All rows, at any gamma.
         check_wanted : callable
-            Called between fits; raises where nobody waits for the record any more.
+            A function that is called between fits; it raises if the record is no longer wanted.
 
         Raises
         ------
@@ -394,9 +394,9 @@ class PathSearch:
         self, cells: Cells, problem: SparseProblem | None, quick: bool, expired: Callable[[], bool],
         check_wanted: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """Make rows of the record that are not made yet; quick ones of the smallest size whatever the time.
+        """Fit the missing rows of the record; quick fits of the smallest size are made after the limit too.
 
-        Few fits are never quick ones.
+        If there is little work, no fit is a quick one.
         """
         data, smallest = self.data, int(self.grid.taus.min())
         fast = quick and len(cells) * refit_numbers(data, int(self.grid.taus.max())) > LITTLE_WORK

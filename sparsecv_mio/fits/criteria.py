@@ -25,7 +25,7 @@ from sparsecv_mio.words import Loss
 
 Fitted = PathRow | FitRecord | Record
 CP_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
-ROUNDING_RTOL = 4 * float(np.finfo(float).eps)  # of the terms of a residual: up to this size it is rounding error
+ROUNDING_RTOL = 4 * float(np.finfo(float).eps)  # rounding error of a residual, as a share of the size of its terms
 
 
 class Criteria(NamedTuple):

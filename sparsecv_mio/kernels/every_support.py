@@ -1,8 +1,9 @@
-"""All supports of one size, one by one: what is left where no relaxation bounds anything.
+"""Enumeration of all supports of one size, for problems without a useful relaxation.
 
-Without a ridge weight, columns that are dependent leave no bound: all of them fit perfectly. Small supports may be well
-conditioned nevertheless, and are compared here by their own condition. With M of diagonal 1 and `M_SS = L L'`, the
-product of the eigenvalues of `M_SS` is that of the squares of the diagonal of L, and their sum is s. So
+Without a ridge weight, the relaxation on linearly dependent columns gives no bound. Small supports may still be well
+conditioned, and the rounding error of each is bounded by its own condition number. With M of diagonal 1 and
+`M_SS = L L'`, the product of the eigenvalues of `M_SS` is that of the squares of the diagonal of L, and their sum is s.
+Hence
 
     lambda_min(M_SS)  >=  prod L_ii^2 ((s - 1) / s)^(s - 1)  >=  prod L_ii^2 / e.
 """
@@ -14,8 +15,8 @@ import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
 
-LARGEST_ERROR = 0.1  # relative error of f from which on a value says nothing
-LEAST_PIVOT = 1e-30  # in place of a pivot that rounding has made zero or negative; such a support has no value
+LARGEST_ERROR = 0.1  # relative error of f above which a value is not used
+LEAST_PIVOT = 1e-30  # replaces a pivot that rounding made zero or negative; the value of the support is not used
 
 
 class ScannedProblem(NamedTuple):
@@ -26,9 +27,9 @@ class ScannedProblem(NamedTuple):
     M, c, yy : (q, q), (q,), float
         M has diagonal 1.
     beside : float
-        The size that objectives are rounded beside.
+        The magnitude that the rounding errors of objectives refer to.
     share, slack : float
-        Least error of f: as a share of f, and as a share of that size.
+        Minimum error of f, as a share of f and as a share of `beside`.
     rounding : float
         Relative rounding error of f per unit of the condition of `M_SS`.
     """
@@ -48,10 +49,10 @@ class KeptSupports(NamedTuple):
     Attributes
     ----------
     level : (1,) array
-        At least f of the best support so far; lowered.
+        Upper bound on f of the best support so far; the scan lowers it.
     supports : (room, size) int array
     values, lower : (room,) arrays
-        f of what was kept, and at most its exact f: inf and -inf where the support has no digits.
+        f of each stored support, and a lower bound on its exact f; inf and -inf if rounding hides the value.
     filled : (1,) int array
         Number of supports kept.
     """
@@ -64,7 +65,7 @@ class KeptSupports(NamedTuple):
 
 
 def new_kept(size, room, level):
-    """Return room for supports of a size, with none in it."""
+    """Return an empty `KeptSupports` for supports of a size."""
     return KeptSupports(
         np.full(1, level), np.empty((room, size), dtype=np.int64), np.empty(room), np.empty(room),
         np.zeros(1, dtype=np.int64),
@@ -73,7 +74,7 @@ def new_kept(size, room, level):
 
 @njit(cache=True, nogil=True)
 def scan_supports(problem, size, first, kept):
-    """Keep every support with a given first column that may be the best of its size; False where there is no room.
+    """Store every support with a given first column that may be the best of its size; return False if `kept` is full.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def scan_supports(problem, size, first, kept):
     first : int
         The first column.
     kept : KeptSupports
-        Of all first columns so far; changed in place.
+        The supports of all first columns so far; changed in place.
 
     Notes
     -----

@@ -178,7 +178,7 @@ class SquaredValue:
         """Columns in every support."""
         return self.problem.forced
 
-    expired: Callable[[], bool] = staticmethod(never)  # whoever asks for supports says when the time is over
+    expired: Callable[[], bool] = staticmethod(never)  # set by the caller that collects supports
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
@@ -393,7 +393,7 @@ class FoldRows:
         support : int array
         gamma : float
         expired : callable
-            True leaves the value unknown: its error is inf.
+            A function that returns True after the time limit; the value is then unknown, with an error of inf.
         """
         sums = np.zeros(2)
         for fold in range(self.plan.k):

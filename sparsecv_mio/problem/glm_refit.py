@@ -27,7 +27,7 @@ EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
 FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
 REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # of the objective, of a step: where double precision leaves off
-REFIT_QUICK = 1e-18  # of the objective: a squared decrement at which a fit in double precision ends
+REFIT_QUICK = 1e-18  # squared decrement, as a share of the objective, at which a fit in double precision ends
 REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
 REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
 REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
@@ -162,9 +162,9 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
 def _training(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
 ) -> tuple[RefitRows, FloatArray, IntArray]:
-    """Return the training rows of a fit, where it begins, and which coefficients stay 0: of columns that are constant.
+    """Return the training rows of a fit, its initial point, and the places of the coefficients of constant columns.
 
-    Beside an intercept these are 0, and not off.
+    With an intercept, these coefficients are exactly 0.
     """
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])

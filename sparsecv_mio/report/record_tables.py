@@ -110,10 +110,10 @@ def meaning(
 def _print_pair(console: Console, record: records.Record, word: str, colour: str) -> None:
     """Print the reported pair; where another pair has the minimum CV error, that pair and its interval before it."""
     if not record.is_settled and record.status == "proved":
-        word, colour = f"least CV error proved, {RULES[record.rule]} not", MEANING["limit"][1]
+        word, colour = f"minimum CV error certified, {RULES[record.rule]} not certified", MEANING["limit"][1]
     elif pairs := record_words.pairs_left(record):
-        word = f"least CV error proved, {record_words.what_ended(record)} with {pairs:,} of {len(record.table):,} pairs"
-        word, colour = f"{word} undecided", MEANING["limit"][1]
+        word = f"minimum CV error certified, {record_words.what_ended(record)} with {pairs:,} of {len(record.table):,}"
+        word, colour = f"{word} pairs undecided", MEANING["limit"][1]
     reported = layout.pair(record.tau, record.gamma)
     if (least := record.least) is None:
         console.print(Text.assemble((word, f"bold {colour}"), f"   {reported}"))
@@ -203,7 +203,7 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     scope, certificate = _searched_over(record), record.certificate
     own = own_line(record, digits)
     if _says_nothing(record):
-        return [f"certified: nothing yet, no bound of the least CV error {scope} is proved"]
+        return [f"certified: no bound on the minimum CV error {scope} yet"]
     ends = ends_of(certificate.lower, certificate.upper, digits)
     loosest = record.loosest
     others = loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma)
@@ -674,7 +674,7 @@ def _print_size(
     layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
         by_itself = record_words.ended_by_itself(record)
-        limit = "no model was valued before the limit: give a longer --time-limit"
+        limit = "no model was evaluated before the limit: give a longer --time-limit"
         layout.say(
             console, "rounding error hides the value of every model: give a larger --gamma" if by_itself else limit
         )
@@ -722,11 +722,11 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
         return f"certified to be all that have a {value} up to {shown(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         best = f"the best ones (--most {record.most:,})"
-        return f"{best}, certified to be all below a {value} of {shown(size.complete_to)}"
+        return f"{best}, certified to include all with a {value} below {shown(size.complete_to)}"
     cut = "cut by rounding error" if record_words.ended_by_itself(record) else "cut by the limit"
     if size.models and size.complete_to > size.best:
-        return f"{cut}, certified to be all below a {value} of {shown(size.complete_to)}"
-    return f"{cut}: missing ones may have a {value} down to {shown(size.lower)}"
+        return f"{cut}, certified to include all with a {value} below {shown(size.complete_to)}"
+    return f"{cut}: models that are not listed may have a {value} as low as {shown(size.lower)}"
 
 
 def _features_named(names: tuple[str, ...]) -> str:

@@ -36,7 +36,7 @@ def with_reference(record: Shown, levels: References) -> Shown:
 
 
 def references_of(record: Any) -> References:
-    """Return the columns of the factors whose coefficients a record asks to show against a level, by that level."""
+    """Return the columns of each factor with a requested reference level, by that level."""
     asked = _asked(record)
     wanted = () if asked is None or asked.reference is None else asked.reference
     return {name: columns for name in wanted for columns in _factors(record) if name in columns}
@@ -53,7 +53,7 @@ def _factors(record: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def factor_lines(record: Any) -> list[str]:
-    """State what the coefficients of factors are that enter as one feature; nothing where no model has any.
+    """Return lines that explain the coefficients of factors that enter as one feature; empty if no model has any.
 
     Parameters
     ----------
@@ -66,7 +66,9 @@ def factor_lines(record: Any) -> list[str]:
     shown = [level for level, columns in references.items() if columns in factors]
     if shown:
         levels = names_joined(shown)
-        lines.append(f"coefficients against {levels}, whose effect the intercept has; the record has deviations")
+        lines.append(
+            f"coefficients are differences from {levels}, whose effect is in the intercept; the record has deviations"
+        )
     deviations = [
         columns for columns in factors if columns not in references.values() and not _is_coded(columns, record)
     ]
@@ -74,7 +76,7 @@ def factor_lines(record: Any) -> list[str]:
         words = names_joined(list(map(word_of_factor, deviations)))
         lines.append(
             f"coefficients of {words} are deviations: two levels differ by the difference of their coefficients; "
-            f"--reference {quoted_name(deviations[0][0])} shows them against a level"
+            f"--reference {quoted_name(deviations[0][0])} shows differences from a level"
         )
     return lines
 

@@ -388,10 +388,10 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
     from sparsecv_mio.formulation.backends import NATIVE
 
     if options.loss is not Loss.SQUARED:
-        raise BadInput(f"--scheduler sends trees of squared loss: leave out --scheduler or --loss {options.loss}")
+        raise BadInput(f"--scheduler: supported with squared loss only; leave out --scheduler or --loss {options.loss}")
     if options.backend != NATIVE:
         raise BadInput(
-            f"--scheduler sends trees of our own engine: leave out --scheduler or --backend {options.backend}"
+            f"--scheduler: not supported with a backend; leave out --scheduler or --backend {options.backend}"
         )
     return workers_of(hooks.scheduler, hooks.lost or _warn)
 
@@ -562,7 +562,7 @@ def solve(
     features, drop : sequence of str, optional
         Columns to keep, or to leave out, by name or position; at most one of the two.
     weights : str, optional
-        The column that says how much each row counts, which is no feature, or `file:FILE`; of a `Dataset` one in its
+        The column of the row weights, which is not a feature, or `file:FILE`; for a `Dataset`, a column of its
         `aux`, unless its rows have weights already. Rows of weight 0 are left out.
     **keywords
         How a file or frame is read, as in :func:`~sparsecv_mio.data.readers.read_dataset`: `na`,

@@ -547,10 +547,10 @@ class CellTable:
 
     @contextmanager
     def _with_rows(self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]) -> Iterator[None]:
-        """Hold the lock once folds of pairs that are held as sums show their own again, as some of a part is replaced.
+        """Hold the lock for a change of a part, after restoring the values by fold of its pairs stored as sums.
 
-        Where all folds of a pair that are not decided are `offered` something, they are to take that. Where there is no
-        time, they go on being read as their mean. Nothing is fitted under the lock: who makes a record waits for it.
+        A pair whose unsolved folds are all `offered` new values takes these instead. If no time is left for a fit, the
+        folds keep the mean of the pair. No fit runs under the lock, because the thread that makes a record needs it.
         """
         asked: set[tuple[int, int]] = set()
         while True:
@@ -573,7 +573,7 @@ class CellTable:
     def _pairs_without_rows(
         self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]
     ) -> list[tuple[int, int]]:
-        """Return pairs of a part that are held as sums, without one whose open folds all take what they are offered."""
+        """Return the pairs of a part stored as sums, except a pair whose open folds are all offered new values."""
         if not self.standard_errors:
             return []
         here = np.zeros(self.lower.shape[:2], dtype=np.bool_)
@@ -589,7 +589,7 @@ class CellTable:
         return []
 
     def _show_rows(self, pair: tuple[int, int], values: Floats, losses: Floats) -> None:
-        """Have the open folds of a pair show numbers of their own, where these are known."""
+        """Store values by fold for the open folds of a pair, if these are known."""
         self.standard_errors[pair] = np.nan
         if np.isfinite(losses).all():
             decided = np.asarray(self.decided[pair])

@@ -114,7 +114,7 @@ class Deadline:
         return self.stop.is_set() or time.monotonic() > self.at or self.abandoned.is_set()
 
     def over_for_grace(self) -> Callable[[], bool]:
-        """Return a question: whether the run was over, `GRACE` ago or longer, when it was asked before."""
+        """Return a function that is True more than `GRACE` seconds after it first found the run over."""
         seen: list[float] = []
 
         def is_late() -> bool:
@@ -321,7 +321,7 @@ def _run_work(work: Callable[[], T], outcome: Future[T], returned: threading.Eve
         returned.set()
 
 
-REPEATED = 1.0  # seconds after the first signal in which another one belongs to it: `timeout -s INT` sends two
+REPEATED = 1.0  # seconds in which a second signal counts as the first one, because `timeout -s INT` sends two
 
 
 class StopRequest(threading.Event):
@@ -331,7 +331,7 @@ class StopRequest(threading.Event):
     since = math.inf  # moment of `time.monotonic` of the first signal
 
     def is_repeated(self) -> bool:
-        """Take note of a signal; return True if it comes more than `REPEATED` seconds after the first one."""
+        """Record a signal; return True if it comes more than `REPEATED` seconds after the first one."""
         now = time.monotonic()
         self.since = min(self.since, now)
         self.set()
@@ -352,7 +352,7 @@ def interruptible(who: str = "sparsecv", terminable: bool = False) -> Iterator[S
     who : str
         Name before the line on stderr.
     terminable : bool
-        Whether SIGTERM, as a scheduler sends it, is taken like Ctrl-C: by a command, whose answer ends the program.
+        If True, SIGTERM, which a scheduler sends, has the same effect as Ctrl-C; commands use it.
     """
     stop = StopRequest()
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, *[signal.SIGTERM] * terminable)}

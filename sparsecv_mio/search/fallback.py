@@ -299,7 +299,7 @@ def supports_on_all_rows(
     gammas : sequence of G floats
     taus : sequence of int
     until : float
-        Moment of `time.monotonic` after which a gamma has the supports of the one before it.
+        Moment of `time.monotonic` after which a gamma takes the supports of the previous gamma.
 
     Returns
     -------
@@ -405,7 +405,7 @@ class _Folds:
     def _fit_in_some(
         self, columns: IntArray, rows: FloatArray, root: FloatArray, folds: IntArray
     ) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """Do so for folds whose moments fit into memory."""
+        """Fit some columns as `fit_in_folds`, in folds whose moments fit into memory."""
         k, s = len(folds), len(columns)
         left_out, label = self._listed(folds, scored=False)
         gone, ones = rows[left_out], root[left_out]
@@ -431,7 +431,7 @@ class _Folds:
         return np.asarray(np.bincount(scoring, residual**2, k), dtype=float), value, stay
 
     def _listed(self, folds: IntArray, scored: bool) -> tuple[IntArray, IntArray]:
-        """Return the rows that some folds score, or leave out, one fold after the other; and whose each row is."""
+        """Return the rows that some folds score, or leave out, fold by fold, and the place of the fold of each."""
         none = np.zeros(0, dtype=np.int64)
         if self.folds is None:
             return none, none
@@ -452,7 +452,7 @@ class _Folds:
         return c, np.maximum(sums.vv - sums.n * mean**2, 0.0) + self.penalty, (mean, level), yy
 
     def order(self, fold: int) -> IntArray:
-        """Return the columns by what each explains alone, as far as its sign allows; those that explain something."""
+        """Return the columns with a positive gain alone, largest first; a coefficient of a forbidden sign has none."""
         c, M, _, _ = self.gains(fold)
         c = np.clip(c, np.where(self.low == 0.0, 0.0, -np.inf), np.where(self.high == 0.0, 0.0, np.inf))
         gain = c**2 / np.maximum(M, np.finfo(float).tiny)
@@ -531,7 +531,7 @@ def _within_restrictions(data: StandardData, folds: FoldPlan, grid: Grid, until:
 
 
 def _write_to_folds(made: FallbackSupports, fits: _Folds, support: int, by_tau: dict[int, IntArray]) -> None:
-    """Fit a support in some folds at once, and keep it for the taus for which a fold has it, where it fits better."""
+    """Fit a support in several folds at once; store it for each tau and fold where it fits better than before."""
     columns, folds = np.array(list(columns_of(support)), dtype=np.int64), np.unique(np.concatenate([*by_tau.values()]))
     held_out, value, stay = fits.fit_in_folds(columns, folds)
     supports = [columns if mask.all() else columns[mask] for mask in stay]
@@ -543,7 +543,7 @@ def _write_to_folds(made: FallbackSupports, fits: _Folds, support: int, by_tau: 
 
 
 def _greedily(fits: _Folds, families: dict[int, Family]) -> dict[int, tuple[IntArray, float]]:
-    """Return supports of all rows, of each size by what each column explains alone, and their objectives."""
+    """Return a support of every size on all rows, chosen by the gain of each column alone, and its objective."""
     order, found = fits.order(ALL_ROWS).tolist(), dict[int, tuple[IntArray, float]]()
     for tau, family in families.items():
         columns = np.array(list(columns_of(family.greedily(order) or 0)), dtype=np.int64)

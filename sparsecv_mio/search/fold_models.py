@@ -379,7 +379,7 @@ def predict_interval(record: Record, X: Any, level: float, data: Any, folds: Any
     if data is None or not isinstance(level, Real):
         raise BadInput(
             f"data: predict_interval(X, {level if isinstance(level, Real) else 0.9}) needs the data of the record, to "
-            "fit the models of the folds again; add data=..., as solve took them"
+            "fit the models of the folds again; add data=..., the data given to solve"
         )
     data = data_of(record, data)
     plan = folds_again(record.folds, data) if folds is None else folds_of(folds, data, record.folds.seed or 0)

@@ -146,7 +146,7 @@ ONLY_FORCING = "with other losses columns can be forced in or out, or adjusted f
 LEVELS_ALONE = "with other losses each level of a factor enters, and counts, by itself: leave this option out"
 
 SQUARED_ALONE = {  # options that go with squared loss alone, and why
-    "method": "with other losses the search is always joint: leave this option out",
+    "method": "with other losses the search always uses joint: leave this option out",
     "backend": "solvers are asked for squares",
     "refine": "gamma is refined by squares",
     "oracles": "they are of squares",

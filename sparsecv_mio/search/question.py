@@ -133,7 +133,7 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
     if not names:
         return options, ""
     columns = first_named([quoted_name(name) for name in names])
-    why = f"factors do not go with {options.loss} loss yet" if options.loss is not Loss.SQUARED else ""
+    why = f"factors are not supported with {options.loss} loss" if options.loss is not Loss.SQUARED else ""
     if not why and factors_enter_together(question.dataset, question.folds.k):
         together = replace(options.restrictions, count=EVERY_FACTOR)
         try:
@@ -146,5 +146,5 @@ def with_factors_together(question: Question) -> tuple[SearchOptions, str]:
                 f"all levels of {columns} enter a model together, and each of these columns counts as one feature in "
                 "--tau; --count columns lets each level enter by itself"
             )
-    why = why or "proofs are faster so; --count factors has all levels of a column together"
-    return options, f"each level of {columns} enters a model, and counts in --tau, by itself: {why}"
+    why = why or "the proof is faster this way; --count factors lets all levels of a column enter together"
+    return options, f"each level of {columns} enters a model by itself, and counts as one feature in --tau: {why}"

@@ -136,12 +136,12 @@ UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that
 COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LITTLE_WORK = 1 << 25  # numbers that steps of fits look at in a fifth of a second
 OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # what a fit is worth: by QR for a row and column, by steps for a row
-MAX_FOLD_SUPPORTS = 16  # supports that the folds suggest for all rows, fitted where the best subset is open
+MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown
 LATEST = 0.5, 1.5  # seconds after `GRACE`, in which some fits may end that steps do not reach; where these are few
 
 
 def refit_numbers(data: StandardData, size: int) -> int:
-    """Return the work of a fit by rows, in numbers that it looks at: `LITTLE_WORK` of them take a fifth of a second.
+    """Return the work of a fit by rows, as a count of numbers read: `LITTLE_WORK` of them take 0.2 s.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def _first_copies(data: StandardData, support: IntArray) -> IntArray:
 def with_supports_of_folds(
     data: StandardData, gamma: float, cell: BestSubset, supports: Sequence[IntArray], counts: Sequence[int]
 ) -> BestSubset:
-    """Return what is known of a size on all rows; where the best subset is open, its support is the best one known.
+    """Return the best subset of a size on all rows; if it is not certified, take the best known support.
 
     The candidates are the support of the cell, the columns that most folds choose, and the supports of the folds.
 
@@ -329,7 +329,7 @@ def with_supports_of_folds(
 
     Notes
     -----
-    O(n tau^2) a support. At most `MAX_FOLD_SUPPORTS` are fitted, as `LITTLE_WORK` allows, so that no clock is needed.
+    O(n tau^2) a support. At most `MAX_FOLD_SUPPORTS` are fitted within `LITTLE_WORK`, so no time limit is checked.
     """
     if cell.complete:
         return cell
@@ -534,7 +534,7 @@ class _Reported:
         )
 
     def region(self, gap: float) -> Region | None:
-        """Where the best pair is proved to a relative gap."""
+        """Return the part of the grid in which the best pair is certified to a relative gap."""
         grid = self.grid
         proved = proved_part(self.bounds, gap, grid.gammas, grid.taus)
         if proved is None:

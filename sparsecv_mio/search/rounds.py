@@ -109,7 +109,7 @@ class FoldRounds(StoredPart):
 
 
 FITS_SHARE = 0.6  # of a limit, until when trees on all rows go on where they may take all of it
-GROWTH_OF_TRIES = 2  # of the effort from one try at the pair with the best estimate to the next
+GROWTH_OF_TRIES = 2  # factor of the effort between two tries at the pair with the best estimate
 SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more is decided first
 
 

@@ -202,11 +202,11 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         fewest features that keep it. The certificate is of the pair in either case; not together with `one_se` or
         `stability`.
     na : {"error", "mean", "median"}
-        What is done with empty values (NaN) of X: an error, or they are filled by the mean or the median of their
-        column; new rows are filled by the values of the fit.
+        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows
+        are filled by the values of the fit.
     scale_within, na_within : {"all", "folds"}
-        Whether columns are scaled, and empty values filled, by all rows or, in each fold, by its training rows. With
-        `"folds"`, `cv_error_` has seen nothing of the held-out rows, as with `cross_val_predict`.
+        Rows that determine the scales of columns and the values that fill empty cells: all rows, or in each fold its
+        training rows. With `"folds"`, neither depends on the held-out rows, as with `cross_val_predict`.
     gap : float
         Certified relative gap at which the choice counts as proved; 0 decides every pair.
     time_limit : float, optional

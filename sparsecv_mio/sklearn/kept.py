@@ -37,7 +37,7 @@ class KeptSearch:
     factor : (K,) array
         Times which they are mean squared errors, in squared units of the target.
     cells : tuple of BestSubset
-        By tau; none where each fold has rows of its own, whose best subsets are not those of all rows.
+        The best subset of each tau; none with fold-specific preprocessing.
     """
 
     dataset: Dataset
@@ -57,7 +57,7 @@ class KeptSearch:
             What it was made of.
         dataset : Dataset
         folds : FoldPlan
-            Those of the caller: where each fold has rows of its own, the search had another table of rows.
+            The data of the caller; with fold-specific preprocessing the search used another table of rows.
         """
         context, sums = known.context, known.cells.nominal
         if max(sums.size, context.data.dataset.X.size) > MOST_KEPT:
@@ -121,7 +121,7 @@ class KeptSearch:
             Of the search.
         """
         if not self.cells:
-            raise AttributeError("scale_within or na_within folds: the models of other sizes on all rows are not kept")
+            raise AttributeError("scale_within, na_within: 'folds' stores no models of other sizes; give 'all'")
         names, own = record.data.names, counted(record).refit.tau
         within = record.request.restrictions or NONE
         loss = Loss(record.request.loss or Loss.SQUARED)

@@ -125,7 +125,7 @@ def warn_unproved(estimator: Any) -> None:
     """Warn of a fit that ended without a proof, and say what is known all the same."""
     if estimator.status_ != "proved":
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
-        why = "had no step left" if without_limit else WHY_UNPROVED[estimator.status_]
+        why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
         bounds = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
         took = [words for words in estimator.record_.warnings if COMPILING in words]
         words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {bounds}", *took])

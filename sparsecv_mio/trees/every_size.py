@@ -43,9 +43,11 @@ SMALL_NODES = 200_000  # of the path tree of a small problem, before anything el
 PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
 ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
 WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
-SCAN_ROOM = 8  # times as many supports as are kept in the end, while all are scanned
-SCAN_SLACK = 1e-13  # of the size of objectives, that a value may be off by at least
-SCAN_ROUNDING = 50.0 * float(np.finfo(float).eps)  # relative, of a value, per unit of the condition of its support
+SCAN_ROOM = 8  # room during the scan of all supports, as a multiple of the number kept in the end
+SCAN_SLACK = 1e-13  # minimum rounding error of a value, as a share of the size of objectives
+SCAN_ROUNDING = 50.0 * float(
+    np.finfo(float).eps
+)  # relative error of a value per unit of the condition number of its support
 STORED_TREES = "trees"  # of one gamma: under which name
 
 

@@ -23,7 +23,7 @@ ROUND_GROWTH = 8  # times as many nodes in the next round, or in the next tree o
 FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # of a tree before any is chosen, or blocks of columns are
 SWAP_ROUNDS = 4  # of exchanges of a column of a support for another one, at most
 MOST_TRIED = 4096  # supports of a size that are all tried, or listed for a pass over all folds
-MAX_SCANNED_SUPPORTS = 200_000_000  # of a size, scanned one by one where no tree can be trusted: about a second
+MAX_SCANNED_SUPPORTS = 200_000_000  # supports of a size that are tried one by one if no tree is valid: about a second
 MOST_REFITTED = 512  # the same where each is fitted from rows; and tied ones: of more, the best is not known
 
 

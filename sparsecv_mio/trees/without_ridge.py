@@ -1,11 +1,11 @@
-"""Fits without a ridge weight: where gamma 0 is taken, and which columns may be adjusted for.
+"""Fits without a ridge weight: the check that gamma 0 is valid, and the check of adjusted columns.
 
 Without a ridge weight a model is determined on some rows where its columns, and the intercept, are linearly independent
-there. Gamma 0 is taken where this holds of every subset of as many columns as a model may have, on the training rows of
-every fold: no subset is left out of the comparison, whatever the fold. All columns together may be dependent, as the
+there. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on the training rows
+of every fold, so that every fold compares the same subsets. All columns together may be dependent, as the
 dummies of all levels of a factor are, or more columns than rows. Otherwise a line names the fold and a dependent
-subset. Two other rules were not taken. Leaving out the subsets that are singular would make which models are compared
-depend on the fold. The fit of least length would let the units of columns choose among models that fit alike.
+subset. Two other rules were rejected. If singular subsets were left out, the compared models would depend on the
+fold. With the fit of minimum norm, the units of the columns would choose among models that fit equally well.
 
 **Singular to working precision.** Columns of length 1 whose least singular value is at most `SINGULAR` times the
 largest one. Fits are made from rows by QR, refined in long precision, or in fractions, down to that limit.
@@ -17,8 +17,8 @@ the largest penalty weight of such columns, and coefficients differ by at most `
 *Proof.* f is f_0 and a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`, and
 `b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
-With `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`, which are asked for, that is below 1e-160 of y'y: it changes no digit
-of any float, and what is proved at `NO_RIDGE` is proved at gamma 0, to within what ends are moved outwards by.
+The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference is then below 1e-160 of y'y, which changes
+no digit of a float. A bound proved at `NO_RIDGE` therefore holds at gamma 0, within the outward rounding of bounds.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from sparsecv_mio.words import Intercept, Loss
 
 CONSTANT = "is constant"
 DEPENDENT = "are linearly dependent"
-LEAST_EIGENVALUE = 1e-12  # of the Gram matrix of columns of length 1: below, the rows themselves decide
-CLEAR = 1e-9  # at which rounding leaves no doubt
-SINGULAR = 1e-12  # least singular value of columns of length 1, as a share of the largest, of a singular subset
-IN_NULL_SPACE = 1e-12  # length of what the null space has of a column that takes part in a dependency
-SAFE_LEVERAGE = 0.99  # of all rows that a fold holds out: up to it, no subset comes closer to singular than tenfold
-MAX_CHECKED_SUBSETS = 200_000_000  # of all training sets together: about a second
-MAX_SUSPECTS = 1 << 14  # subsets of one size whose moments leave open whether they are singular
-LARGEST_RIDGE = 1e100  # of a penalty, in standard coordinates: columns no shorter than 1e-50
+LEAST_EIGENVALUE = 1e-12  # of the Gram matrix of columns of length 1; below it, the rows are factored instead
+CLEAR = 1e-9  # bound on the same eigenvalue above which rounding cannot hide a dependency
+SINGULAR = 1e-12  # ratio of smallest to largest singular value up to which a subset counts as singular
+IN_NULL_SPACE = 1e-12  # length of the part of a column in the null space above which it is in a dependency
+SAFE_LEVERAGE = 0.99  # sum over held-out rows up to which singular values of a subset shrink at most tenfold
+MAX_CHECKED_SUBSETS = 200_000_000  # subsets tried over all training sets: about a second
+MAX_SUSPECTS = 1 << 14  # subsets of one size that may be singular by their moments, checked by their rows
+LARGEST_RIDGE = 1e100  # maximum penalty weight: columns have a length of at least 1e-50
 CLEAR_RIDGE = 1e-9  # penalty, as a share of the largest squared length of a column, that makes every fit regular
-NAMED = 1e-6  # share in a combination, of the largest one, from which on a column is named
+NAMED = 1e-6  # coefficient in a dependency, as a share of the largest one, above which a message names a column
 
 
 def check_independent(
@@ -74,16 +74,16 @@ def check_independent(
     ----------
     data : StandardData
     gammas : iterable of float
-        Whether 0 is among them.
+        The ridge weights; only the presence of 0 matters.
     most : int
-        The number of columns that a model has at most.
+        The maximum number of columns of a model.
     folds : FoldPlan, optional
-        Where it is None, on all rows alone.
+        The folds; None checks all rows alone.
 
     Raises
     ------
     BadInput
-        Names the fold, counted from 1, and the columns.
+        Columns are dependent; the message names the fold, counted from 1, and the columns.
 
     Notes
     -----
@@ -112,13 +112,13 @@ def check_independent(
     short = np.flatnonzero(data.weight > LARGEST_RIDGE)
     if len(short):
         raise BadInput(
-            f"gamma 0: column {data.names[short[0]]!r} is shorter than 1e-50: rescale it, or leave scale none"
+            f"gamma 0: column {data.names[short[0]]!r} has a length below 1e-50; rescale it, or do not use scale none"
         )
     _SubsetCheck(data, most, folds).run()
 
 
 def most_columns(data: StandardData, tau: int) -> int:
-    """Return how many columns a model of `tau` features has at most, those that are adjusted for included.
+    """Return the maximum number of columns of a model of `tau` features, adjusted columns included.
 
     Parameters
     ----------
@@ -148,14 +148,14 @@ ALL_ROWS = "all rows"
 
 
 def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> str:
-    """Return that the smallest training set has too few rows for so many columns."""
+    """Return a sentence: the smallest training set has too few rows for this number of columns."""
     free = data.intercept is Intercept.FOLD
     who, rows = "there are", data.n
     if folds is not None and data.n >= columns + free:
         fold = int(np.argmax(folds.left_sizes))
         who, rows = f"fold {fold + 1} of {folds.k} trains on", folds.least_training
-    why = "fit exactly, whichever they are" if rows == columns + free else "are linearly dependent"
-    return f"{who} {rows} rows, on which {columns} columns{' and an intercept' if free else ''} {why}"
+    why = "fit these rows exactly" if rows == columns + free else "are linearly dependent on them"
+    return f"{who} {rows} rows, and any {columns} columns{' with an intercept' if free else ''} {why}"
 
 
 def _training_rows(fold: int, folds: FoldPlan) -> str:
@@ -199,8 +199,8 @@ class _SubsetCheck:
 
     def __init__(self, data: StandardData, most: int, folds: FoldPlan | None) -> None:
         self.data, self.folds = data, folds
-        self.most = most  # lowered by every fault, so that in the end it is what may be asked for
-        self.faults: list[tuple[str, int]] = []  # each with a column that is forced out to mend it, or -1
+        self.most = most  # maximum number of columns without a fault; every fault lowers it
+        self.faults: list[tuple[str, int]] = []  # each with the column that removes it if it is forced out, or -1
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
     def run(self) -> None:
@@ -226,7 +226,7 @@ class _SubsetCheck:
             raise BadInput(f"gamma 0: {fault}: {out}{fewer}or give a gamma of at least {self._clear_gamma():g}")
 
     def _lower(self, most: int, fault: str, column: int = -1) -> None:
-        """Note a fault, and up to how many columns there is none."""
+        """Record a fault, and the maximum number of columns without a fault."""
         self.most = max(most, 0)
         self.faults.append((fault, column))
 
@@ -237,7 +237,7 @@ class _SubsetCheck:
         return float(10.0 ** math.ceil(math.log10(2.0 * penalty)))
 
     def _check(self, where: str, rows: IntArray) -> FloatArray:
-        """Look at one training set; return bounds on the leverages of its rows in least squares on all columns."""
+        """Check one training set; return bounds on the leverages of its rows in least squares on all columns."""
         from scipy.sparse.csgraph import connected_components  # rarely needed
 
         data, free = self.data, self.data.intercept is Intercept.FOLD
@@ -248,7 +248,7 @@ class _SubsetCheck:
         if len(constant) and self.most > 0:
             self._lower(0, f"on {where}, {_named(data, constant[:1], CONSTANT)}", int(constant[0]))
         if self.most > 1 and by_rows(data, 1):
-            self._lower(1, f"too many subsets of {self.most} columns could be dependent")
+            self._lower(1, f"too many subsets of {self.most} columns to check for linear dependence")
         if self.most == 0 or by_rows(data, 1):
             return np.ones(len(rows))
         V /= length
@@ -279,7 +279,7 @@ class _SubsetCheck:
         return np.asarray(leverage)
 
     def _try_all(self, where: str, V: FloatArray, columns: IntArray) -> None:
-        """Look at every subset of some columns."""
+        """Check every subset of some columns by enumeration."""
         # rarely needed, and loads numba
         from sparsecv_mio.kernels.every_support import ScannedProblem, new_kept, scan_supports
 
@@ -287,7 +287,7 @@ class _SubsetCheck:
         counts = accumulate(comb(m, size) for size in range(1, min(self.most, m) + 1))
         few = max((size for size, count in enumerate(counts, 1) if count <= self.budget), default=0)
         if few < min(self.most, m):
-            self._lower(few, f"too many subsets of {self.most} columns could be dependent")
+            self._lower(few, f"too many subsets of {self.most} columns to check for linear dependence")
         # f is 1 for every support, and stays above a level of 0.5 unless rounding hides it
         problem = ScannedProblem(M, np.zeros(m), 1.0, 1.0, 0.0, 0.0, 50.0 * float(np.finfo(float).eps))
         for size in range(2, min(self.most, m) + 1):
@@ -304,9 +304,9 @@ class _SubsetCheck:
 
 
 def _least_eigenvalue(data: StandardData, moments: TrainingMoments) -> tuple[float, IntArray, str]:
-    """Return the least eigenvalue of the Gram matrix of columns of length 1 on some rows, about; and what is wrong.
+    """Return the approximate smallest eigenvalue of the Gram matrix of columns of length 1, and the columns at fault.
 
-    Where it is 0, up to rounding, also columns that are dependent, and in which way. O(q^3).
+    If the eigenvalue is 0 up to rounding, the result names dependent columns and the kind of fault. O(q^3).
     """
     scatter = moments.scatter[: data.q, : data.q]
     squares = np.diag(scatter)
@@ -333,7 +333,7 @@ def _dependent(correlation: FloatArray, columns: IntArray) -> IntArray:
 
 
 def _named(data: StandardData, columns: IntArray, what: str) -> str:
-    """Return what is said of some columns, with their names."""
+    """Return a statement about some columns that names them."""
     names = [repr(data.names[j]) for j in columns.tolist()]
     return f"{plural(len(names), 'column')} {first_named(names)} {what}"
 

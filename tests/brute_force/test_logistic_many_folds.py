@@ -36,7 +36,7 @@ def judged(seed: int, **how: float) -> str:
         case = many_folds_case(seed)
         record = case.solved(**how | {"time_limit": 30.0})
     except BadInput as error:
-        assert "one class" in str(error) or "all rows are of class" in str(error), str(error)
+        assert "one class" in str(error) or "are all of class" in str(error), str(error)
         return ""
     for gamma in case.gammas:
         ends = ends_of_errors(case, gamma)

@@ -42,7 +42,8 @@ def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pyte
     assert run(["solve", "no_file.csv", theirs, "1"]) == 2
     assert capsys.readouterr().err == f"sparsecv: error: no option {theirs} (did you mean {ours!r}?)\n"
     for option, said in (
-        ("--k", " (did you mean '--folds' or '--tau'?)"), ("--nbest", " of `solve`: near has --most for it"),
+        ("--k", " (did you mean '--folds' or '--tau'?)"),
+        ("--nbest", " of `solve`; the equivalent option is --most of near"),
         ("--penalty", " of `solve`: it belongs to iacv (did you mean '--gamma'?)"), ("--xyz", ""),
     ):  # fmt: skip
         assert run(["solve", "no_file.csv", option, "5"]) == 2

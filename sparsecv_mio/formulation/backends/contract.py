@@ -47,7 +47,7 @@ KEPT = re.compile(  # names of options of a solver that are set here, or that a 
     re.IGNORECASE,
 )
 
-COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # the solver did all that its tolerances allow
+COMPLETE = (Stop.OPTIMAL, Stop.STALLED)  # stops after which a longer run would not improve the answer
 
 OptionValue = int | float | bool | str
 

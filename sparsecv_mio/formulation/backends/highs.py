@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 
 
 CUT_TOLERANCE = 1e-10
-ROW_TOLERANCE = 1e-9  # of HiGHS, absolute, in scaled units
-POINT_TOLERANCE = math.sqrt(ROW_TOLERANCE)  # a tangent is this exact at points as near as this: another adds nothing
+ROW_TOLERANCE = 1e-9  # absolute feasibility tolerance of HiGHS, in scaled units
+POINT_TOLERANCE = math.sqrt(
+    ROW_TOLERANCE
+)  # distance within which a tangent is exact to ROW_TOLERANCE, so that another one adds nothing
 MIN_RISE = 1e-3  # share of the target gap by which a bound must rise for a round to count as progress
 EARLY = 0.03
 STDOUT = 1  # file descriptor

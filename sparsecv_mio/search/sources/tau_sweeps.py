@@ -22,7 +22,7 @@ from sparsecv_mio.search.sources.fold_trees import FoldTrees
 from sparsecv_mio.search.sources.in_question import mask_of
 from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
-ROOT_NODES = 32  # what a tree costs before its first node, in nodes: moments, eigenvalues and the root of a fold
+ROOT_NODES = 32  # cost of starting a tree (moments, eigenvalues, root of a fold), in nodes
 
 
 class TauSweeps(StoredPart):
@@ -43,7 +43,7 @@ class TauSweeps(StoredPart):
         Work of the first sweep of a tau in the folds of each pair: nodes, and `ROOT_NODES` for each tree; inf where no
         tree grew.
     total_work, total_seconds : float
-        All that first sweeps took in folds.
+        Work and seconds of all first sweeps in folds.
     """
 
     stored_as: ClassVar = {"outward_tries": ("tries", 0, MOST_TRIES), "outward_spent": ("spent", 0, MOST_COUNTED)}

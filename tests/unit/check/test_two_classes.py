@@ -116,7 +116,7 @@ def test_proofs_are_accepted_and_true(what: str, seed: int, tmp_path: Path) -> N
     try:
         data, lines = made(what, seed, tmp_path / "p")
     except BadInput as refusal:
-        assert "all rows are of class" in str(refusal)
+        assert "are all of class" in str(refusal)
         return
     assert Truth(data.X, data.y, lines[0]["data"]).false_statement(lines) is None
     found = check(str(tmp_path / "p"), data.X, data.y)

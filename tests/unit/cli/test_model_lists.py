@@ -162,7 +162,7 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     request = replace(record.request, time_limit=1e-9)
     empty = replace(record, status="limit", models=(), sizes=(size,), request=request)
     text = printed(lambda console: print_near(console, empty), 200)
-    assert "limit reached: no model yet" in text and "no model was valued before the limit" in text
+    assert "limit reached: no model yet" in text and "no model was evaluated before the limit" in text
 
 
 def test_lists_that_end_without_a_limit_name_none() -> None:

@@ -152,7 +152,7 @@ def write_words(place: Path, n: int = 60, numbers: int = 3) -> str:
     [
         ([], True, "all levels of kind enter a model together"),
         (["--count", "columns"], False, ""),
-        (["--folds", "loo"], False, "proofs are faster so"),
+        (["--folds", "loo"], False, "the proof is faster this way"),
         (["--tau", "5"], False, "the data have 4 features"),
         (["--method", "rounds"], False, "goes with method auto, algorithm1 or grid, not rounds"),
     ],
@@ -177,6 +177,6 @@ def test_levels_enter_by_themselves_with_other_losses_and_many_features(
     data, wide = write_words(tmp_path / "words.csv"), write_words(tmp_path / "wide.csv", numbers=40)
     same = ["--encode", "onehot", "--gamma", "1", "--tau", "1", "--folds", "3"]
     assert run(["solve", data, "-t", "late", "--drop", "y", "--loss", "logistic", *same]) == 0
-    assert "by itself: factors do not go with logistic loss yet" in capsys.readouterr().err
+    assert "in --tau: factors are not supported with logistic loss" in capsys.readouterr().err
     assert run(["solve", wide, "-t", "y", "--drop", "late", *same]) == 0
-    assert "by itself: proofs are faster so; --count factors" in capsys.readouterr().err
+    assert "in --tau: the proof is faster this way; --count factors" in capsys.readouterr().err

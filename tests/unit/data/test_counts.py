@@ -74,7 +74,7 @@ def test_other_exposures_than_there_are() -> None:
 def test_training_rows_of_zeros_alone() -> None:
     rare = data([0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0])
     plan = make_folds("loo", rare)
-    with pytest.raises(BadInput, match="without fold 6 of 8 all rows are 0"):
+    with pytest.raises(BadInput, match="rows of fold 6 of 8 all have the count 0"):
         check_training_counts(rare, plan, Intercept.FOLD)
     check_training_counts(rare, plan, Intercept.NONE)
     check_training_counts(data(), plan, Intercept.FOLD)

@@ -127,11 +127,11 @@ def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("order", "said"),
     [
-        ("size=small<large", "order: the words of 'size' lack 'medium', in row 2; add it at its rank"),
-        ("sise=small<large", "order: 'sise' is no feature .did you mean 'size'.+; name a column of words"),
-        ("n=1<2", "order: column 'n' holds numbers, which have an order already; leave it out"),
-        ("size", "order: 'size' names no column and its words; give the words"),
-        ("size=small", "order: .'small'. of column 'size' are not two or more different words; give the words"),
+        ("size=small<large", "order: column 'size' holds 'medium' in row 2, which has no rank; add it to"),
+        ("sise=small<large", "order: 'sise' is not a feature .did you mean 'size'.+; name a column of words"),
+        ("n=1<2", "order: column 'n' holds numbers, not words; leave it out"),
+        ("size", "order: 'size' is not a column with its words; give the words"),
+        ("size=small", "order: .'small'. is not a list of two or more different words for column 'size'; give"),
         (["size=a<b", "size=b<a"], "order: a column is given twice; give the words"),
     ],
 )

@@ -154,5 +154,5 @@ def test_bad_paths(tmp_path: Path) -> None:
 
 
 def test_an_address_is_no_file() -> None:
-    with pytest.raises(BadInput, match="file 'https://example.org/a.csv': an address is no file; download it first"):
+    with pytest.raises(BadInput, match="file 'https://example.org/a.csv': a web address is not a file; download"):
         read_dataset("https://example.org/a.csv", "y")

@@ -407,9 +407,9 @@ def test_words_for_separators_and_what_is_given() -> None:
         ({"decimal": ",", "thousands": "comma"}, "thousands: 'comma' is the decimal mark already"),
         ({"header": "no"}, "header: 'no' is neither True nor False"),
         ({"index_col": 1.5}, "index_col: 1.5 is neither the name nor the position"),
-        ({"skip_lines": "0:2"}, "skip_lines: '0:2' are no numbers of lines; give them counted from 1, as 1:3,32"),
-        ({"skip_lines": "3:2"}, "skip_lines: '3:2' are no numbers of lines; give them counted from 1, as 1:3,32"),
-        ({"skip_lines": "two"}, "skip_lines: 'two' are no numbers of lines; give them counted from 1, as 1:3,32"),
+        ({"skip_lines": "0:2"}, "skip_lines: '0:2' is not a list of line numbers; count from 1, as in 1:3,32"),
+        ({"skip_lines": "3:2"}, "skip_lines: '3:2' is not a list of line numbers; count from 1, as in 1:3,32"),
+        ({"skip_lines": "two"}, "skip_lines: 'two' is not a list of line numbers; count from 1, as in 1:3,32"),
         ({"encode": "one-hot"}, "encode: unknown word 'one-hot' .did you mean 'onehot'"),
     ],
 )

@@ -134,7 +134,7 @@ def test_separated_classes_are_named() -> None:
     x = np.arange(-10.0, 10.0) + 0.5
     data = as_two_classes(Dataset.from_arrays(x[:, None], np.where(x > 0.0, 1.0, 0.0)))
     (note,) = answer_notes(data, x0=3.0)
-    assert note.startswith("the model separates the two classes in all rows: gamma alone")
+    assert note.startswith("the model separates the two classes in all rows: only gamma")
     mixed = as_two_classes(Dataset.from_arrays(x[:, None], np.where(np.abs(x) > 5.0, 1.0, 0.0)))
     assert answer_notes(mixed, x0=3.0) == answer_notes(data) == ()
 
@@ -145,13 +145,13 @@ def test_a_level_of_one_class_or_without_counts_is_named() -> None:
     counts = np.where(level > 0.0, 0.0, 1.0 + np.arange(40) % 3)
     data = as_counts(Dataset.from_arrays(np.column_stack((level, x)), counts, names=["van", "x"]))
     (note,) = answer_notes(data, van=-9.0, x=0.1)
-    assert note.startswith("all 4 rows with 'van' = 1 have the count 0: gamma alone")
+    assert note.startswith("all 4 rows with 'van' = 1 have the count 0: only gamma")
     assert answer_notes(data, x=0.1) == ()
     classes = as_two_classes(
         Dataset.from_arrays(np.column_stack((level, x)), (counts == 1.0) * 1.0, names=["van", "x"])
     )
     (note,) = answer_notes(classes, van=-9.0)
-    assert note.startswith("all 4 rows with 'van' = 1 have the class '0': gamma alone")
+    assert note.startswith("all 4 rows with 'van' = 1 have the class '0': only gamma")
 
 
 def test_copies_of_rows_are_named_where_folds_are_random() -> None:
@@ -159,7 +159,7 @@ def test_copies_of_rows_are_named_where_folds_are_random() -> None:
     twice = Dataset.from_arrays(np.vstack((X, X[:10])), np.concatenate((X[:, 0], X[:10, 0])))
     for folds in ("5", "2x5", "loo", "holdout:0.2"):
         (note,) = answer_notes(twice, folds, x0=1.0)
-        assert note.startswith("10 of 40 rows repeat an earlier row, its target too: random folds train on copies")
+        assert note.startswith("10 of 40 rows repeat an earlier row, target included: random folds train on dup")
     assert answer_notes(twice, "forward:3", x0=1.0) == ()
     assert answer_notes(Dataset.from_arrays(np.rint(X), np.rint(X[:, 0])), x0=1.0) == ()  # few values: no copies
 
@@ -169,9 +169,7 @@ def test_a_feature_that_may_be_an_exposure_is_named() -> None:
     table = {"days": rng.uniform(1.0, 9.0, 40), "x": rng.normal(size=40), "n": rng.poisson(2.0, 40)}
     data = as_counts(Dataset.from_frame(pd.DataFrame(table), "n"))
     (note,) = answer_notes(data, x=1.0)
-    assert note == (
-        "column 'days' may be the exposure of the counts, and is a feature now; --exposure days models the rate instead"
-    )
+    assert note == "feature 'days' may be the exposure of the counts; to model the rate, give --exposure days"
     assert answer_notes(Dataset.from_frame(pd.DataFrame(table), "n"), x=1.0) == ()
 
 

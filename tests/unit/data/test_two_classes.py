@@ -120,7 +120,7 @@ def test_folds_of_classes_are_dealt_by_class() -> None:
 
 def test_a_training_fold_of_one_class_is_named() -> None:
     data = as_two_classes(of([0.0, 0.0, 0.0, 1.0]))
-    with pytest.raises(BadInput, match="without fold 4 of 4 all rows are of class 0, and no intercept fits them best"):
+    with pytest.raises(BadInput, match="rows of fold 4 of 4 are all of class 0, so no intercept fits them best; "):
         check_training_classes(data, make_folds("loo", data), Intercept.FOLD)
     check_training_classes(data, make_folds("loo", data), Intercept.NONE)
     with pytest.raises(BadInput, match="intercept global"):

@@ -55,7 +55,9 @@ def test_a_rule_that_is_not_settled_says_so(simplest: Record) -> None:
     assert simplest.one_se is not None
     unsettled = replace(simplest, one_se=replace(simplest.one_se, estimate=True))
     text = printed(lambda console: print_answer(console, unsettled), 200)
-    assert text.startswith("least CV error proved, one-standard-error pair not   minimum CV error of the grid: ")
+    assert text.startswith(
+        "minimum CV error certified, one-standard-error pair not certified   minimum CV error of the grid: "
+    )
     assert "one-standard-error rule, not settled" in text and "smallest tau" not in text
     assert "the smallest tau, then the largest gamma" in printed(lambda console: print_answer(console, simplest), 200)
 

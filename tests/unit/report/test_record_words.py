@@ -113,9 +113,9 @@ def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Recor
     row = replace(record.table[0], folds_decided=0)
     short = replace(record, request=replace(record.request, gap=0.0), table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, short), 200)
-    assert text.startswith(f"least CV error proved, interrupted with 1 of {len(record.table)} pairs undecided")
+    assert text.startswith(f"minimum CV error certified, interrupted with 1 of {len(record.table)} pairs undecided")
     limit = replace(short, request=replace(short.request, time_limit=1.0), work=replace(short.work, seconds=1.0))
-    assert "proved, limit reached with 1 of" in printed(lambda console: print_answer(console, limit), 200)
+    assert "certified, limit reached with 1 of" in printed(lambda console: print_answer(console, limit), 200)
     text = printed(lambda console: print_answer(console, replace(short, request=record.request)), 200)
     assert text.startswith("proved   ")
 
@@ -144,7 +144,7 @@ def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
     assert head[1] == f"reported by the weight of the instability: {pair(record.tau, record.gamma)}"
     unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
     text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
-    assert text.startswith("least CV error proved, stable pair not   minimum CV error of the grid: ")
+    assert text.startswith("minimum CV error certified, stable pair not certified   minimum CV error of the grid: ")
     same = solve(data(), folds="5", gammas="0.1,1", stability=0.0, threads=1)
     text = printed(lambda console: print_answer(console, same), 200)
     assert text.splitlines()[0] == f"proved   {pair(same.tau, same.gamma)}" and "minimum CV error" not in text

@@ -80,5 +80,5 @@ def test_what_is_refused() -> None:
     chosen = BestSubsetLogisticCV(refit=False, gammas=0.1, taus=1, cv=3).fit(X, y)
     assert chosen.tau_ == 1 and not any(hasattr(chosen, name) for name in ("coef_", "predict", "predict_proba"))
     groups = np.arange(80) // 40
-    with pytest.raises(BadInput, match="all rows are of class"):
+    with pytest.raises(BadInput, match="are all of class"):
         BestSubsetLogisticCV(cv=GroupKFold(2)).fit(X, groups, groups=groups)
