@@ -6,8 +6,9 @@ import csv
 import math
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ from sparsecv_mio.data.cure import (
     subjects_of,
 )
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.dates import DAYS
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import fold_columns, make_folds
 from sparsecv_mio.data.readers import read_by, read_raw
@@ -215,7 +217,7 @@ def inspect_file(
     beside = [column.name for column in table.features]
     if exposure is not None and exposure not in beside:
         raise BadInput(f"exposure: no column {exposure!r} beside the target{did_you_mean(exposure, beside)}")
-    inspection = inspect_table(table, how, words, loss, exposure)
+    inspection, how = _with_dates(table, how, partial(inspect_table, with_none=words, loss=loss, exposure=exposure))
     if features is not None:
         inspection = _of_features(inspection, exposure)
     chosen = wanted.features is not None
@@ -223,6 +225,25 @@ def inspect_file(
         return inspection
     tried = _tried(inspection, path, how, drop or (), chosen, exposure)
     return tried if loss is not Loss.SQUARED else replace(tried, counts=False)
+
+
+def _with_dates(
+    table: RawTable, how: Reading, inspect: Callable[[RawTable, Reading], Inspection]
+) -> tuple[Inspection, Reading]:
+    """Inspect a table with its dates as numbers of days, where they are clear and stay in; return the reading too."""
+    try:
+        in_days = replace(how, dates=how.dates or (DAYS,))
+        dates = numbered_dates(table, in_days)[1]
+    except BadInput:
+        return inspect(table, how), how
+    found = inspect(table, in_days)
+    if how.dates:
+        return found, how
+    if all(fact.drop for fact in found.columns if fact.name in dates):
+        return inspect(table, how), how
+    note = "dates, as days since 1970-01-01 (--dates days)"
+    facts = [replace(fact, notes=(note, *fact.notes)) if fact.name in dates else fact for fact in found.columns]
+    return replace(found, columns=tuple(facts)), in_days
 
 
 def _of_features(found: Inspection, exposure: str | None) -> Inspection:

@@ -119,3 +119,22 @@ def test_inspect_reads_dates_as_asked(tmp_path: Path) -> None:
     assert [fact.name for fact in found.columns][:2] == ["when.year", "when.month"]
     assert not any(option.startswith("--drop") for option in found.options)  # the year is constant, and no column
     assert found.p == 4 and "--folds forward:5" in found.options
+
+
+def test_inspect_proposes_days_for_dates_that_are_clear(tmp_path: Path) -> None:
+    count = np.arange(40)
+    frame = pd.DataFrame({
+        "sold": pd.Timestamp("2024-01-01") + pd.to_timedelta(count * count % 37, unit="D"),
+        "x": count % 7, "y": count % 5 + 0.5,
+    })  # fmt: skip
+    frame["sold"] = frame["sold"].dt.strftime("%Y-%m-%d")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    found = inspect_file(tmp_path / "t.csv", "y", Reading.of(), None)
+    assert found.options == ("--dates 'days'",) and found.refused == "" and found.p == 2
+    assert found.columns[0].notes == ("dates, as days since 1970-01-01 (--dates days)",)
+    frame["sold"] = [f"{day % 12 + 1}/{day % 11 + 1}/2024" for day in count]  # the day or the month may be first
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert inspect_file(tmp_path / "t.csv", "y", Reading.of(), None).options == ("--drop sold",)
+    frame["sold"] = "2024-01-01"  # constant: better left out, and no date is left for --dates
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    assert inspect_file(tmp_path / "t.csv", "y", Reading.of(), None).options == ("--drop sold",)

@@ -117,9 +117,9 @@ def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)
     path.write_text("year,day,y\n1001,2024-01-05,1\n1002,2024-01-06,2\n1003,2024-02-05,2\n1004,2024-03-05,2\n")
     found = inspect_file(path, "y", Reading(), None)
-    assert found.options == ("--drop day", "--loss logistic") and "a number of the rows?" in notes(found)["year"][0]
+    assert found.options == ("--dates 'days'", "--loss logistic") and "a number of the rows?" in notes(found)["year"][0]
     path.write_text(path.read_text().replace("year", "id"))
-    assert inspect_file(path, "y", Reading(), None).options == ("--drop id,day", "--loss logistic")
+    assert inspect_file(path, "y", Reading(), None).options == ("--dates 'days'", "--drop id", "--loss logistic")
     path.write_text("a,y\n1,2\n1,2,3\n")
     with pytest.raises(BadInput, match="has 3 cells in line 3"):
         inspect_file(path, "y", Reading(), None)
