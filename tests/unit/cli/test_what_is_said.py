@@ -62,7 +62,7 @@ def test_a_child_and_a_level_with_a_comma(table: str, capsys: pytest.CaptureFixt
     ask = ["path", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
     assert run([*ask, "--hierarchy", '"size, mm"=age|"site=West"']) == 0
     assert '"size, mm" only with age or site=West' in capsys.readouterr().out
-    whole = [*ask, "--count", "factors", "--reference"]
+    whole = [*ask, "--count", "factors", "--force-in", "site=West", "--reference"]
     assert run([*whole, "site=South, old"]) == 2
     assert "in double quotes: '\"site=South, old\"'" in capsys.readouterr().err
     assert run([*whole, '"site=South, old"']) == 0
