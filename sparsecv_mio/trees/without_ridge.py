@@ -154,8 +154,8 @@ def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> s
     if folds is not None and data.n >= columns + free:
         fold = int(np.argmax(folds.left_sizes))
         who, rows = f"fold {fold + 1} of {folds.k} trains on", folds.least_training
-    why = "fit these rows exactly" if rows == columns + free else "are linearly dependent on them"
-    return f"{who} {rows} rows, and any {columns} columns{' with an intercept' if free else ''} {why}"
+    why = "fit exactly" if rows == columns + free else "are linearly dependent"
+    return f"{who} {rows} rows, on which any {columns} columns{' with an intercept' if free else ''} {why}"
 
 
 def _training_rows(fold: int, folds: FoldPlan) -> str:

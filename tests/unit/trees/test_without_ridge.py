@@ -53,12 +53,12 @@ def test_the_fold_is_named_whose_training_rows_do_not_tell() -> None:
 def test_too_few_rows_are_counted() -> None:
     data = standardize(Dataset.from_arrays(*rows(6, 4)))
     check_independent(data, [0.0], 4, make_folds("loo", data.dataset))
-    with pytest.raises(BadInput, match="fold 1 of 3 trains on 4 rows, and any 4 columns with an intercept"):
+    with pytest.raises(BadInput, match="fold 1 of 3 trains on 4 rows, on which any 4 columns with an intercept"):
         check_independent(data, [0.0], 4, make_folds("3", data.dataset))
-    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, and any 6 columns with an intercept"):
+    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which any 6 columns with an intercept"):
         check_independent(standardize(Dataset.from_arrays(*rows(6, 6))), [0.0], 6)
     wide = standardize(Dataset.from_arrays(*rows(6, 8)))
-    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, and any 5 columns .* exactly: .*most 4"):
+    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which any 5 columns .* exactly: .*most 4"):
         check_independent(wide, [0.0], 5)
     check_independent(wide, [0.0], 4)
 
@@ -160,7 +160,7 @@ def test_the_advised_tau_is_accepted() -> None:
         with pytest.raises(BadInput, match="^gamma 0: .* dependent: give tau at most 1, or"):
             check_independent(data, [0.0], most)
     check_independent(data, [0.0], 1)
-    with pytest.raises(BadInput, match="there are 7 rows, and any 6 columns .* exactly: give tau at most 1, or"):
+    with pytest.raises(BadInput, match="there are 7 rows, on which any 6 columns .* exactly: give tau at most 1, or"):
         check_independent(standardize(Dataset.from_arrays(X[:7], rows(7)[1])), [0.0], 6)
 
 
