@@ -66,7 +66,7 @@ def test_a_child_and_a_level_with_a_comma(table: str, capsys: pytest.CaptureFixt
     assert run([*whole, "site=South, old"]) == 2
     assert "in double quotes: '\"site=South, old\"'" in capsys.readouterr().err
     assert run([*whole, '"site=South, old"']) == 0
-    assert 'coefficients against "site=South, old"' in capsys.readouterr().out
+    assert 'coefficients are differences from "site=South, old"' in capsys.readouterr().out
 
 
 def test_a_text_of_python_and_plans_is_read_alike(table: str) -> None:
