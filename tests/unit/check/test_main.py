@@ -90,6 +90,22 @@ def test_proofs_are_accepted_in_both_modes(seed: int, make: Maker, tmp_path: Pat
         assert low <= exact_low * (1.0 + 1e-12) <= exact_high * (1.0 + 2e-12) <= high * (1.0 + 3e-12)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_excluded_pairs_leave_the_fast_check_room_for_rounding(seed: int, tmp_path: Path) -> None:
+    """A proof of a file of large numbers failed its fast check by 6e-9, on a pair far from the best one."""
+    data = small(seed, rows=20)
+    plan = make_folds("forward:3", data)
+    record = cross_validate(data, plan, gammas=[0.03, 0.3], taus=range(5), threads=1)
+    write_proof(record, data, tmp_path / "p", plan)
+    lines = read_lines(tmp_path / "p")
+    stated = {(line["gamma"], line["tau"]): line["lower"] for line in lines[1:] if line["kind"] == "pair"}
+    far = [row for row in record.table if row.lower > record.certificate.lower * 1.01]
+    assert far
+    for row in far:
+        pair = lines[0]["gammas"].index(row.gamma), lines[0]["taus"].index(row.tau)
+        assert lines[-1]["lower"] <= stated[pair] < row.upper * (1.0 - 9e-6)
+
+
 def with_random_losses(seed: int, place: Path) -> tuple[Dataset, Lines]:
     """A proof whose pairs rest on trees of random thresholds and on the training loss of random supports."""
     data, lines = searched(seed, place)
