@@ -41,7 +41,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import with_keywords
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, names_of
 from sparsecv_mio.trees.subsets import UNLIMITED
-from sparsecv_mio.trees.without_ridge import check_independent
+from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept, Loss
 
@@ -241,9 +241,11 @@ class _Model:
                 "two classes that a line parts" if how.loss is Loss.LOGISTIC else "zeros that a line parts from counts"
             )
             raise BadInput(f"gamma 0: goes with loss squared, not {how.loss} ({why} have no fit)")
-        most = min(constraints.columns(counted), data.q)
-        check_independent(data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out)), [gamma], most)
-        return cls(data, min(counted, data.q), gamma, constraints, side.recorded())
+        asked = side.recorded()
+        inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
+        inside = replace(inside, restrictions=asked.restrictions or NONE)
+        check_independent(inside, [gamma], most_columns(inside, counted))
+        return cls(data, min(counted, data.q), gamma, constraints, asked)
 
     @property
     def unit(self) -> float:

@@ -57,6 +57,7 @@ SINGULAR = 1e-12  # ratio of smallest to largest singular value up to which a su
 IN_NULL_SPACE = 1e-12  # length of the part of a column in the null space above which it is in a dependency
 SAFE_LEVERAGE = 0.99  # sum over held-out rows up to which singular values of a subset shrink at most tenfold
 MAX_CHECKED_SUBSETS = 200_000_000  # subsets tried over all training sets: about a second
+MAX_FORCED_OUT = 4  # columns that a message proposes to force out
 MAX_SUSPECTS = 1 << 14  # subsets of one size that may be singular by their moments, checked by their rows
 LARGEST_RIDGE = 1e100  # maximum penalty weight: columns have a length of at least 1e-50
 CLEAR_RIDGE = 1e-9  # penalty, as a share of the largest squared length of a column, that makes every fit regular
@@ -118,7 +119,7 @@ def check_independent(
 
 
 def most_columns(data: StandardData, tau: int) -> int:
-    """Return the maximum number of columns of a model of `tau` features, adjusted columns included.
+    """Return the maximum number of columns of a model of `tau` features; both include adjusted columns.
 
     Parameters
     ----------
@@ -127,8 +128,19 @@ def most_columns(data: StandardData, tau: int) -> int:
     """
     if not data.terms:
         return min(tau, data.q)
-    counted = sorted((len(term.columns) for term in data.terms if term.count), reverse=True)
-    return sum(counted[:tau]) + len(data.adjusting)
+    adjusting = len(data.adjusting)
+    return sum(_widest_terms(data)[: max(tau - adjusting, 0)]) + adjusting
+
+
+def _widest_terms(data: StandardData) -> list[int]:
+    """Return how many columns the terms that count have, the widest first."""
+    return sorted((len(term.columns) for term in data.terms if term.count), reverse=True)
+
+
+def _largest_tau(data: StandardData, most: int) -> int:
+    """Return the largest tau, without columns that are adjusted for, whose models have at most so many columns."""
+    columns = most - len(data.adjusting)
+    return sum(total <= columns for total in accumulate(_widest_terms(data))) if data.terms else columns
 
 
 def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
@@ -154,7 +166,7 @@ def _too_few_rows(data: StandardData, folds: FoldPlan | None, columns: int) -> s
     if folds is not None and data.n >= columns + free:
         fold = int(np.argmax(folds.left_sizes))
         who, rows = f"fold {fold + 1} of {folds.k} trains on", folds.least_training
-    why = "fit exactly" if rows == columns + free else "are linearly dependent"
+    why = "fit exactly if they are independent" if rows == columns + free else "are linearly dependent"
     return f"{who} {rows} rows, on which any {columns} columns{' with an intercept' if free else ''} {why}"
 
 
@@ -200,11 +212,45 @@ class _SubsetCheck:
     def __init__(self, data: StandardData, most: int, folds: FoldPlan | None) -> None:
         self.data, self.folds = data, folds
         self.most = most  # maximum number of columns without a fault; every fault lowers it
-        self.faults: list[tuple[str, int]] = []  # each with the column that removes it if it is forced out, or -1
+        self.faults: list[tuple[str, int]] = []  # each with a column that takes part in it, or -1
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
     def run(self) -> None:
         """Raise `BadInput` where a subset is singular, or where there are too many to be tried."""
+        asked = self.most
+        self._find_faults()
+        if self.faults:
+            advice = [
+                *self._advise_forcing_out(asked),
+                *self._advise_tau(),
+                f"or give a gamma of at least {self._clear_gamma():g}",
+            ]
+            raise BadInput(f"gamma 0: {self.faults[0][0]}: {', '.join(advice)}")
+
+    def _advise_tau(self) -> Iterator[str]:
+        """Yield up to which tau there is no fault; where factors count once, also of one that counts columns."""
+        tau, columns = _largest_tau(self.data, self.most), self.most - len(self.data.adjusting)
+        if tau > 0:
+            yield f"give tau at most {tau}"
+        if columns > tau:
+            yield f'give count="columns" and tau at most {columns}'
+
+    def _advise_forcing_out(self, asked: int) -> Iterator[str]:
+        """Yield columns without which there is no fault with models of `asked` columns, where few are found."""
+        check, out, tau = self, list[str](), _largest_tau(self.data, asked)
+        while check.faults and len(out) < MAX_FORCED_OUT:
+            column = next((column for _, column in check.faults if column >= 0), -1)
+            if column < 0 or column in check.data.forced:
+                return
+            out.append(check.data.names[column])
+            rest = check.data.only(np.delete(np.arange(check.data.q), column))
+            check = _SubsetCheck(rest, most_columns(rest, tau + len(rest.adjusting)), self.folds)
+            check._find_faults()
+        if not check.faults:
+            yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"
+
+    def _find_faults(self) -> None:
+        """Note the faults."""
         data, folds = self.data, self.folds
         free = data.intercept is Intercept.FOLD
         spare_rows = (data.n if folds is None else folds.least_training) - free - self.most
@@ -218,16 +264,10 @@ class _SubsetCheck:
             for fold in range(folds.k):
                 if self.most > 0 and leverage[folds.left_out(fold)].sum() > SAFE_LEVERAGE:
                     self._check(_training_rows(fold, folds), folds.train_rows(fold))
-        if self.faults:
-            fault, column = self.faults[0]
-            mended = len(self.faults) == 1 and column >= 0  # of the levels of a factor all but one stay
-            out = f"force one out, force_out={json.dumps([data.names[column]])}, " if mended else ""
-            fewer = f"give tau at most {self.most}, " if self.most > 0 else ""
-            raise BadInput(f"gamma 0: {fault}: {out}{fewer}or give a gamma of at least {self._clear_gamma():g}")
 
     def _lower(self, most: int, fault: str, column: int = -1) -> None:
         """Record a fault, and the maximum number of columns without a fault."""
-        self.most = max(most, 0)
+        self.most = max(min(most, self.most), 0)
         self.faults.append((fault, column))
 
     def _clear_gamma(self) -> float:
@@ -268,9 +308,11 @@ class _SubsetCheck:
             nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=SINGULAR * values[0]))
             # so many columns of the part are dependent, whichever they are
             largest = len(columns) - nullity + 1
-            if largest <= self.most:
+            # where they have one dependency, all others that are adjusted for are in a model with it
+            others = len(np.setdiff1d(data.adjusting, columns)) if nullity == 1 else 0
+            if largest + others <= self.most:
                 some = _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns)
-                self._lower(len(some) - 1, f"on {where}, {_named(data, some, DEPENDENT)}", int(some[-1]))
+                self._lower(len(some) + others - 1, f"on {where}, {_named(data, some, DEPENDENT)}", int(some[-1]))
             if nullity > 1:
                 self._try_all(where, V, columns)
         residual = r - left[:, :rank] @ (left[:, :rank].T @ r)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import folds_from_labels, make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.weights import weighted
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.fit_options import SideOptions
+from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.model_space import Restrictions, gammas
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.trees import without_ridge
@@ -58,7 +63,7 @@ def test_too_few_rows_are_counted() -> None:
     with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which any 6 columns with an intercept"):
         check_independent(standardize(Dataset.from_arrays(*rows(6, 6))), [0.0], 6)
     wide = standardize(Dataset.from_arrays(*rows(6, 8)))
-    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which any 5 columns .* exactly: .*most 4"):
+    with pytest.raises(BadInput, match="^gamma 0: there are 6 rows, on which any 5 columns .* exactly if .*most 4"):
         check_independent(wide, [0.0], 5)
     check_independent(wide, [0.0], 4)
 
@@ -157,10 +162,12 @@ def test_the_advised_tau_is_accepted() -> None:
     X = np.column_stack([a, b, a**3, a * b**2, b**3, a**2 * b, a**2, b**2])
     data = standardize(Dataset.from_arrays(X, rows(40)[1]))
     for most in (3, 8):  # cubes are dependent by threes; the squares by twos
-        with pytest.raises(BadInput, match="^gamma 0: .* dependent: give tau at most 1, or"):
+        with pytest.raises(BadInput, match="^gamma 0: .* dependent: .*give tau at most 1, or"):
             check_independent(data, [0.0], most)
     check_independent(data, [0.0], 1)
-    with pytest.raises(BadInput, match="there are 7 rows, on which any 6 columns .* exactly: give tau at most 1, or"):
+    with pytest.raises(
+        BadInput, match="there are 7 rows, on which any 6 columns .* exactly if .*: .*give tau at most 1, or"
+    ):
         check_independent(standardize(Dataset.from_arrays(X[:7], rows(7)[1])), [0.0], 6)
 
 
@@ -175,3 +182,44 @@ def test_folds_that_hold_out_little_are_not_looked_at(monkeypatch: pytest.Monkey
     with pytest.raises(BadInput, match="^gamma 0: on the training rows of fold 12 of 60, column 'x6' is constant: "):
         check_independent(standardize(dataset), [0.0], 3, make_folds("loo", dataset))
     assert seen[0] == "all rows" and len(seen) <= 3
+
+
+def factors() -> Dataset:
+    """Return 40 rows with a column, a factor of three levels and one of four."""
+    at, (a, y) = np.arange(40), np.random.default_rng(1).normal(size=(2, 40))
+    X = np.column_stack([a, at[:, None] % 3 == np.arange(3), (at[:, None] // 3) % 4 == np.arange(4)]).astype(float)
+    return Dataset.from_arrays(X, y, names=["a", *(f"f={c}" for c in "uvw"), *(f"g={c}" for c in "klmn")])
+
+
+@pytest.mark.parametrize("tau", [1, 2, 3])
+def test_the_advice_counts_as_tau_counts(tau: int) -> None:
+    data, whole = factors(), dict[str, Any](taus=[tau], gammas=[0.0], count="factors")
+    with pytest.raises(BadInput) as refused:
+        sc.best_subsets(data, **whole)
+    assert 'force some out, force_out=["f=w", "g=n"], give count="columns" and tau at most 2, or' in str(refused.value)
+    with pytest.raises(BadInput) as of_fit:
+        fit_one(data, tau=tau, gamma=0.0, side=SideOptions(count="factors"))  # type: ignore[arg-type]
+    assert str(of_fit.value) == str(refused.value)
+    assert sc.best_subsets(data, **whole, force_out=["f=w", "g=n"]).status == "proved"
+    assert sc.best_subsets(data, **whole | {"count": "columns", "taus": [2]}).status == "proved"
+    assert sc.best_subsets(data, **whole | {"gammas": [1e-8]}).status == "proved"
+
+
+def test_the_advice_does_not_count_what_is_adjusted_for() -> None:
+    data = factors()
+    with pytest.raises(BadInput, match='force_out=.*"g=n".*, give tau at most 2, or') as refused:
+        sc.best_subsets(data, taus=[4], gammas=[0.0], adjust=["a"])
+    assert "count=" not in str(refused.value)
+    assert sc.best_subsets(data, taus=[2], gammas=[0.0], adjust=["a"]).status == "proved"
+    assert fit_one(data, tau=2, gamma=0.0, side=SideOptions(adjust=["a"])).status == "proved"  # type: ignore[arg-type]
+
+
+def test_too_few_rows_for_the_levels_of_a_factor() -> None:
+    rows = factors()
+    few = Dataset.from_arrays(rows.X[:16, :4], rows.y[:16], names=rows.names[:4])
+    how = dict[str, Any](gammas=[0.0], folds="forward:5:2")
+    with pytest.raises(BadInput, match="on 4 rows, on which any 3 columns .* fit exactly if they are indep") as e:
+        sc.solve(few, taus=[1], count="factors", **how)
+    assert 'independent: give count="columns" and tau at most 2, or give a gamma' in str(e.value)
+    assert sc.solve(few, taus=[1], count="factors", force_out=["f=w"], **how).status == "proved"
+    assert sc.solve(few, taus=[2], count="columns", **how).status == "proved"
