@@ -63,6 +63,7 @@ NEAR_COPIES = 0.999  # absolute correlation from which a search names two column
 NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # among which a search looks for near copies: 20 ms
 MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
 MOSTLY_EMPTY = 0.5
+NEARLY_EVERY = 0.9  # share of the rows from which a column of names has nearly one for each row
 DEFAULT_FOLDS = int(DEALING["folds"])  # of solve
 LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
 FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
@@ -248,7 +249,9 @@ def _with_dates(
 
 def _of_features(found: Inspection, exposure: str | None) -> Inspection:
     """Return what was found with the features to be named that are not better left out."""
-    features = [fact.name for fact in found.columns if not fact.drop and fact.name not in (found.target, exposure)]
+    folds = [shlex.split(option)[1] for option in found.options if option.startswith("--folds ")]
+    aside = (found.target, exposure, *(name for spec in folds for name in fold_columns(spec)))
+    features = [fact.name for fact in found.columns if not fact.drop and fact.name not in aside]
     others = [option for option in found.options if not option.startswith("--drop ")]
     return replace(found, options=(*([f"--features {quoted(features)}"] if features else []), *others))
 
@@ -384,8 +387,10 @@ def _features_and_subjects(
     columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], goal: RawColumn | None
 ) -> tuple[list[RawColumn], Subjects | None]:
     """Return the columns that may be features, and that which names the subject of each row, if there is one."""
-    features = [column for column, fact in zip(columns, facts, strict=True) if not fact.drop and column is not goal]
-    subjects = None if goal is None else subjects_of(features)
+    beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column is not goal]
+    features = [column for column, fact in beside if not fact.drop]
+    may_be_subjects = [column for column, fact in beside if not fact.drop or (column.others and column.is_words)]
+    subjects = None if goal is None else subjects_of(may_be_subjects)
     if subjects is None:
         return features, None
     return [column for column in features if column.name != subjects.column], subjects
@@ -426,7 +431,7 @@ def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled
 def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None) -> list[ColumnFacts]:
     """Return the facts, with why rows are not dealt at random at the column that says so."""
     if isinstance(dealt, Subjects):
-        return [replace(fact, notes=(dealt.note,)) if fact.name == dealt.column else fact for fact in facts]
+        return [replace(fact, notes=(dealt.note,), drop=False) if fact.name == dealt.column else fact for fact in facts]
     if dealt is None:
         return facts
     return [replace(fact, notes=(*fact.notes, dealt.note)) if fact.name == dealt.column else fact for fact in facts]
@@ -509,8 +514,13 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
         cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
         return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
     levels = one.levels()
-    if name_like(len(levels), int(np.sum(~one.empty))):
-        return f"words ({len(levels)})", ["nearly every row has its own: a name, no feature"], True
+    n_words = int(np.sum(~one.empty))
+    if name_like(len(levels), n_words):
+        note = "nearly every row has its own: a name, no feature"
+        if len(levels) < NEARLY_EVERY * n_words:
+            option = f"--folds {quoted([f'groups:{one.name}'])}"
+            note = f"{len(levels)} words in {n_words} rows, too many for a feature; if each is a subject, give {option}"
+        return f"words ({len(levels)})", [note], True
     shown = names_joined([word[:20] for word in levels[:6]]) + (", ..." if len(levels) > 6 else "")
     return f"words ({len(levels)})", [shown], False
 

@@ -68,6 +68,26 @@ def test_columns_and_the_options_that_read_them(tmp_path: Path, suffix: str, gap
     assert read_as_told(path, found) == (found.n, found.p)
 
 
+def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    rows = [f"P{k // 4},{k % 4},{k * k % 11},{k % 7}\n" for k in range(240)]
+    path.write_text("who,visit,a,y\n" + "".join(rows))
+    found = inspect_file(path, "y", Reading(), None)
+    assert notes(found)["who"] == (
+        "several rows each, told apart by 'visit': --folds groups:who holds them out together",
+    )
+    assert found.options == ("--folds groups:who",)
+    assert (found.n, found.p, found.folds, found.refused) == (240, 2, 60, "")
+    found = inspect_file(path, "y", Reading(), None, ["who", "visit", "a"])
+    assert (found.options, found.refused) == (("--features visit,a", "--folds groups:who"), "")
+    path.write_text("who,a,y\n" + "".join(f"P{k % 60},{k * k % 11},{k % 7}\n" for k in range(240)))
+    found = inspect_file(path, "y", Reading(), None)
+    assert notes(found)["who"] == (
+        "60 words in 240 rows, too many for a feature; if each is a subject, give --folds groups:who",
+    )
+    assert found.options == ("--drop who",)
+
+
 def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     rows = [f"{('none', 'shed', 'none', 'wood')[k % 4]},{('NA', 'tar')[k % 2]},{k * k % 11},{k}\n" for k in range(40)]
