@@ -555,8 +555,8 @@ class Restrictions:
         factors = factors_of(names) if self.count == EVERY_FACTOR else self.count
         if self.count and not factors:
             raise BadInput(
-                'count: the data have no factor, columns with names like city=Bergen and city=Oslo: encode="onehot" '
-                "makes them of a column of words"
+                "count: the data have no factor with two or more columns, such as city=Bergen and city=Oslo; leave "
+                'this option out, or give encode="onehot" for a column of three or more text values'
             )
         made = [sorted(_found(columns, place, "count") - others) for columns in factors]
         seen: set[int] = set()

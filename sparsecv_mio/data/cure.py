@@ -233,6 +233,8 @@ class Faults:
             return written if "say which" in written else f"read it with {written}"
         if self.settled:
             return one.remedy_of_new()
+        if self._is_void(one):
+            return f"it is empty in every row; give {left_out(one.column)}"
         if one.column == self.target and one.has_classes(self.rows):
             return MORE_CLASSES
         option = one.option(self.target, self.rows)
@@ -255,6 +257,8 @@ class Faults:
         cells = several(one.count, "cell")
         if self.settled:
             return f"{cells}; {self._written(one) or one.remedy_of_new(one.count)}"
+        if self._is_void(one):
+            return f"{cells}; {left_out(one.column)}"
         if one.column == self.target and one.has_classes(self.rows):
             return f"{cells}; {MORE_CLASSES}"
         cures = self._dropped(one), one.option(self.target, self.rows)
@@ -264,6 +268,10 @@ class Faults:
         if isinstance(one.value, str) and not one.missing and (kind := reading_options.what_else(one.value)):
             return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
         return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or drop it"
+
+    def _is_void(self, one: Fault) -> bool:
+        """Return True if a feature is empty in every row."""
+        return one.missing and one.count == self.rows and one.column != self.target
 
     def _held_out(self, one: Fault) -> str:
         """Return what to do with the name of a subject."""
@@ -1229,7 +1237,7 @@ def read_frame(frame: Any, wanted: reading_options.Wanted, how: reading_options.
         lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
         kinds = "; give a table of pandas, polars, DuckDB or Arrow, a file or Dataset.from_arrays(X, y)"
         raise BadInput(f"data: a {type(frame).__name__} is not a table in memory{lazy or kinds}")
-    chosen = wanted.within([str(name) for name in frame.columns])
+    chosen = wanted.within(_names_of_columns(frame))
     aux = {chosen.header[j]: _series_ids(frame.iloc[:, j]) for j in chosen.aux}
     words = wanted.two_words and not _is_numeric(frame.iloc[:, chosen.header.index(chosen.goal)])
     cures = how.cures or how.decimal != "." or words
@@ -1250,10 +1258,17 @@ def _is_numeric(column: pd.Series) -> bool:
     return column.to_numpy().dtype.kind in "biuf"
 
 
+def _names_of_columns(frame: pd.DataFrame) -> list[str]:
+    """Return the names of the columns of a frame as text; empty for None and NaN, which name nothing."""
+    import pandas as pd
+
+    return ["" if name is None or name is pd.NA or name != name else str(name) for name in frame.columns]
+
+
 def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: reading_options.Applied) -> Made:
     """Read some features of the new rows of a frame as those were that a model was fitted on."""
     wanted = reading_options.Wanted("", learnt.columns_of(features), None, (), needed=False)
-    return read_alike(_raw_frame(frame, wanted.within([str(name) for name in frame.columns]), {}, learnt.how), learnt)
+    return read_alike(_raw_frame(frame, wanted.within(_names_of_columns(frame)), {}, learnt.how), learnt)
 
 
 def _raw_frame(

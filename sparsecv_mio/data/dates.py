@@ -57,7 +57,9 @@ def parse_date_parts(given: object) -> tuple[str, ...]:
             raise BadInput(
                 f"dates: {word!r} is unknown{did_you_mean(word, known)}; give one or more of {', '.join(known)}"
             )
-    if parts and set(parts) <= set(FIRST_FORMS) or set(FIRST_FORMS) <= set(parts):
+    if len(parts) == 1 and parts[0] in FIRST_FORMS:
+        raise BadInput(f'dates: {parts[0]!r} only orders day and month; add a number, as in dates="days,{parts[0]}"')
+    if set(FIRST_FORMS) <= set(parts):
         raise BadInput(
             f"dates: {','.join(parts)!r} is not a valid combination; give one or more of {', '.join(PARTS)}, "
             f"and at most one of {', '.join(FIRST_FORMS)}"

@@ -47,7 +47,7 @@ TEXTS = (  # what is no word, though no number as it stands, and what to do with
     (re.compile(r"\d{1,3}(?:_\d{3})+(?:\.\d*)?"), "numbers with underscores: take them out"),
     (
         re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?"),
-        "dates: turn them into numbers of days, as --dates days does (dates in Python)",
+        'dates: turn them into numbers of days with dates="days"',
     ),
     (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: turn them into numbers of hours"),
     (

@@ -292,7 +292,7 @@ def test_limits_parents_and_forcing_name_factors() -> None:
     assert asked.words().endswith("(city, city:sex, sex); at most 1 of age, sex; city:sex only with city and sex")
     less = Restrictions(count="factors", adjust="sex", force_out="city=B").within(names)  # type: ignore
     assert less.count == (("city=O", "city=T"), ("city:sex=B m", "city:sex=O m")) and less.adjust == ("sex=m", "sex=x")
-    with pytest.raises(BadInput, match="^count: the data have no factor"):
+    with pytest.raises(BadInput, match="^count: the data have no factor with two or more columns.*; leave this option"):
         Restrictions(count="factors").within(["a", "b=c"])  # type: ignore[arg-type]
 
 

@@ -86,8 +86,8 @@ def test_a_model_of_dates_is_verified_and_predicts(tmp_path: Path) -> None:
         (["2024-01-02", "soon", "2024-02-01"], "days", "column 'd' holds 'soon' in row 2, which is not a date such"),
         (["red", "blue"], "days", "dates: no column holds dates; write them as 2024-12-31, or leave the option out"),
         (["2024-01-02"] * 2, "wekday", r"dates: 'wekday' is unknown \(did you mean 'weekday'\?\); give one or"),
-        (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' is not a valid combination; give one or more of days,"),
-        (["2024-01-02"] * 2, None, r"column 'd' holds text '2024-01-02' in row 1: dates: .*as --dates days does"),
+        (["2024-01-02"] * 2, "dayfirst", "dates: 'dayfirst' only orders .* as in dates=\"days,dayfirst\""),
+        (["2024-01-02"] * 2, None, r"column 'd' holds text '2024-01-02' in row 1: dates: .*with dates=\"days\""),
     ],
 )  # fmt: skip
 def test_dates_that_are_not_clear_are_refused(cells: list[str], dates: str | None, said: str) -> None:

@@ -148,6 +148,11 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "dates with points": (table(lambda v: f"{v % 28 + 1:02.0f}.01.2024"), "", "numbers of days"),
     "times": (table(lambda v: f"12:{v % 60:02.0f}"), "--encode onehot", "numbers of hours"),
     "NA words of another kind": (table(lambda v: "unknown" if v < 500 else f"{v:.0f}"), "", "cells are text"),
+    "an empty column, as it is": (table(lambda v: ""), "", "it is empty in every row; give --drop b"),
+    "an empty column and an empty cell": (
+        table(lambda v: "").replace("age,b,y", "age,b,y,z").replace("\n", ",\n").replace("z,", "z"),
+        "", "--drop b",
+    ),
     "an empty column": (table(lambda v: ""), "--na mean", "is empty in every row: give --drop b"),
     "names twice": (table(PLAIN).replace("age,b,y", "b,b,y"), "", "more than once"),
     "unquoted": ("age,b,y\n30,1,078,5\n31,576,6\n", "", "has 4 cells in line 2"),
@@ -507,3 +512,10 @@ def test_columns_may_be_given_by_position_and_one_alone(tmp_path: Path) -> None:
     for wrong in (1.5, [1.5], [["a"]]):
         with pytest.raises(BadInput, match="is no list of names or positions of columns"):
             read_dataset(path, "y", features=wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [None, float("nan"), pd.NA, pd.NaT])
+def test_a_column_of_a_frame_that_is_called_nothing_is_refused(name: object) -> None:
+    frame = pd.DataFrame(np.arange(12.0).reshape(4, 3) ** 2, columns=pd.Index(["a", name, "y"], dtype=object))
+    with pytest.raises(BadInput, match="^column 2 has no name"):
+        read_dataset(frame, "y")
