@@ -154,7 +154,8 @@ class Fault:
     def remedy_of_new(self, many: int = 1) -> str:
         """Say what to do in new rows, where so many cells of the column are alike."""
         if isinstance(self.value, str) and not self.missing:
-            return reading_options.what_else(self.value) or "give numbers"
+            advice = reading_options.what_else(self.value).partition(' with dates="days"')[0]  # no option of new rows
+            return advice or "give numbers"
         return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
 
     def option(self, target: str, rows: int = 0) -> str:

@@ -13,7 +13,7 @@ from sparsecv_mio.certificate.read_back import read_record
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.cli import run
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.data.readers import read_dataset
+from sparsecv_mio.data.readers import read_dataset, read_rows
 from sparsecv_mio.data.reading_options import Reading
 from sparsecv_mio.data.table_facts import inspect_file
 from sparsecv_mio.errors import BadInput
@@ -138,3 +138,10 @@ def test_inspect_proposes_days_for_dates_that_are_clear(tmp_path: Path) -> None:
     frame["sold"] = "2024-01-01"  # constant: better left out, and no date is left for --dates
     frame.to_csv(tmp_path / "t.csv", index=False)
     assert inspect_file(tmp_path / "t.csv", "y", Reading.of(), None).options == ("--drop sold",)
+
+
+def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("d\n2024-01-02\n2024-01-03\n")
+    learnt = read_dataset(pd.DataFrame({"d": np.arange(4.0) ** 2, "y": np.arange(4.0)}), "y").reading
+    with pytest.raises(BadInput, match="dates: turn them into numbers of days$"):
+        read_rows(tmp_path / "new.csv", ("d",), "y", learnt)
