@@ -12,7 +12,7 @@ from sparsecv_mio.search.instability import Instabilities, stability_table
 from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
 
 
-class Goal(Protocol):
+class SearchGoal(Protocol):
     """What a search is for."""
 
     def is_settled(self, state: GridState) -> bool:
@@ -62,7 +62,7 @@ class OneStandardError:
         return next_to_decide(rule.missing & (state.lowest_tries < DONE), now)
 
 
-class StableChoice:
+class StablePair:
     """The pair with the smallest weighted sum of CV error and instability, for every weight."""
 
     def __init__(self, state: GridState) -> None:
@@ -110,13 +110,13 @@ def is_scored(state: GridState) -> bool:
     return bool(state.has_supports.any() and state.cells.scored_pairs().any())
 
 
-def goals_beyond_choice(state: GridState) -> list[Goal]:
+def goals_beyond_choice(state: GridState) -> list[SearchGoal]:
     """Return the goals of a question beyond the certified choice, in the order in which they are worked on."""
-    context, goals = state.context, list[Goal]()
+    context, goals = state.context, list[SearchGoal]()
     if context.gap == 0.0:
         goals.append(AllPairs())
     elif context.request.one_se:
         goals.append(OneStandardError())
     if context.stability:
-        goals.append(StableChoice(state))
+        goals.append(StablePair(state))
     return goals

@@ -24,7 +24,7 @@ from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import (
     CertifiedChoice,
     FullDataModel,
-    Goal,
+    SearchGoal,
     goals_beyond_choice,
     is_scored,
     needs_full_tree,
@@ -43,17 +43,17 @@ from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import MODEL_SHARE
 
-Order = Callable[[Goal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
+Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
 
 
 def search_grid(
-    goal: Goal, order: Order, state: GridState, plan: Plan, executor: Executor, writer: Writer, signals: Signals
+    goal: SearchGoal, order: Order, state: GridState, plan: Plan, executor: Executor, writer: Writer, signals: Signals
 ) -> Iterator[None]:  # fmt: skip
     """Search until the goal is settled, the deadline has expired, or no step is left; yields after each turn.
 
     Parameters
     ----------
-    goal : Goal
+    goal : SearchGoal
         When the search is settled.
     order : callable
         Which steps come next.
@@ -130,7 +130,7 @@ class GridSearch(Watched):
             yield from self._search(goal, given_pairs)
         self.problems.clear()
 
-    def _search(self, goal: Goal, order: Order) -> Iterator[None]:
+    def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
 
     def model_is_open(self) -> bool:

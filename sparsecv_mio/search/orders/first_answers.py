@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.goals import Goal
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import NOT_LISTED, GridState
 from sparsecv_mio.search.pairs import Aim, Pair, likely_winner
 from sparsecv_mio.search.plan import Plan
@@ -22,12 +22,14 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
 
 
-def first_answers(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+def first_answers(
+    goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
+) -> Iterator[Step]:
     """Yield the steps of the first phase that is not over.
 
     Parameters
     ----------
-    goal : Goal
+    goal : SearchGoal
         Not read.
     state : GridState
     plan : Plan

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sparsecv_mio.search.goals import FullDataModel, Goal, StableChoice, needs_full_tree
+from sparsecv_mio.search.goals import FullDataModel, SearchGoal, StablePair, needs_full_tree
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
@@ -15,12 +15,14 @@ from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
 
 
-def given_pairs(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+def given_pairs(
+    goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
+) -> Iterator[Step]:
     """Yield the full data of the pairs, where the goal asks for their models, and then trees of their open folds.
 
     Parameters
     ----------
-    goal : Goal
+    goal : SearchGoal
     state : GridState
     plan : Plan
     running : sequence of Step
@@ -28,7 +30,7 @@ def given_pairs(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step
         Share of the time limit that has passed; not read.
     """
     pairs = goal.pairs(state)
-    if isinstance(goal, FullDataModel | StableChoice):
+    if isinstance(goal, FullDataModel | StablePair):
         for g, t in np.argwhere(pairs & needs_full_tree(state)).tolist():
             if not running:
                 yield FullDataTrees().step(state, (g, t), n_threads=plan.n_threads)

@@ -12,7 +12,7 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.goals import Goal
+from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import BOUNDED, GridState
 from sparsecv_mio.search.pairs import Aim, PairBounds, aim_at, likely_winner
 from sparsecv_mio.search.plan import Plan
@@ -24,12 +24,14 @@ from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
 from sparsecv_mio.search.steps import Step
 
 
-def winner_first(goal: Goal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+def winner_first(
+    goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
+) -> Iterator[Step]:
     """Yield the next steps: those of the pair with the best estimate, then of the pair furthest below its cutoff.
 
     Parameters
     ----------
-    goal : Goal
+    goal : SearchGoal
         Not read: the order is that of the certified choice.
     state : GridState
     plan : Plan

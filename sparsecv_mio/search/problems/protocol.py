@@ -29,8 +29,8 @@ class Capability(Flag):
 
 
 @dataclass(frozen=True, eq=False)
-class Fits:
-    """Fits of L supports to training rows: bounds with rounding, and held-out losses as computed; arrays are (L,)."""
+class SupportFits:
+    """Fits of L supports to training rows: bounds with rounding, held-out losses as computed; arrays are (L,)."""
 
     supports: Sequence[IntArray]
     objective_lower: FloatArray
@@ -92,7 +92,7 @@ class FoldProblem(Protocol):
     def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """Bound the optima of some sizes by the roots of their trees (FULL_DATA_RELAXATIONS)."""
 
-    def fit(self, supports: Sequence[IntArray]) -> Fits:
+    def fit(self, supports: Sequence[IntArray]) -> SupportFits:
         """Fit supports to the training rows and score the held-out rows."""
 
     def fit_first(self, support: IntArray) -> Subproblem:

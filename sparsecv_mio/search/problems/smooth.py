@@ -21,7 +21,7 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.protocol import Capability, Fits, IsExpired, Subproblem
+from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Subproblem, SupportFits
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -93,17 +93,17 @@ class SmoothProblem:
     def _held_out_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return rows_in_units(self.data, self.folds.scored_rows(self.fold))
 
-    def fit(self, supports: Sequence[IntArray]) -> Fits:
+    def fit(self, supports: Sequence[IntArray]) -> SupportFits:
         """Fit supports by Newton steps, from the rows where normal equations lose digits."""
         rows = self._held_out_rows()
         fits, low, high = self.subsets.scored(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
-        scored = Fits(supports, fits.lower, fits.upper, low, high, losses)
+        scored = SupportFits(supports, fits.lower, fits.upper, low, high, losses)
         for i in np.flatnonzero(~(high - low <= FROM_ROWS * losses)).tolist():
             self._refit_from_rows(scored, i)
         return scored
 
-    def _refit_from_rows(self, fits: Fits, i: int) -> None:
+    def _refit_from_rows(self, fits: SupportFits, i: int) -> None:
         """Narrow the bounds of a support by a fit from orthogonal factors of its rows."""
         refit = refit_glm(self.data, self.folds.train_rows(self.fold), fits.supports[i], self.gamma)
         loss, slip = refit.held_out(self.data, self.folds.scored_rows(self.fold))
