@@ -15,7 +15,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import contract
 from sparsecv_mio.formulation.outcome import Limits, Stop
-from sparsecv_mio.formulation.task import ModelTask
+from sparsecv_mio.formulation.task import ModelTask, require_finite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +54,7 @@ class GurobiBackend(contract.Backend):
             lower_model,
         )
 
+        require_finite(task.lo, task.hi, "gurobi")
         perspective = PerspectiveModel if task.q <= GRAM_COLUMNS else FactorModel
         kinds: dict[str, type[SparseModel]] = {"benders": CutMaster, "outer": LossOuterApproximation}
         model = kinds.get(formulation, perspective)(task)

@@ -7,7 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
+from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.errors import BadInput
+from sparsecv_mio.fits.one import fit_one
+from sparsecv_mio.formulation.backends import get_backend
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import level_set_interval, link_bounds, model_task, require_finite, scaled_problem
 from sparsecv_mio.problem.constraints import FREE
@@ -107,3 +110,13 @@ def test_links_never_contradict_the_start() -> None:
     u, z = task.start_u, task.start_z
     assert np.all(task.lo * z <= u + 1e-15) and np.all(u <= task.hi * z + 1e-15)
     assert np.all(task.z_lo <= z) and np.all(z <= task.z_hi)
+
+
+@pytest.mark.parametrize("backend", ["highs", "scip", "gurobi"])
+def test_solvers_refuse_what_has_no_valid_big_m(backend: str) -> None:
+    if not (usable := get_backend(backend).available()).usable:
+        pytest.skip(usable.why)
+    rng = np.random.default_rng(0)
+    wide = Dataset.from_arrays(rng.normal(size=(7, 8)), rng.normal(size=7))
+    with pytest.raises(BadInput, match=f"{backend} has no valid big-M; take a larger gamma or the native backend"):
+        fit_one(wide, tau=3, gamma=0.0, backend=backend)
