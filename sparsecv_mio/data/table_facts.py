@@ -71,6 +71,7 @@ MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones,
 RISES_WITH = 0.8  # correlation with counts from which a column may be what they were counted of
 MAX_COMPARED_NUMBERS = 5_000_000  # numbers of a table up to which rows are compared: about 0.1 s
 MIN_COPIES_SHARE = 0.01  # share of the rows up to which copies are not mentioned
+FACTORS_TOGETHER = f"--count {FACTORS}"  # the option that is proposed where levels enter together
 RANDOM_FOLDS = re.compile(r"(\d+(x\d+)?|loo|stratified:\d+|holdout:.*?)( weighted)?")
 EXPOSURE = re.compile(
     r"(?i:(.*[_. -])?(exposures?|expo|offset|duration|days|hours|weeks|months|years|person[_. -]?years|population|pop|"
@@ -146,6 +147,8 @@ class Inspection:
         Of the search that is proposed.
     factors : tuple of tuple of str
         Neighbouring columns of zeros and ones that add up to 1 in every row.
+    levels_alone : int
+        Number of features if each level of a column of words counts as one; 0 where `p` counts them so.
     """
 
     rows: int
@@ -166,6 +169,7 @@ class Inspection:
     exposures: tuple[str, ...] = ()
     loss: Loss = Loss.SQUARED
     factors: tuple[tuple[str, ...], ...] = ()
+    levels_alone: int = 0
 
 
 def inspect_file(
@@ -289,8 +293,8 @@ def _tried(
         plan = make_folds(folds, data)
         check_training_classes(data, plan, Intercept.FOLD)
         if inspection.loss is Loss.SQUARED and factors_enter_together(data, plan.k):
-            together = (*inspection.options, f"--count {FACTORS}")
-            inspection = replace(inspection, options=together, p=_features_together(data))
+            together = (*inspection.options, FACTORS_TOGETHER)
+            inspection = replace(inspection, options=together, p=_features_together(data), levels_alone=data.p)
         counts = inspection.counts and _taken_as_counts(data, plan)
         return replace(inspection, folds=plan.k, least_training=plan.least_training, counts=counts)
     except BadInput as error:

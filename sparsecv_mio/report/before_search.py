@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from sparsecv_mio import model_space
-from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, MOST_CORRELATED, ColumnFacts, Inspection
+from sparsecv_mio.data.table_facts import DEFAULT_FOLDS, FACTORS_TOGETHER, MOST_CORRELATED, ColumnFacts, Inspection
 from sparsecv_mio.digits import aligned, ends_of, first_named, quoted_name, several, shown
 from sparsecv_mio.files import argument
 from sparsecv_mio.report.layout import ESTIMATE, NOT_KNOWN, marked, pair, print_table, say
@@ -98,12 +99,17 @@ def _plan(found: Inspection, path: str) -> list[str]:
         return [f"solve would not take it yet: {found.refused}"]
     if found.n < 4 or found.p < 1:
         return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
+    about = [found.about_target] if found.about_target else []
+    lines = [*about, _proposed_command(found, path), *_size_and_hope(found, found.loss)]
+    return lines if not found.counts else [*lines, *_as_counts(found, path)]
+
+
+def _proposed_command(found: Inspection, path: str) -> str:
+    """Return the command that solves a file with the options of an inspection."""
     words = [word for option in found.options for word in shlex.split(option)]
     words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
-    command = shlex.join(["sparsecv", "solve", argument(path), *target, *words])
-    lines = [*([found.about_target] if found.about_target else []), command, *_size_and_hope(found, found.loss)]
-    return lines if not found.counts else [*lines, *_as_counts(found, command)]
+    return shlex.join(["sparsecv", "solve", argument(path), *target, *words])
 
 
 def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
@@ -124,12 +130,14 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     return size, hope
 
 
-def _as_counts(found: Inspection, command: str) -> list[str]:
+def _as_counts(found: Inspection, path: str) -> list[str]:
     """Return the command that fits a target as counts, and what may be their exposures."""
     lines = list[str]()
     if found.loss is not Loss.POISSON:
-        lines += ["if the target holds counts, of which rates are modelled:", f"{command} --loss {Loss.POISSON}"]
-        lines += _size_and_hope(found, Loss.POISSON)
+        options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error alone
+        rates = replace(found, options=(*options, f"--loss {Loss.POISSON}"), p=found.levels_alone or found.p)
+        lines += ["if the target holds counts, of which rates are modelled:", _proposed_command(rates, path)]
+        lines += _size_and_hope(rates, Loss.POISSON)
     for name in found.exposures:
         says = f"where {name!r} says how long, or of how many, each row was counted"
         lines.append(f"with --exposure {shlex.quote(name)} {says}; it is no feature then")

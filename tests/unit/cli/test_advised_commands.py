@@ -127,6 +127,18 @@ def test_a_file_is_solved_as_inspect_proposes(reading: tuple[str, ...], capsys: 
     run_again([f"{commands[0]} --gamma 0.1"], capsys)
 
 
+def test_counts_with_a_factor_are_solved_as_inspect_proposes(capsys: Said) -> None:
+    rows = [f"{('Oslo', 'Rome', 'Bern')[k % 3]},{k * k % 11},{(k * k % 11 + k % 3) // 4}\n" for k in range(40)]
+    Path("counts.csv").write_text("place,a,y\n" + "".join(rows))
+    assert run(["inspect", "counts.csv", "-t", "y"]) == 0
+    said = capsys.readouterr().out
+    squared, poisson = COMMAND.findall(said)
+    assert squared.endswith("--count factors") and poisson.endswith("--loss poisson")
+    sizes = re.findall("40 rows, . features; 10 folds", said)
+    assert sizes == ["40 rows, 2 features; 10 folds", "40 rows, 4 features; 10 folds"]
+    run_again([f"{squared} --gamma 0.1", f"{poisson} --gamma 0.1"], capsys)
+
+
 @pytest.mark.parametrize("command", ["solve", "path", "fit"])
 @pytest.mark.parametrize("reading", READ.values(), ids=READ)
 def test_a_record_is_verified_as_its_report_says(command: str, reading: tuple[str, ...], capsys: Said) -> None:
