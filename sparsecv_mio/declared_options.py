@@ -271,7 +271,8 @@ OPTIONS = {
         Option("force_out", str, (), "C,D,...", "Features in no model, as if they were dropped."),
         Option("count", str, (), "factors|columns",
                "What counts as one feature. factors: the columns that --encode onehot makes of a column of words enter "
-               "together and count as one; columns: each enters, and counts, by itself. [columns]"),
+               "together and count as one; columns: each enters, and counts, by itself. [columns; `solve` uses factors "
+               "where a note states it]"),
         Option("at_most", str, (), "K:A,B,...", "At most K of these features in a model; may be repeated.",
                several=True),
         Option("hierarchy", str, (), "RULE",

@@ -538,7 +538,10 @@ def solve(
     weights: str | None = None,
     **keywords: Any,
 ) -> Record:
-    """Find the best (tau, gamma) and prove it, with the defaults of `sparsecv solve`.
+    """Find the best (tau, gamma) and prove it.
+
+    The defaults are those of `sparsecv solve` with two exceptions: there is no time limit, and each level of a text
+    column counts as one feature. For such columns the command may use `count="factors"`, which its note states.
 
     Parameters
     ----------

@@ -8,8 +8,10 @@ from inspect import signature
 from pathlib import Path
 from typing import get_args
 
+import pandas as pd
 import pytest
 
+import sparsecv_mio as sc
 from sparsecv_mio.batch.plan import SEARCH
 from sparsecv_mio.cli import run
 from sparsecv_mio.cli.command_options import Given, declared
@@ -168,3 +170,16 @@ def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixtu
     assert len(at) >= 6 and at == sorted(at)
     assert all(re.search(rf"[ ,]{name}[,\n]", words) for name in IN_PLANS)
     assert f"{MOST_USED}:\n" not in said and "-q, --quiet" in said[said.index("Output:") :]
+
+
+@pytest.mark.parametrize("command", ["solve", "near", "fit"])
+def test_help_states_which_command_counts_factors_by_default(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    assert "[columns; `solve` uses factors where a note states it]" in " ".join(capsys.readouterr().out.split())
+
+
+def test_solve_in_python_counts_levels_by_default_as_its_docstring_states() -> None:
+    frame = pd.DataFrame({"place": ["Oslo", "Rome", "Bern"] * 8, "y": [k * k % 11 for k in range(24)]})
+    record = sc.solve(frame, "y", encode="onehot", gammas=[0.1], threads=1)
+    assert max(row.tau for row in record.table) == 3
+    assert "each level of a text column counts as one feature" in " ".join((sc.solve.__doc__ or "").split())
