@@ -70,9 +70,12 @@ def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late
 
 def _single_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield sizes that leave one support, at every gamma: their CV errors then have an upper bound."""
-    for t in plan.single_sizes if plan.lists_held_out else ():
+    for t in plan.single_sizes:
         for g in np.flatnonzero(wanted.any(axis=1) & state.has_supports).tolist():
-            if state.list_stage[g, t] == NOT_LISTED and not state.is_bounded((g, t)):
+            if not plan.lists_held_out:
+                if t == 0:  # the null model takes next to no time; all columns take a fit in every fold
+                    yield from SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), 0, plan.n_threads)
+            elif state.list_stage[g, t] == NOT_LISTED and not state.is_bounded((g, t)):
                 yield _bound_by_known_support(state, (g, t), 1, 0.0)
 
 
