@@ -473,7 +473,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     return entries[0], moments
 
 
-CHECKPOINT_SCHEMA = "sparsecv-checkpoint/8"
+CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
     NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,
