@@ -40,12 +40,17 @@ class Claim:
         return max(self.upper - self.value, 0.0) if self.value is not None and math.isfinite(self.upper) else 0.0
 
 
+def _presence(is_there: bool) -> str:
+    """Return the word for a record or a claim that is there, or is not."""
+    return "stated" if is_there else "missing"
+
+
 def difference_of_answers(before: Record | None, after: Record | None) -> Difference:
     """Return the differences between the answers of two records."""
     found = Difference()
     if before is None or after is None:
         if before is not after:
-            found.note("record", *("none" if r is None else "written" for r in (before, after)), math.inf)
+            found.note("record", _presence(before is not None), _presence(after is not None), math.inf)
         return found
     has_gamma_interval = bool(before.get("continuous"))
     first_facts, second_facts = facts_of(before), facts_of(after)
@@ -58,9 +63,7 @@ def difference_of_answers(before: Record | None, after: Record | None) -> Differ
         if name in first_claims and name in second_claims:
             _compare_claims(found, name, first_claims[name], second_claims[name], rtol)
         elif not has_gamma_interval:
-            found.note(
-                name, *("stated" if name in claims else "missing" for claims in (first_claims, second_claims)), math.inf
-            )
+            found.note(name, _presence(name in first_claims), _presence(name in second_claims), math.inf)
     return found
 
 
