@@ -44,7 +44,7 @@ def draw(n: int, number: int) -> tuple[sc.Dataset, FloatArray, FloatArray]:
 def coverage(data: sc.Dataset, X: FloatArray, y: FloatArray, folds: str, pair: str) -> tuple[float, float]:
     """Return the share of new rows in their intervals, and the mean width over the spread of the target."""
     record = sc.solve(data, folds=folds, threads=1, **GRIDS[pair])
-    low, high = record.predict_interval(X, data, LEVEL).T
+    low, high = record.predict_interval(X, LEVEL, data=data).T
     return float(np.mean((low <= y) & (y <= high))), float(np.mean(high - low) / np.std(y))
 
 
