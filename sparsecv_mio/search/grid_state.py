@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +108,7 @@ class GridState(SearchState):
 
     # -- questions of orders and sources ------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def slip(self) -> float:
         """Rounding of sums of losses over a fold and its training rows."""
         data = self.context.data

@@ -19,7 +19,6 @@ from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import (
-    FULL_DATA,
     Findings,
     FullDataBounds,
     PairInFolds,
@@ -192,7 +191,7 @@ class Writer:
     def _store_sums(self, findings: Findings) -> None:
         """Store sums of a pair in place of its folds, where the plan says so and the pair is not being solved."""
         step = findings.step
-        if not self.plan.stores_sums or step.folds == FULL_DATA and not findings.statements:
+        if not self.plan.stores_sums:
             return
         for statement in findings.statements:
             if isinstance(statement, SupportInFolds):

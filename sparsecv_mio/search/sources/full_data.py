@@ -17,7 +17,7 @@ from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.protocol import mask_gammas
+from sparsecv_mio.search.sources.protocol import find_open_gammas
 from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import UNLIMITED
 
@@ -39,7 +39,7 @@ class FullDataRelaxations:
         """Yield the gammas that were not relaxed."""
         sizes = tuple(state.context.grid.taus[:: -plan.relaxed_stride][::-1].tolist())
         taus = tuple(range(wanted.shape[1]))
-        for g in mask_gammas(wanted, state.is_relaxed)[::-1]:
+        for g in find_open_gammas(wanted, state.is_relaxed)[::-1]:
             by_size = state.all_rows.best[g].by_size
             yield Step(self.name, g, taus, FULL_DATA, sizes, tuple(by_size[size].support for size in sizes))
 

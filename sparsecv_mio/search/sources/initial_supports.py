@@ -16,7 +16,7 @@ from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.sources.protocol import mask_gammas
+from sparsecv_mio.search.sources.protocol import find_open_gammas
 from sparsecv_mio.search.steps import (
     ALL_FOLDS,
     FULL_DATA,
@@ -46,7 +46,7 @@ class InitialSupports:
         known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
         starts = tuple(subset.support for result in known for subset in result.by_size.values())
         taus = state.context.grid.taus
-        for g in mask_gammas(wanted, state.has_supports):
+        for g in find_open_gammas(wanted, state.has_supports):
             yield Step(
                 self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts,
                 exchanges=not (known and plan.stores_sums),
@@ -80,7 +80,7 @@ class SupportsInFolds:
         """Yield the pairs that were not offered their support, some sizes of a gamma at a time."""
         wanted = wanted & state.has_supports[:, None] & ~state.is_offered
         taus, n_together = state.context.grid.taus.tolist(), 1 if plan.stores_sums else len(state.context.grid.taus)
-        for g in mask_gammas(wanted, ~state.has_supports):
+        for g in find_open_gammas(wanted, ~state.has_supports):
             open_taus = [t for t in np.flatnonzero(wanted[g]).tolist() if not state.is_bounded((g, t))]
             for begin in range(0, len(open_taus), n_together):
                 some = tuple(open_taus[begin : begin + n_together])

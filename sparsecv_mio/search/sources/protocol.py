@@ -60,7 +60,6 @@ class PairSource(Source, Protocol):
         """
 
 
-def mask_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:
-    """Return the indices of gammas with pairs that are wanted (G, T) and not done (G,), the middle one first."""
-    gammas = np.flatnonzero(wanted.any(axis=1) & ~done)[::-1].tolist()
-    return [int(g) for g in gammas]
+def find_open_gammas(wanted: BoolArray, done: BoolArray) -> list[int]:
+    """Return the indices of gammas with pairs that are wanted (G, T) and not done (G,), in descending order."""
+    return [int(g) for g in np.flatnonzero(wanted.any(axis=1) & ~done)[::-1]]
