@@ -311,15 +311,9 @@ class SearchState:
             What rounding may leave between the training rows of a fold and all rows.
         """
         whole, on_all_rows = self.context.folds.scores_all_left_out, self.all_rows.lower_bounds()
-        sums = held_sums(values)
-        by_sums = np.isfinite(sums)
-        for g, t in np.argwhere(by_sums).tolist():
-            least = self.context.folds.k * (on_all_rows[g, t] - slip) * (1.0 - SUM_RTOL)
-            self.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
         for g, lower in enumerate(on_all_rows):  # one by one, as all at once would take memory
-            for t in _rows_of(by_sums[g], values):
-                bound = training_loss_bound(lower[t, None], values[g, t], slip)
-                self.cells.narrow(np.s_[g, t, :], np.where(whole, bound, 0.0), np.inf)
+            bound = training_loss_bound(lower[:, None], values[g], slip)
+            self.cells.narrow(np.s_[g, :, :], np.where(whole, bound, 0.0), np.inf)
 
     def enough_to_exclude(self, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:
         """(G, T): bounds on all rows from which on the lower ends of a pair add up to its bar; inf where none does.
