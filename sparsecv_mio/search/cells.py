@@ -619,14 +619,14 @@ class CellTable:
             if _is_own(self.floor):
                 self.floor[part] = np.maximum(self.floor[part], lower)
 
-    def mark(self, part: Index, branched: bool = False, final: bool = True) -> None:
+    def mark(self, part: Index, branched: BoolArray | bool = False, final: BoolArray | bool = True) -> None:
         """Mark cells that are not decided as branched on, and as final: no more work can change them.
 
         Parameters
         ----------
         part : index
             Of numpy.
-        branched, final : bool
+        branched, final : bool arrays or bool
         """
         with self.lock:
             self.branched[part] = self.branched[part] | branched

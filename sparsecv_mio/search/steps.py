@@ -6,7 +6,9 @@ are the same in any thread or process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,16 @@ from sparsecv_mio.trees.subsets import BestSubsets
 
 FULL_DATA = (-1,)  # in place of folds
 ALL_FOLDS: tuple[int, ...] = ()  # every fold at once
+NUMBERS_OF_SUBPROBLEM = (
+    "held_out",
+    "objective_lower",
+    "objective_upper",
+    "lower",
+    "upper",
+    "tie",
+    "is_solved",
+    "is_final",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +40,7 @@ class Step:
     source : str
         Name of the source that does it.
     gamma : int
-        Index of the gamma; -1 for all.
+        Index of the gamma; -1 for several, those of `wanted`.
     taus : tuple of int
         Indices of the sizes.
     folds : tuple of int
@@ -53,6 +65,12 @@ class Step:
         True if its first warm start was fitted in every fold before.
     gap_left : float
         Relative gap that may stay open in a solved pair; 0 for none.
+    wanted : (G, T) bool array, optional
+        The pairs, of a step at several gammas.
+    starts_by_gamma : dict of int to tuple of int arrays
+        Supports to begin from, of a step at several gammas, by index.
+    cutoffs : (G, T) array, optional
+        Of the full data at several pairs: lower bounds that are enough.
     """
 
     source: str
@@ -69,9 +87,14 @@ class Step:
     exchanges: bool = True
     is_known_in_folds: bool = True
     gap_left: float = 0.0
+    wanted: BoolArray | None = None
+    starts_by_gamma: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
+    cutoffs: FloatArray | None = None
 
     def covers(self, gamma: int, tau: int) -> bool:
         """Return True if the step works on a pair, by index."""
+        if self.wanted is not None:
+            return bool(self.wanted[gamma, tau])
         return self.gamma in (-1, gamma) and tau in self.taus
 
 
@@ -95,35 +118,95 @@ class SupportInFolds:
 
 
 @dataclass(frozen=True, eq=False)
-class SubproblemBounds:
-    """What a step says of one subproblem (gamma, tau, fold), by index."""
+class FoldBounds:
+    """What is known of some sizes in some folds at a gamma; arrays are (T', K').
 
-    gamma: int
-    tau: int
-    fold: int
-    subproblem: Subproblem
-
-
-@dataclass(frozen=True, eq=False)
-class PairInFolds:
-    """What near-best supports of the full data say of all folds of a pair; arrays are (K,).
-
-    `best` is the index of the support with the smallest objective, -1 for none; `lower` and `upper` bound the held-out
-    loss at the optimum. Where `is_solved`, all supports that can be optimal are known; `tied` has the indices of
-    several.
+    Attributes
+    ----------
+    gamma : int
+        Index of the gamma.
+    taus : tuple of int
+        Indices of the T' sizes.
+    folds : slice
+        The K' folds.
+    supports : sequence of int arrays
+    best : int array
+        Index of the support with the smallest training objective; -1 for none.
+    held_out, objective : arrays
+        Held-out loss and training objective of that support as computed; nan and inf for none.
+    objective_lower, objective_upper : arrays
+        Bounds on the training objective of every optimal support, rounding and ties included.
+    lower, upper : arrays
+        Bounds on the held-out loss of every optimal support.
+    tie : array
+        Part of the width of these bounds that ties between supports cause.
+    is_solved : bool array
+        True where the optimal supports are known and their held-out losses are accurate.
+    is_final : bool array
+        True where no further work can say more.
+    is_branched : bool array
+        True where a tree was needed.
+    tied : dict of (int, int) to list of int
+        By place in the arrays, the indices of all optimal supports, where they are several.
     """
 
     gamma: int
-    tau: int
-    supports: tuple[IntArray, ...]
+    taus: tuple[int, ...]
+    folds: slice
+    supports: Sequence[IntArray]
     best: NDArray[np.int32]
-    objective_upper: FloatArray
     held_out: FloatArray
+    objective: FloatArray
+    objective_lower: FloatArray
+    objective_upper: FloatArray
     lower: FloatArray
     upper: FloatArray
-    is_solved: BoolArray
     tie: FloatArray
-    tied: dict[int, list[int]] = field(default_factory=dict)
+    is_solved: BoolArray
+    is_final: BoolArray
+    is_branched: BoolArray
+    tied: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def unknown(
+        cls, gamma: int, taus: tuple[int, ...], folds: slice, n_folds: int, supports: Sequence[IntArray] = ()
+    ) -> FoldBounds:
+        """Return bounds that say nothing, whose arrays are to be filled.
+
+        Parameters
+        ----------
+        gamma, taus, folds, supports
+            As of the class.
+        n_folds : int
+            K'.
+        """
+        shape = len(taus), n_folds
+        fills: dict[str, Any] = {
+            "best": np.int32(-1), "held_out": np.nan, "objective": np.inf, "objective_upper": np.inf, "upper": np.inf,
+            "objective_lower": 0.0, "lower": 0.0, "tie": 0.0,
+            "is_solved": False, "is_final": False, "is_branched": False,
+        }  # fmt: skip
+        arrays: dict[str, Any] = {name: np.full(shape, fill) for name, fill in fills.items()}
+        return cls(gamma, taus, folds, supports, **arrays)
+
+    @classmethod
+    def of_subproblem(cls, gamma: int, tau: int, fold: int, known: Subproblem) -> FoldBounds:
+        """Return what is known of one subproblem.
+
+        Parameters
+        ----------
+        gamma, tau, fold : int
+            Indices.
+        known : Subproblem
+        """
+        bounds = cls.unknown(gamma, (tau,), slice(fold, fold + 1), 1, known.supports)
+        bounds.best[...], bounds.is_branched[...] = 0, known.is_final
+        for name in NUMBERS_OF_SUBPROBLEM:
+            getattr(bounds, name)[...] = getattr(known, name)
+        bounds.objective[...] = known.objective_upper
+        if known.is_solved and len(known.supports) > 1:
+            bounds.tied[0, 0] = list(range(len(known.supports)))
+        return bounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +217,7 @@ class WeightedBounds:
     lower: FloatArray
 
 
-Statement = FullDataBounds | SupportInFolds | SubproblemBounds | PairInFolds | WeightedBounds
+Statement = FullDataBounds | SupportInFolds | FoldBounds | WeightedBounds
 
 
 @dataclass(frozen=True, eq=False)

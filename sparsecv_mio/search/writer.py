@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from itertools import groupby
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.bounds.closed_form import training_loss_bound
 from sparsecv_mio.bounds.more_weight import said_of_held_out
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.cells import held_sums, pair_rows_of, shared_rows
+from sparsecv_mio.search.cells import Index, held_sums, pair_rows_of, shared_rows
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import (
     Findings,
+    FoldBounds,
     FullDataBounds,
-    PairInFolds,
     Step,
-    SubproblemBounds,
     SupportInFolds,
     WeightedBounds,
 )
 from sparsecv_mio.units import SUM_RTOL
+
+FOLD_ARRAYS = [one.name for one in fields(FoldBounds) if one.name not in ("gamma", "taus", "folds", "supports", "tied")]
+
+
+def _part_of(statement: FoldBounds) -> Index:
+    """Return the index of the subproblems of a statement: of one size that of a row."""
+    taus: Any = list(statement.taus) if len(statement.taus) > 1 else statement.taus[0]
+    return statement.gamma, taus, statement.folds
 
 
 class Writer:
@@ -95,51 +104,45 @@ class Writer:
     def _take_support(self, statement: SupportInFolds, step: Step) -> None:
         """Take a support of the full data, fitted in every fold."""
         pair, support = (statement.gamma, statement.tau), statement.support
-        self._offer(pair, self.state.cells.pool.number(support), statement.held_out, statement.objective_upper)
+        values = statement.held_out, statement.objective_upper, statement.objective_upper
+        self._offer(np.s_[pair[0], pair[1], :], self.state.cells.pool.number(support), *values)
         if np.isfinite(statement.objective_upper).all() and np.isfinite(statement.held_out).all():
             self.state.offered.add((*pair, np.sort(support).astype(np.int64).tobytes()))
 
-    def _take_subproblem(self, statement: SubproblemBounds, step: Step) -> None:
-        """Take what is known of one subproblem."""
-        cells, where, known = self.state.cells, (statement.gamma, statement.tau, statement.fold), statement.subproblem
-        numbers = [cells.pool.number(support) for support in known.supports]
-        upper = self.state.objective_upper
-        upper[where] = min(upper[where], known.objective_upper)
-        cells.raise_floor(where, known.objective_lower)
-        self._touched[where[:2]] = True
-        if known.is_solved:
-            cells.decide(
-                where, support=numbers, nominal=known.held_out, lower=known.lower, upper=known.upper, tie=known.tie,
-                value=known.objective_upper, branched=True,
-            )  # fmt: skip
-            return
-        cells.narrow(where, known.lower, known.upper)
-        cells.offer(where, numbers[0], known.held_out, known.objective_upper)
-        if known.is_final:
-            cells.mark(where, branched=True)
-
-    def _take_pair(self, statement: PairInFolds, step: Step) -> None:
-        """Take what near-best supports of the full data say of the folds of a pair."""
-        cells, pair = self.state.cells, (statement.gamma, statement.tau)
-        numbers = np.array([cells.pool.number(support) for support in statement.supports], dtype=np.int32)
-        best, part = numbers[statement.best], np.s_[statement.gamma, statement.tau, :]
-        self._offer(pair, best, statement.held_out, statement.objective_upper)
-        cells.narrow(part, statement.lower, statement.upper)
-        is_solved = statement.is_solved.copy()
-        for fold, places in statement.tied.items():
-            if is_solved[fold] and not cells.decided[(*pair, fold)]:
-                first = int(statement.best[fold])
-                cells.decide(
-                    (*pair, fold), support=numbers[[first, *(i for i in places if i != first)]].tolist(),
-                    tie=float(statement.tie[fold]), nominal=float(statement.held_out[fold]),
-                    lower=float(statement.lower[fold]), upper=float(statement.upper[fold]),
-                    value=float(statement.objective_upper[fold]), branched=True,
-                )  # fmt: skip
-        is_solved[list(statement.tied)] = False
-        cells.decide_part(
-            part, is_solved, best, statement.held_out, statement.lower, statement.upper, statement.objective_upper,
-            branched=True,
+    def _take_folds(self, statement: FoldBounds, step: Step) -> None:
+        """Take what is known of some sizes in some folds."""
+        cells, part = self.state.cells, _part_of(statement)
+        known = statement if len(statement.taus) > 1 else replace(
+            statement, **{name: getattr(statement, name)[0] for name in FOLD_ARRAYS}
         )  # fmt: skip
+        numbers = np.array([*map(cells.pool.number, statement.supports), 0], dtype=np.int32)
+        best, is_solved = numbers[known.best], known.is_solved
+        self._offer(part, best, known.held_out, known.objective, known.objective_upper)
+        cells.raise_floor(part, known.objective_lower)
+        cells.narrow(part, known.lower, known.upper)
+        if statement.tied:
+            is_solved = is_solved & ~self._decide_ties(statement, numbers).reshape(is_solved.shape)
+        cells.decide_part(
+            part, is_solved, best, known.held_out, known.lower, known.upper, known.objective, known.is_branched
+        )  # fmt: skip
+        if (known.is_final & ~known.is_solved).any():
+            cells.mark(part, known.is_branched, known.is_final)
+
+    def _decide_ties(self, statement: FoldBounds, numbers: NDArray[np.int32]) -> BoolArray:
+        """Take solved subproblems with several optimal supports; returns where they are, (T', K')."""
+        cells, is_tied = self.state.cells, np.zeros(statement.best.shape, dtype=bool)
+        first_fold = statement.folds.indices(self.state.context.folds.k)[0]
+        for at, places in statement.tied.items():
+            where = statement.gamma, statement.taus[at[0]], first_fold + at[1]
+            is_tied[at], first = True, int(statement.best[at])
+            if statement.is_solved[at] and not cells.decided[where]:
+                cells.decide(
+                    where, support=numbers[[first, *(i for i in places if i != first)]].tolist(),
+                    tie=float(statement.tie[at]), nominal=float(statement.held_out[at]),
+                    lower=float(statement.lower[at]), upper=float(statement.upper[at]),
+                    value=float(statement.objective[at]), branched=bool(statement.is_branched[at]),
+                )  # fmt: skip
+        return is_tied
 
     def _take_weighted(self, statement: WeightedBounds, step: Step) -> None:
         """Take bounds on the objective of a fold with its held-out rows at some weights."""
@@ -147,17 +150,18 @@ class Writer:
         self._touched |= True
 
     _takers: ClassVar[dict[type, Any]] = {
-        FullDataBounds: _take_full_data, SupportInFolds: _take_support, SubproblemBounds: _take_subproblem,
-        PairInFolds: _take_pair, WeightedBounds: _take_weighted,
+        FullDataBounds: _take_full_data, SupportInFolds: _take_support, FoldBounds: _take_folds,
+        WeightedBounds: _take_weighted,
     }  # fmt: skip
 
-    def _offer(self, pair: Pair, numbers: object, held_out: object, objective_upper: object) -> None:
-        """Offer supports, by their numbers, to all folds of a pair."""
-        state = self.state
-        state.objective_upper[pair] = np.minimum(state.objective_upper[pair], objective_upper)  # type: ignore[call-overload]
-        state.cells.offer(np.s_[pair[0], pair[1], :], numbers, held_out, objective_upper)  # type: ignore[arg-type]
-        shared_rows(state.objective_upper, state.cells.value, [pair])
-        self._touched[pair] = True
+    def _offer(self, part: Index, numbers: Any, held_out: FloatArray, objective: FloatArray, upper: FloatArray) -> None:
+        """Offer supports, by their numbers, to the subproblems of a part."""
+        state, table = self.state, self.state.objective_upper
+        table[part] = np.minimum(table[part], upper)
+        state.cells.offer(part, numbers, held_out, objective)
+        if np.ndim(part[1]) == 0:
+            shared_rows(table, state.cells.value, [part[:2]])
+        self._touched[part[:2]] = True
 
     # -- implications -------------------------------------------------------------------------------------------------
 
@@ -196,8 +200,8 @@ class Writer:
         for statement in findings.statements:
             if isinstance(statement, SupportInFolds):
                 self._store_sum((statement.gamma, statement.tau), False)
-            elif isinstance(statement, PairInFolds) and np.isfinite(step.cutoff):
-                pair = statement.gamma, statement.tau
+            elif isinstance(statement, FoldBounds) and np.isfinite(step.cutoff):
+                pair = statement.gamma, statement.taus[0]
                 self._store_sum(pair, bool(self.state.cells.lower.sum(axis=2)[pair] >= step.cutoff))
 
     def _store_sum(self, pair: Pair, intervals: bool) -> None:

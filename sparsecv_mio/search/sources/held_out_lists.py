@@ -14,7 +14,7 @@ from sparsecv_mio.search.grid_state import BOUNDED, DONE, RAISED, SOLVED, GridSt
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems
-from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FullDataBounds, PairInFolds, Statement, Step
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING
@@ -132,12 +132,16 @@ def _enclose(
 
 def _state_pair(
     near_best: NearBestHeldOut, step: Step, least: FloatArray, most: FloatArray, solves: bool
-) -> PairInFolds:  # fmt: skip
+) -> FoldBounds:  # fmt: skip
     """Return what is known of all folds of the pair."""
     folds = near_best.bound_folds(least, most)
     is_solved = folds.is_listed & (folds.upper - folds.lower - WORST_ROUNDING * folds.held_out <= folds.tie)
     supports = tuple(tried.support for tried in near_best.tried)
-    return PairInFolds(
-        step.gamma, step.taus[0], supports, folds.best, folds.objective, folds.held_out, folds.lower, folds.upper,
-        is_solved & solves, folds.tie, folds.tied,
-    )  # fmt: skip
+    n_folds = len(folds.best)
+    bounds = FoldBounds.unknown(step.gamma, step.taus, slice(0, n_folds), n_folds, supports)
+    bounds.best[0], bounds.held_out[0], bounds.tie[0] = folds.best, folds.held_out, folds.tie
+    bounds.objective[0] = bounds.objective_upper[0] = folds.objective
+    bounds.lower[0], bounds.upper[0] = folds.lower, folds.upper
+    bounds.is_solved[0], bounds.is_branched[0] = is_solved & solves, is_solved & solves
+    bounds.tied.update({(0, fold): places for fold, places in folds.tied.items()})
+    return bounds

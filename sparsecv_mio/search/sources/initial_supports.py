@@ -21,9 +21,9 @@ from sparsecv_mio.search.steps import (
     ALL_FOLDS,
     FULL_DATA,
     Findings,
+    FoldBounds,
     FullDataBounds,
     Step,
-    SubproblemBounds,
     SupportInFolds,
 )
 
@@ -132,7 +132,7 @@ class FoldSupports:
             return Findings(step, was_stopped=True)
         problem, size = problems.fold(step.folds[0], step.gamma), step.sizes[0]
         support = problem.solve([size], step.warm_starts, 0, is_expired).by_size[size].support
-        fitted = SubproblemBounds(step.gamma, step.taus[0], step.folds[0], problem.fit_first(support))
+        fitted = FoldBounds.of_subproblem(step.gamma, step.taus[0], step.folds[0], problem.fit_first(support))
         return Findings(step, (fitted,), n_problems=1, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:

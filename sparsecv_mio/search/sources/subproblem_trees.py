@@ -12,7 +12,7 @@ from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, cells_to_raise
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems, solved_subproblem
-from sparsecv_mio.search.steps import Findings, Step, SubproblemBounds
+from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class SubproblemTrees:
@@ -43,7 +43,7 @@ class SubproblemTrees:
         (size,), problem = step.sizes, problems.fold(step.folds[0], step.gamma)
         subsets = problem.solve([size], step.warm_starts, step.node_limit, is_expired)
         known = solved_subproblem(problem, subsets.by_size[size], subsets.finished, is_expired)
-        bounds = SubproblemBounds(step.gamma, step.taus[0], step.folds[0], known)
+        bounds = FoldBounds.of_subproblem(step.gamma, step.taus[0], step.folds[0], known)
         was_stopped = is_expired() and not known.is_final
         return Findings(step, (bounds,), subsets.nodes, 1, subsets.finished, was_stopped)
 

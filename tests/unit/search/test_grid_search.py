@@ -26,7 +26,7 @@ from sparsecv_mio.search.grid_state import DONE
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.protocol import Subproblem
 from sparsecv_mio.search.sources.registry import SOURCES, source_of
-from sparsecv_mio.search.steps import Findings, FullDataBounds, Step, SubproblemBounds, SupportInFolds
+from sparsecv_mio.search.steps import Findings, FoldBounds, FullDataBounds, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import never
 from sparsecv_mio.words import Loss
 
@@ -121,9 +121,9 @@ def numbers_of(findings: Findings) -> list[Any]:
             by_size = statement.subsets.by_size.values()
             for subset in by_size:
                 numbers += [subset.support.tolist(), subset.upper, subset.complete]
-        elif isinstance(statement, SubproblemBounds):
-            known = statement.subproblem
-            numbers += [known.supports[0].tolist(), known.lower, known.upper, known.is_solved]
+        elif isinstance(statement, FoldBounds):
+            numbers += [support.tolist() for support in statement.supports]
+            numbers += [values.ravel().tolist() for values in (statement.lower, statement.upper, statement.is_solved)]
         elif isinstance(statement, SupportInFolds):
             numbers += [statement.support.tolist(), statement.objective_upper.tolist(), statement.held_out.tolist()]
     return numbers
@@ -147,7 +147,7 @@ def test_the_writer_refuses_a_contradiction() -> None:
     known = Subproblem((np.array([0]),), 0.0, 1e9, 2.0 * upper, 1.9 * upper, 2.1 * upper)
     step = Step("subproblem trees", solved[0], (solved[1],), (solved[2],), (1,))
     with pytest.raises(Contradiction):
-        search.writer.take([Findings(step, (SubproblemBounds(*solved, known),))])
+        search.writer.take([Findings(step, (FoldBounds.of_subproblem(*solved, known),))])
 
 
 def test_steps_that_say_no_more_are_not_repeated() -> None:
