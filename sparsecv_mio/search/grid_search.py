@@ -103,7 +103,7 @@ class GridSearch(Watched):
     def __init__(self, context: Context, problems: Problems, signals: Signals) -> None:
         self.context, self.problems, self.signals = context, problems, signals
         self.name = str(context.data.loss)
-        self.state = GridState.unknown(SearchState.new(context))
+        self.state = GridState.unknown(SearchState.new(context), problems.slip)
         self.state.cells.show_again_by(self._show_again)
         self.plan = Plan.make(context, problems.full(0))
         self.accounts = Accounts(self.state)

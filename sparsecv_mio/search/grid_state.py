@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,6 @@ from sparsecv_mio.search.cells import table_filled
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
-from sparsecv_mio.units import SUM_RTOL
 
 DONE = 127  # in place of a number of tries: no more work can say more
 NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
@@ -46,6 +44,8 @@ class GridState(SearchState):
         Pairs whose open folds all had a local search of their own.
     round : 0-d int array
         Largest number of earlier tries of a target that was tried: others go on from there.
+    slip : float
+        Rounding of sums of losses over a fold and its training rows, beyond what bounds include.
     weighted : dict of int to (W, G, T) array
         By fold, lower bounds on objective + weight * held-out loss.
     offered : set
@@ -68,19 +68,22 @@ class GridState(SearchState):
     lowest_tries: IntArray
     is_pair_searched: BoolArray
     round: IntArray
+    slip: float = 0.0
     weighted: dict[int, FloatArray] = field(default_factory=dict)
     offered: set[tuple[int, int, bytes]] = field(default_factory=set)
     computed: dict[bytes, FloatArray] = field(default_factory=dict)
     latest_bounds: list[PairBounds] = field(default_factory=list)
 
     @classmethod
-    def unknown(cls, known: SearchState) -> GridState:
+    def unknown(cls, known: SearchState, slip: float = 0.0) -> GridState:
         """Return the state in which nothing is known.
 
         Parameters
         ----------
         known : SearchState
             Tables of subproblems and of the full data, empty.
+        slip : float
+            As of the class.
         """
         shape = known.context.shape
         pairs = shape[:2]
@@ -92,7 +95,7 @@ class GridState(SearchState):
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
             list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
             lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
-            round=np.zeros((), dtype=np.int64),
+            round=np.zeros((), dtype=np.int64), slip=slip,
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:
@@ -107,12 +110,6 @@ class GridState(SearchState):
         self.latest_bounds.clear()
 
     # -- questions of orders and sources ------------------------------------------------------------------------------
-
-    @cached_property
-    def slip(self) -> float:
-        """Rounding of sums of losses over a fold and its training rows."""
-        data = self.context.data
-        return SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
 
     def full_support(self, pair: Pair) -> IntArray:
         """Return the best support of the full data at a pair."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.problems.protocol import Subproblem
 from sparsecv_mio.trees.subsets import BestSubsets
 
 FULL_DATA = (-1,)  # in place of folds
@@ -188,25 +187,6 @@ class FoldBounds:
         }  # fmt: skip
         arrays: dict[str, Any] = {name: np.full(shape, fill) for name, fill in fills.items()}
         return cls(gamma, taus, folds, supports, **arrays)
-
-    @classmethod
-    def of_subproblem(cls, gamma: int, tau: int, fold: int, known: Subproblem) -> FoldBounds:
-        """Return what is known of one subproblem.
-
-        Parameters
-        ----------
-        gamma, tau, fold : int
-            Indices.
-        known : Subproblem
-        """
-        bounds = cls.unknown(gamma, (tau,), slice(fold, fold + 1), 1, known.supports)
-        bounds.best[...], bounds.is_branched[...] = 0, known.is_final
-        for name in NUMBERS_OF_SUBPROBLEM:
-            getattr(bounds, name)[...] = getattr(known, name)
-        bounds.objective[...] = known.objective_upper
-        if known.is_solved and len(known.supports) > 1:
-            bounds.tied[0, 0] = list(range(len(known.supports)))
-        return bounds
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Subproblem, SupportFits
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, IsExpired
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -29,10 +29,15 @@ from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.smooth_rows import make_held_out_folds, make_subsets, rows_in_units
 from sparsecv_mio.trees.subsets import BestSubsets
-from sparsecv_mio.units import FROM_ROWS, SUM_RTOL
+from sparsecv_mio.units import FROM_ROWS, SUM_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Loss
 
 MAX_STORED_NUMBERS = STORE_BYTES // 32  # in the rows of stored fold problems, each of which holds four copies or so
+
+
+def rounding_of_sums(data: StandardData) -> float:
+    """Return the rounding of sums of losses over a fold and its training rows."""
+    return SUM_RTOL * data.dataset.weight_of(slice(0, data.n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,17 +98,22 @@ class SmoothProblem:
     def _held_out_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return rows_in_units(self.data, self.folds.scored_rows(self.fold))
 
-    def fit(self, supports: Sequence[IntArray]) -> SupportFits:
+    def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports by Newton steps, from the rows where normal equations lose digits."""
         rows = self._held_out_rows()
         fits, low, high = self.subsets.scored(list(supports), *rows)
         losses = np.clip(fits.losses(row_loss(self.data.loss), *rows).sum(axis=1), low, high)
-        scored = SupportFits(supports, fits.lower, fits.upper, low, high, losses)
+        scored = Fits(
+            supports, fits.lower, fits.upper, low, high, losses, fits.upper.copy(), np.zeros(len(losses), dtype=bool)
+        )
         for i in np.flatnonzero(~(high - low <= FROM_ROWS * losses)).tolist():
             self._refit_from_rows(scored, i)
+        low, high, losses = scored.held_out_lower, scored.held_out_upper, scored.held_out
+        scored.is_accurate[...] = np.isfinite(high) & (high - low <= WORST_ROUNDING * losses)
+        scored.objective[...] = scored.objective_upper
         return scored
 
-    def _refit_from_rows(self, fits: SupportFits, i: int) -> None:
+    def _refit_from_rows(self, fits: Fits, i: int) -> None:
         """Narrow the bounds of a support by a fit from orthogonal factors of its rows."""
         refit = refit_glm(self.data, self.folds.train_rows(self.fold), fits.supports[i], self.gamma)
         loss, slip = refit.held_out(self.data, self.folds.scored_rows(self.fold))
@@ -118,17 +128,24 @@ class SmoothProblem:
         fits = self.subsets.refit(list(supports))
         return fits.upper, fits.losses(row_loss(self.data.loss), *self._held_out_rows())
 
-    def fit_first(self, support: IntArray) -> Subproblem:
-        """Fit one support without bounds on its held-out loss."""
-        (objective,), losses = self.row_losses([support])
-        return Subproblem((support,), 0.0, float(objective), float(losses.sum()))
+    def score(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports without bounds on their held-out losses."""
+        objectives, losses = self.row_losses(supports)
+        nothing, held_out = np.zeros(len(objectives)), losses.sum(axis=1)
+        unbounded, is_accurate = np.full(len(objectives), np.inf), np.zeros(len(objectives), dtype=bool)
+        return Fits(supports, nothing, objectives, nothing, unbounded, held_out, objectives, is_accurate)
 
     def enclose(
-        self, size: int, objective_upper: float, supports: Sequence[IntArray], is_expired: IsExpired
-    ) -> tuple[float, float]:  # fmt: skip
-        """Bound the held-out loss of every fit of a size by ellipsoids of the level set."""
-        rows = self._held_out_rows()
-        return self._with_supports(supports).open_fold_interval(size, objective_upper, *rows, expired=is_expired)
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired
+    ) -> Enclosed:  # fmt: skip
+        """Bound the held-out loss of every fit of some sizes by ellipsoids of the level sets."""
+        rows, subsets = self._held_out_rows(), self._with_supports(supports)
+        ends = [
+            subsets.open_fold_interval(size, float(upper), *rows, expired=is_expired)
+            for size, upper in zip(sizes, objective_upper, strict=True)
+        ]
+        lower, upper = np.array(ends).T
+        return Enclosed(lower, upper, np.zeros(len(sizes)))
 
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
         """Return (K,) upper bounds on objectives, and held-out losses, of fits near that of the full data."""
@@ -139,8 +156,7 @@ class SmoothProblem:
 
     def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
         """Return bounds on all folds by near-best supports of the full data."""
-        slip = SUM_RTOL * self.data.dataset.weight_of(slice(0, self.data.n))  # of sums over a fold and the other rows
-        subsets = self._with_supports(supports)
+        subsets, slip = self._with_supports(supports), rounding_of_sums(self.data)
         return NearBestHeldOut(subsets, self.find_left_out(self), size, supports, slip, is_expired)
 
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
@@ -170,7 +186,7 @@ class SmoothProblems:
     def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, n_threads: int = 1) -> None:
         self.data, self.folds, self.grid, self.n_threads = data, folds, grid, n_threads
         loss = "log loss" if data.loss == Loss.LOGISTIC else "deviance"
-        self.engine = f"trees bounded by tangents of the {loss}"
+        self.engine, self.slip = f"trees bounded by tangents of the {loss}", rounding_of_sums(data)
         self._stored: dict[int, tuple[GlmSubsets, dict[int, SmoothProblem]]] = {}  # by fold: at gamma 1, by gamma
         self._left_out: LeftOut | None = None
         self._lock = threading.RLock()

@@ -127,7 +127,8 @@ def _enclose(
 ) -> tuple[float, float]:  # fmt: skip
     """Bound the held-out loss of a fold by its own rows."""
     problem: FoldProblem = problems.fold(fold, step.gamma)
-    return problem.enclose(step.sizes[0], objective_upper, step.warm_starts, is_expired)
+    ends = problem.enclose(step.sizes, np.array([objective_upper]), step.warm_starts, is_expired)
+    return float(ends.lower[0]), float(ends.upper[0])
 
 
 def _state_pair(

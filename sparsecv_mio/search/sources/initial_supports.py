@@ -15,13 +15,13 @@ from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.outcomes import show_supports
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.protocol import find_open_gammas
 from sparsecv_mio.search.steps import (
     ALL_FOLDS,
     FULL_DATA,
     Findings,
-    FoldBounds,
     FullDataBounds,
     Step,
     SupportInFolds,
@@ -132,7 +132,7 @@ class FoldSupports:
             return Findings(step, was_stopped=True)
         problem, size = problems.fold(step.folds[0], step.gamma), step.sizes[0]
         support = problem.solve([size], step.warm_starts, 0, is_expired).by_size[size].support
-        fitted = FoldBounds.of_subproblem(step.gamma, step.taus[0], step.folds[0], problem.fit_first(support))
+        fitted = show_supports(problem, step.gamma, step.taus, step.folds[0], [support])
         return Findings(step, (fitted,), n_problems=1, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:

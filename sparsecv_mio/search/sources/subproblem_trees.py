@@ -11,8 +11,9 @@ from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, cells_to_raise
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems.protocol import IsExpired, Problems, solved_subproblem
-from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+from sparsecv_mio.search.problems.outcomes import bound_subproblems
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.steps import Findings, Step
 
 
 class SubproblemTrees:
@@ -42,9 +43,10 @@ class SubproblemTrees:
         """Grow the tree, and turn its outcome into certified numbers."""
         (size,), problem = step.sizes, problems.fold(step.folds[0], step.gamma)
         subsets = problem.solve([size], step.warm_starts, step.node_limit, is_expired)
-        known = solved_subproblem(problem, subsets.by_size[size], subsets.finished, is_expired)
-        bounds = FoldBounds.of_subproblem(step.gamma, step.taus[0], step.folds[0], known)
-        was_stopped = is_expired() and not known.is_final
+        bounds = bound_subproblems(
+            problem, step.gamma, step.taus, step.folds[0], [subsets.by_size[size]], subsets.finished, is_expired
+        )  # fmt: skip
+        was_stopped = is_expired() and not bool(bounds.is_final.all())
         return Findings(step, (bounds,), subsets.nodes, 1, subsets.finished, was_stopped)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:

@@ -24,7 +24,6 @@ from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.grid_state import DONE
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.protocol import Subproblem
 from sparsecv_mio.search.sources.registry import SOURCES, source_of
 from sparsecv_mio.search.steps import Findings, FoldBounds, FullDataBounds, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import never
@@ -144,10 +143,11 @@ def test_the_writer_refuses_a_contradiction() -> None:
     turns_of(search)
     solved = tuple(int(i) for i in np.argwhere(np.asarray(search.state.cells.decided))[0])
     upper = float(search.state.cells.upper[solved])
-    known = Subproblem((np.array([0]),), 0.0, 1e9, 2.0 * upper, 1.9 * upper, 2.1 * upper)
+    known = FoldBounds.unknown(solved[0], solved[1:2], slice(solved[2], solved[2] + 1), 1, [np.array([0])])
+    known.lower[...], known.upper[...] = 1.9 * upper, 2.1 * upper
     step = Step("subproblem trees", solved[0], (solved[1],), (solved[2],), (1,))
     with pytest.raises(Contradiction):
-        search.writer.take([Findings(step, (FoldBounds.of_subproblem(*solved, known),))])
+        search.writer.take([Findings(step, (known,))])
 
 
 def test_steps_that_say_no_more_are_not_repeated() -> None:

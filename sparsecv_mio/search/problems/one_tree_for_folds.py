@@ -1,0 +1,336 @@
+"""One tree on the full data for every fold, of squared loss (theory section 5): three ways, by the nodes they cost.
+
+* A list: a support that beats the incumbent of a fold has an objective on the full data below the threshold of
+  :func:`sparsecv_mio.search.problems.left_out_folds.objective_threshold`. One pass of the path tree lists every support
+  below the largest threshold of each size; those few are then scored in all folds at once by closed form, in chunks of
+  rows. A fold whose own threshold would list too many supports (a large residual, a leverage near one half or more) is
+  left open, and so is a subproblem with a near tie. For n much larger than p, or few candidates.
+* The alive-fold tree: leave-one-out for every size in one tree, for moderate n. The values of the tree only steer and
+  prune, with the usual allowance for drift. What it finds is fitted on the full data, each row left out of that fit by
+  closed form, and compared; a subproblem whose values disagree, that has a near tie or whose leverage is near one stays
+  open.
+* A list for most folds, where one for all is too long.
+
+Counted nodes decide between them, never clocks: a list for every fold if it costs at most one tree on the full data,
+else the alive-fold tree where folds are single rows and memory allows. Where they are not, a list may cost a quarter of
+what a tree of every fold would, then one for most folds a sixteenth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
+from sparsecv_mio.kernels import alive_folds
+from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
+from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.search.problems import left_out_folds
+from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds, ScoredTogether
+from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.trees.listing import supports_below
+from sparsecv_mio.trees.subsets import MOST_TRIED
+
+EVERY_FOLD: tuple[float, ...] = (1.0,)
+FEWER_FOLDS: tuple[float, ...] = (0.95, 0.7)  # shares of the folds the thresholds cover, tried in turn
+LEAST_SHARE = 0.6  # of the folds that must have a leverage thresholds can use
+FOLD_OVERHEAD = 200  # nodes' worth of work that a tree of its own costs beside its nodes
+
+IsExpired = Callable[[], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """The subproblems that one tree is to solve.
+
+    Attributes
+    ----------
+    taus : sequence of int
+        Indices of the sizes.
+    is_open : (T, K) bool array
+        Subproblems that are not solved yet, of all sizes of the grid.
+    is_expired : callable
+    """
+
+    taus: Sequence[int]
+    is_open: BoolArray
+    is_expired: IsExpired
+
+    def sizes(self, root: FullFit) -> dict[int, int]:
+        """Return the sizes in columns of the normal form, by index."""
+        taus = root.left_out.taus
+        return {t: min(root.choice.size(int(taus[t])), root.form.m) for t in self.taus}
+
+
+def is_usable(root: FullFit) -> bool:
+    """Return True if the leverages of most folds allow thresholds."""
+    return float(np.mean(root.leverage < left_out_folds.WIDEST_LEVERAGE)) >= LEAST_SHARE
+
+
+def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> tuple[list[FoldBounds], int]:
+    """Solve what one tree for all folds can solve.
+
+    Parameters
+    ----------
+    root : FullFit
+    wanted : Wanted
+    n_nodes : int
+        Nodes that a tree on the full data costs.
+
+    Returns
+    -------
+    bounds : list of FoldBounds
+        By chunk of folds.
+    n_nodes : int
+    """
+    folds, one_tree = root.left_out.folds, n_nodes + FOLD_OVERHEAD
+    is_shared = can_share(root.left_out, root.form.m)
+    budget = one_tree if is_shared else one_tree * max(folds.k // 4, 1)
+    bounds, nodes, n_solved = list_below_thresholds(root, wanted, budget, EVERY_FOLD)
+    if is_shared:
+        is_open = wanted.is_open.copy()
+        for chunk in bounds:
+            is_open[:, chunk.folds] &= ~chunk.is_solved
+        if is_open[list(wanted.taus)].any():
+            rest = Wanted(wanted.taus, is_open, wanted.is_expired)
+            more, spent, also_solved = grow_alive_folds(root, rest, folds.k * one_tree)
+            bounds, nodes, n_solved = [*bounds, *more], nodes + spent, n_solved + also_solved
+    if not n_solved:
+        more, spent, _ = list_below_thresholds(root, wanted, folds.k * one_tree // 16, FEWER_FOLDS)
+        bounds, nodes = [*bounds, *more], nodes + spent
+    return bounds, nodes
+
+
+def list_below_thresholds(
+    root: FullFit, wanted: Wanted, budget: int, levels: tuple[float, ...]
+) -> tuple[list[FoldBounds], int, int]:
+    """Solve what thresholds can solve of one gamma.
+
+    Parameters
+    ----------
+    root : FullFit
+    wanted : Wanted
+    budget : int
+        Nodes each level may cost.
+    levels : tuple of float
+        Shares of the folds to cover, tried in turn until a list fits the budget.
+
+    Returns
+    -------
+    bounds : list of FoldBounds
+    n_nodes, n_solved : int
+    """
+    form, sizes, nodes = root.form, wanted.sizes(root), 0
+    limit = fold_thresholds(root)
+    for level in levels:
+        cover = _cover(limit, wanted.taus, level, root.left_out.folds.k)
+        cutoffs = np.full(form.m + 1, -np.inf)
+        for t, size in sizes.items():
+            cutoffs[size] = max(cutoffs[size], cover[t])
+        solved = root.V, root.beta, root.value
+        listed, spent = supports_below(form, solved, cutoffs, budget, MOST_TRIED, wanted.is_expired)
+        nodes += spent
+        if listed is not None:
+            del limit
+            bounds, n_solved = _solve_listed(root, _candidates(root, listed, sizes), cover, wanted)
+            return bounds, nodes, n_solved
+        if wanted.is_expired():
+            break
+    return [], nodes, 0
+
+
+def fold_thresholds(root: FullFit) -> NDArray[np.float32]:
+    """(T, K): objective on the full data that no support winning the fold exceeds; inf where leverages are too high.
+
+    In single precision, rounded up: of very many folds they would take much memory.
+    """
+    left_out = root.left_out
+    limit = np.full((len(left_out.taus), left_out.folds.k), -np.inf, dtype=np.float32)
+
+    def measure(lo: int, hi: int) -> None:
+        limit[:, lo:hi] = np.nextafter(_thresholds(root, root.scores(lo, hi), lo, hi).astype(np.float32), np.inf)
+
+    left_out.over_chunks(measure)
+    return limit
+
+
+def _thresholds(root: FullFit, incumbents: BestByFold, lo: int, hi: int) -> FloatArray:
+    """(T, hi - lo): the thresholds of folds lo..hi of a chunk, from the scores of the incumbents there."""
+    height = left_out_folds.objective_threshold(
+        root.raised(incumbents) - root.lower, root.residual[lo:hi], root.leverage[lo:hi]
+    )
+    return np.asarray(height + root.lower + root.form.slack)
+
+
+def _cover(limit: NDArray[np.float32], wanted: Sequence[int], level: float, folds: int) -> FloatArray:
+    """Value, by size, that the thresholds of a share of the folds stay below."""
+    cover = np.full(limit.shape[0], -np.inf)
+    for t in wanted:
+        finite = limit[t][np.isfinite(limit[t])]
+        if len(finite):
+            out = min(max(len(finite) - int(np.ceil(level * folds)), 0), len(finite) - 1)
+            cover[t] = finite.max() if out == 0 else np.partition(finite, len(finite) - out - 1)[len(finite) - out - 1]
+    return cover
+
+
+def _candidates(root: FullFit, found: dict[int, list[BoolArray]], sizes: dict[int, int]) -> ScoredTogether:
+    """Return the incumbents, then what else the tree found."""
+    supports, tau_index = [], []
+    incumbents = {(t, np.sort(support).tobytes()) for support, t in zip(root.supports, root.tau_index, strict=True)}
+    for t, size in sizes.items():
+        for mask in found.get(size, []):
+            support = root.whole(mask)
+            if (t, np.sort(support).tobytes()) not in incumbents:
+                supports.append(support)
+                tau_index.append(t)
+    return ScoredTogether(root, supports, tau_index)
+
+
+def _solve_listed(
+    root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted
+) -> tuple[list[FoldBounds], int]:
+    """Score the candidates in every fold, and return what is then known and how many subproblems are solved.
+
+    Thresholds are computed anew, fold by fold: those of all are let go by now, for the bounds take as much memory.
+    """
+    left_out, n_solved = root.left_out, list[int]()
+    value_error = candidates.listing.left_out_error(len(left_out.taus))[:, None]
+
+    def solve(lo: int, hi: int) -> FoldBounds:
+        leverage, incumbents = root.leverage[lo:hi], root.scores(lo, hi)
+        limit = _thresholds(root, incumbents, lo, hi)
+        scores = candidates.scores(lo, hi, limit, leverage, incumbents)
+        sure = left_out_folds.clear_of_ties_refitted(scores.value, scores.second, value_error)
+        sure &= (limit <= cover[:, None]) & (leverage < left_out_folds.WIDEST_LEVERAGE) & wanted.is_open[:, lo:hi]
+        bounds = left_out_folds.show_scores(root, scores, candidates.supports, (lo, hi))
+        n_solved.append(left_out_folds.solve_scored(bounds, scores, sure, root.inner))
+        return bounds
+
+    return left_out.over_chunks(solve), sum(n_solved)
+
+
+Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
+
+
+def can_share(left_out: LeftOutFolds, n_columns: int) -> bool:
+    """Return True if every fold is one row and the alive-fold tree stays within its memory."""
+    folds = left_out.folds
+    return bool(folds.sizes.max() == 1) and left_out.one_chunk and alive_folds.memory(n_columns, folds.k) <= STORE_BYTES
+
+
+def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> tuple[list[FoldBounds], int, int]:
+    """Solve the open subproblems of one gamma by trees that each serve many folds.
+
+    Parameters
+    ----------
+    root : FullFit
+    wanted : Wanted
+    budget : int
+        Nodes a tree may cost; of one that costs more nothing is solved.
+
+    Returns
+    -------
+    bounds : list of FoldBounds
+    n_nodes, n_solved : int
+    """
+    left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
+    is_open = wanted.is_open[list(wanted.taus)].any(axis=0)
+    open_folds = np.flatnonzero((root.leverage < left_out_folds.LARGEST_LEVERAGE) & is_open)
+    if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
+        return [], 0, 0
+    # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
+    decrease = left_out_folds.largest_decrease(root.residual[open_folds], root.leverage[open_folds])
+    open_folds = open_folds[np.argsort(decrease, kind="stable")]
+    groups = [open_folds[lo : lo + alive_folds.GROUP] for lo in range(0, len(open_folds), alive_folds.GROUP)]
+    rows, cutoffs = left_out.rows(0, left_out.folds.k), root.cutoffs(0, left_out.folds.k)
+    trees = on_threads(lambda group: _grow(root, group, rows, cutoffs, wanted, budget), groups, left_out.threads)
+    done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
+    nodes = sum(spent for spent, _ in trees)
+    if not done:
+        return [], nodes, 0
+    bounds, n_solved = _solve_winners(root, done, wanted)
+    return [bounds], nodes, n_solved
+
+
+def _grow(
+    root: FullFit, group: IntArray, rows: HeldOutRows, cutoffs: FloatArray, wanted: Wanted, budget: int
+) -> tuple[int, alive_folds.AliveState | None]:
+    """One tree for a group of folds: its nodes, and what it found if it came to its end."""
+    left_out, form = root.left_out, root.form
+    reduced = left_out.full.eliminated(root.g)
+    V, r = reduced.about(rows.V[group], rows.r[group])
+    X = V[:, form.columns] * form.scale
+    W = root.V @ X.T
+    leverage = reduced.leverage(rows.V[group]) + left_out.intercept_leverage * rows.root[group] ** 2
+    state, finished = alive_folds.grow(
+        (root.V, root.beta, root.value),
+        (W, r - X @ root.beta, np.einsum("ij,ji->i", X, W) + leverage),
+        {size: t for t, size in wanted.sizes(root).items() if 0 < size < form.m},
+        np.ascontiguousarray(cutoffs[:, group]),
+        form.copies,
+        form.margin,
+        budget,
+        wanted.is_expired,
+    )
+    return int(state.ctrl[alive_folds.NODES]), state if finished else None
+
+
+class _Winners:
+    """The supports that the trees found best, by (size, fold), and the trees' two smallest objectives there."""
+
+    def __init__(self, root: FullFit) -> None:
+        left_out = root.left_out
+        shape = (len(left_out.taus), left_out.folds.k)
+        self.root = root
+        self.which = np.full(shape, -1, dtype=np.int64)
+        self.best, self.second = np.full(shape, np.inf), np.full(shape, np.inf)
+        self.supports: list[IntArray] = []
+        self.tau_index: list[int] = []
+        self._numbers: dict[tuple[int, bytes], int] = {}
+
+    def add(self, tree: Tree, t: int, size: int) -> None:
+        """Take over what a tree found for a size."""
+        group, state = tree
+        m = self.root.form.m
+        if size in (0, m):
+            self.which[t, group] = self._number(t, np.full(m, size > 0))
+            return
+        numbers, index = np.unique(state.answers.which[t], return_inverse=True)
+        ours = np.array([self._number(t, state.kept_mask[n]) if n >= 0 else -1 for n in numbers])
+        self.which[t, group] = ours[index.reshape(-1)]
+        self.best[t, group], self.second[t, group] = state.answers.best[t], state.answers.second[t]
+
+    def _number(self, t: int, mask: BoolArray) -> int:
+        key = (t, mask.tobytes())
+        if key not in self._numbers:
+            self._numbers[key] = len(self.supports)
+            self.supports.append(self.root.whole(mask))
+            self.tau_index.append(t)
+        return self._numbers[key]
+
+
+def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> tuple[FoldBounds, int]:
+    """Fit the winners on the full data, leave every fold out by closed form, and solve what both agree on."""
+    left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
+    winners = _Winners(root)
+    for tree in trees:
+        for t, size in sizes.items():
+            winners.add(tree, t, size)
+    which, best = winners.which, winners.best
+    listing = left_out_folds.listed_supports(root.problem, winners.supports, winners.tau_index)
+    limit = np.where(which >= 0, listing.value[np.maximum(which, 0)], -np.inf)
+    every = 0, left_out.folds.k
+    scores = left_out.score(listing, left_out.rows(*every), limit, root.leverage)
+    sure = (scores.which == which) & wanted.is_open
+    for t, size in sizes.items():
+        if size in (0, form.m):
+            best[t] = scores.value[t]
+    sure &= left_out_folds.clear_of_ties(best, winners.second, form)
+    with np.errstate(invalid="ignore"):
+        sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
+    sure &= root.leverage < left_out_folds.LARGEST_LEVERAGE
+    bounds = FoldBounds.unknown(root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], winners.supports)
+    return bounds, left_out_folds.solve_scored(bounds, scores, sure, root.inner)

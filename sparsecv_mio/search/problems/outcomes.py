@@ -1,0 +1,125 @@
+"""From the outcome of a tree in a fold to certified numbers: the one place for every loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.search.problems.protocol import Fits, FoldProblem, IsExpired
+from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.trees.subsets import BestSubset
+from sparsecv_mio.units import TIE_RTOL
+
+
+def bound_subproblems(
+    problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, subsets: Sequence[BestSubset],
+    is_finished: bool, is_expired: IsExpired,
+) -> FoldBounds:  # fmt: skip
+    """Return what the outcomes of trees of some sizes say of one fold.
+
+    Where a tree has listed every support that can be optimal, all are fitted; those whose training objective is the
+    smallest, or tied with it within rounding, are optimal, and their held-out losses span the interval. The subproblem
+    stays open where the fits disagree with the values that the tree pruned by, or where a held-out loss is not
+    accurate. Where only an incumbent is known, the held-out loss is enclosed by what holds for every fit with at most
+    its objective.
+
+    Parameters
+    ----------
+    problem : FoldProblem
+        Of a fold.
+    gamma, fold : int
+        Indices.
+    taus : tuple of int
+        Indices of the sizes.
+    subsets : sequence of BestSubset
+        Outcomes, by size.
+    is_finished : bool
+        True if no further nodes can say more.
+    is_expired : callable
+    """
+    listed = [subset.candidates if subset.complete else (subset.support,) for subset in subsets]
+    supports = [support for some in listed for support in some]
+    counts = np.array([len(some) for some in listed])
+    first, is_complete = np.cumsum(counts) - counts, np.array([subset.complete for subset in subsets])
+    fits = problem.fit(supports) if is_complete.any() else problem.score(supports)
+    least_upper = np.minimum.reduceat(fits.objective_upper, first) * (1.0 + TIE_RTOL)
+    is_tied = fits.objective_lower <= np.repeat(least_upper, counts)
+    agrees = is_complete & np.logical_and.reduceat(_agree_with_trees(fits, subsets, listed), first)
+    is_accurate = np.logical_and.reduceat(fits.is_accurate | ~is_tied, first)
+
+    bounds = FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
+    best = first.copy()
+    for i in np.flatnonzero(counts > 1).tolist():
+        places = first[i] + np.flatnonzero(is_tied[first[i] : first[i] + counts[i]])
+        best[i] = min(places.tolist(), key=lambda place: tuple(np.sort(supports[place]).tolist()))
+        if len(places) > 1 and agrees[i] and is_accurate[i]:
+            bounds.tied[i, 0] = places.tolist()
+    bounds.best[:, 0], bounds.held_out[:, 0], bounds.objective[:, 0] = best, fits.held_out[best], fits.objective[best]
+    bounds.objective_upper[:, 0] = np.where(np.isfinite(least_upper), least_upper, np.inf)
+    bounds.objective_lower[:, 0] = [subset.lower for subset in subsets]
+    bounds.is_branched[:, 0] = [subset.branched for subset in subsets]
+    bounds.is_solved[:, 0] = agrees & is_accurate
+    bounds.is_final[:, 0] = agrees | is_finished
+
+    def of_tied(values: np.ndarray, none: float, choose: np.ufunc) -> np.ndarray:
+        return np.where(agrees, choose.reduceat(np.where(is_tied, values, none), first), bounds.lower[:, 0])
+
+    bounds.lower[:, 0] = np.maximum(of_tied(fits.held_out_lower, np.inf, np.minimum), 0.0)
+    bounds.upper[:, 0] = np.where(agrees, of_tied(fits.held_out_upper, -np.inf, np.maximum), np.inf)
+    if bounds.tied:
+        width = of_tied(fits.held_out, -np.inf, np.maximum) - of_tied(fits.held_out, np.inf, np.minimum)
+        bounds.tie[:, 0] = np.where(bounds.is_solved[:, 0], width, 0.0)
+    _enclose_open(problem, bounds, subsets, ~agrees, is_expired)
+    return bounds
+
+
+def show_supports(
+    problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, supports: Sequence[IntArray]
+) -> FoldBounds:
+    """Return the fits of a support of each of some sizes in one fold, of which nothing else is known.
+
+    Parameters
+    ----------
+    problem : FoldProblem
+        Of a fold.
+    gamma, fold : int
+        Indices.
+    taus : tuple of int
+        Indices of the sizes.
+    supports : sequence of int arrays
+        By size.
+    """
+    fits, bounds = problem.score(supports), FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
+    bounds.best[:, 0], bounds.held_out[:, 0] = np.arange(len(supports)), fits.held_out
+    upper = fits.objective_upper * (1.0 + TIE_RTOL)
+    bounds.objective[:, 0], bounds.objective_upper[:, 0] = fits.objective, np.where(np.isfinite(upper), upper, np.inf)
+    return bounds
+
+
+def _agree_with_trees(fits: Fits, subsets: Sequence[BestSubset], listed: Sequence[Sequence[IntArray]]) -> BoolArray:
+    """Return where the fits of listed supports agree with the values of their trees, up to the margin of these."""
+    values = [
+        subset.values if subset.complete and len(subset.values) == len(some) else [np.nan] * len(some)
+        for subset, some in zip(subsets, listed, strict=True)
+    ]
+    half = np.repeat([0.5 * subset.margin for subset in subsets], [len(some) for some in listed])
+    flat = np.concatenate([np.asarray(some, dtype=float) for some in values])
+    with np.errstate(invalid="ignore"):
+        off = np.maximum(fits.objective_lower - flat, flat - fits.objective_upper) > half
+    return np.isfinite(fits.objective_upper) & ~(off & np.isfinite(flat))
+
+
+def _enclose_open(
+    problem: FoldProblem, bounds: FoldBounds, subsets: Sequence[BestSubset], is_open: BoolArray, is_expired: IsExpired
+) -> None:
+    """Enclose the held-out losses of the sizes of which only an incumbent is known."""
+    places = np.flatnonzero(is_open)
+    if not len(places):
+        return
+    supports = [bounds.supports[int(at)] for at in bounds.best[places, 0]]
+    sizes = [subsets[i].tau for i in places.tolist()]
+    ends = problem.enclose(sizes, bounds.objective_upper[places, 0], supports, is_expired)
+    bounds.lower[places, 0], bounds.upper[places, 0] = ends.lower, ends.upper
+    bounds.objective_lower[places, 0] = np.maximum(bounds.objective_lower[places, 0], ends.objective_lower)

@@ -1,0 +1,220 @@
+"""Problems with squared-error loss: Gram matrices, trees over sizes, folds left out in closed form."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
+from sparsecv_mio.search import fold_fits
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.context import BestOnAllRows, Context
+from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, IsExpired
+from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.slices import Kept, Moment
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.subsets import BestSubsets
+from sparsecv_mio.units import WORST_ROUNDING
+
+FULL_TREE_BYTES = STORE_BYTES // 8  # of trees of the full data that go on where they were left, at one gamma
+FOLDS_AT_ONCE = 32  # whose training moments are computed together: one costs nearly as much as all of them
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredProblem:
+    """The training rows of a fold with its held-out rows, or the full data, at one gamma.
+
+    Attributes
+    ----------
+    store : SquaredProblems
+        What problems share.
+    fold : int
+        Index of the fold, `ALL_ROWS` for the full data.
+    gamma : int
+        Index of the gamma.
+    problem : SparseProblem
+        Training rows.
+    held_out : HeldOutFold or None
+        Rows of the fold.
+    """
+
+    store: SquaredProblems
+    fold: int
+    gamma: int
+    problem: SparseProblem
+    held_out: fold_fits.HeldOutFold | None = None
+
+    @property
+    def capabilities(self) -> Capability:
+        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        folds, shared = self.store.context.folds, Capability.SHARED_TREE
+        if self.fold != ALL_ROWS:
+            return shared
+        can_leave_out = folds.left is None  # the identities score every row that is left out
+        return shared | (Capability.LEFT_OUT_FITS if can_leave_out else Capability.NONE)
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve some sizes by trees that they share, and perspective trees that go on where the last call left them."""
+        context, resume = self.store.context, FULL_TREE_BYTES if self.fold == ALL_ROWS else self.store.tree_bytes
+        return context.hands.do(
+            solve_path, self.problem, list(sizes), starts=list(warm_starts), effort=node_limit,
+            until=Moment(is_expired, context.deadline.left), enough=cutoffs, resume=resume if node_limit else 0,
+        )  # fmt: skip
+
+    def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """Bound the optima of some sizes by the roots of their trees."""
+        return self.solve(sizes, supports, 0, is_expired)
+
+    @property
+    def here(self) -> fold_fits.FoldProblem:
+        """The fold with its held-out rows, as functions of folds take it."""
+        assert self.held_out is not None
+        return fold_fits.FoldProblem(self.problem, self.held_out)
+
+    def fit(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports from Gram matrices, from the rows where these lose digits; O(s^3 + rows s) a support."""
+        fits, negligible = self.here.refit(supports), self.here.negligible
+        value, error, loss, slip = fits.value, fits.value_error, fits.held_out, fits.held_out_error
+        is_accurate = slip <= WORST_ROUNDING * loss + negligible
+        return Fits(supports, value - error, value + error, loss - slip, loss + slip, loss, value, is_accurate)
+
+    def score(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports; bounds on held-out losses cost nothing beside the fits."""
+        return self.fit(supports)
+
+    def enclose(
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = True,
+    ) -> Enclosed:  # fmt: skip
+        """Bound held-out losses by the ridge ball of the fold, and by relaxations of what screening leaves."""
+        incumbents = [
+            Incumbent(size, support, float(upper))
+            for size, support, upper in zip(sizes, supports, objective_upper, strict=True)
+        ]
+        ends, floors = self.store.context.hands.do(
+            held_out_intervals, self.here, incumbents, relaxes and not is_expired()
+        )
+        lower, upper = (np.array([getattr(one, name) for one in ends]) for name in ("lower", "upper"))
+        return Enclosed(lower, upper, np.array(floors))
+
+    # -- the full data, with every fold left out of its fits ----------------------------------------------------------
+
+    def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) upper bounds on objectives, and held-out losses, of a support with every fold left out."""
+        root = left_out_folds.FullFit(self.store.left_out, self.gamma, [support], [0])
+        (bounds, *others) = left_out_folds.bound_folds(root, np.zeros(len(self.store.left_out.taus)))
+        chunks = [bounds, *others]
+        return (
+            np.concatenate([chunk.objective_upper[0] for chunk in chunks]),
+            np.concatenate([chunk.held_out[0] for chunk in chunks]),
+        )
+
+    def bound_left_out(
+        self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
+    ) -> list[FoldBounds] | None:
+        """Bound all folds by fits of the full data with each fold left out; None where that is no use."""
+        root = self._full_fit(supports, taus)
+        return None if root is None else left_out_folds.bound_folds(root, full_lower)
+
+    def solve_left_out(
+        self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
+    ) -> tuple[list[FoldBounds], int]:
+        """Solve what one tree for all folds can solve; no bounds where that is no use."""
+        root = None if is_expired() else self._full_fit(supports, taus)
+        if root is None:
+            return [], 0
+        wanted = one_tree_for_folds.Wanted(sorted(set(taus)), is_open, is_expired)
+        return one_tree_for_folds.solve_folds(root, wanted, n_nodes)
+
+    def _full_fit(self, supports: Sequence[IntArray], taus: Sequence[int]) -> left_out_folds.FullFit | None:
+        """Return the fit of the full data that folds are left out of; None where its accuracy or leverages are poor."""
+        form = self.store.full_data.normal_form(self.gamma)
+        if form.keep > left_out_folds.WIDEST_KEEP or form.m == 0:
+            return None
+        root = left_out_folds.FullFit(self.store.left_out, self.gamma, supports, taus)
+        return root if one_tree_for_folds.is_usable(root) else None
+
+    def has_one_support(self, size: int) -> bool:
+        """Return True if a size leaves one support, here and so in every fold: all columns, or the forced ones."""
+        return size >= self.problem.q or size <= len(self.problem.forced)
+
+
+class SquaredProblems:
+    """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads.
+
+    Parameters
+    ----------
+    context : Context
+    full_data : BestOnAllRows
+        Moments and normal forms of the full data, made when first needed.
+    """
+
+    slip = 0.0  # bounds on objectives include all rounding of sums over a fold and its training rows
+
+    def __init__(self, context: Context, full_data: BestOnAllRows) -> None:
+        self.context, self.full_data = context, full_data
+        self.engine = "trees over the sizes of a gamma"
+        self.tree_bytes = STORE_BYTES // (len(context.grid.gammas) * context.folds.k)
+        self._most = max(2, STORE_BYTES // (24 * (context.data.q + 1) ** 2 + 1))
+        self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
+        self._folds: OrderedDict[int, fold_fits.FoldProblem] = OrderedDict()
+        self._kept: dict[int, Kept] = {}
+        self._lock = threading.RLock()
+
+    @cached_property
+    def left_out(self) -> left_out_folds.LeftOutFolds:
+        """Every fold left out of fits of the full data; O(n q^2) the first time."""
+        return left_out_folds.LeftOutFolds(self.full_data, self.context.folds, self.context.threads)
+
+    def full(self, gamma: int) -> SquaredProblem:
+        """Return the problem of the full data at the gamma of an index."""
+        return SquaredProblem(self, ALL_ROWS, gamma, self.full_data.problem(gamma))
+
+    def fold(self, fold: int, gamma: int) -> SquaredProblem:
+        """Return the problem of a fold at the gamma of an index. O(n q^2) for some folds where it is not stored."""
+        here = self._fold(fold).with_gamma(float(self.context.grid.gammas[gamma]))
+        return SquaredProblem(self, fold, gamma, here.problem, here.held_out)
+
+    def _fold(self, fold: int) -> fold_fits.FoldProblem:
+        data, folds = self.context.data, self.context.folds
+        with self._lock:
+            if fold not in self._folds:
+                if fold not in self._moments:
+                    self._compute_moments(fold)
+                made = fold_fits.FoldProblem.of(data, folds, fold, self._moments.pop(fold))
+                self._folds[fold] = made.keeping(self._kept.setdefault(fold, Kept()))
+                while len(self._folds) > self._most:
+                    self._folds.popitem(last=False)
+            self._folds.move_to_end(fold)
+            return self._folds[fold]
+
+    def _compute_moments(self, fold: int) -> None:
+        """Compute the training moments of a fold and its neighbours along a tree of additions."""
+        n_folds = min(FOLDS_AT_ONCE, max(self._most // 2, 1))
+        first = fold - fold % n_folds
+        wanted = [
+            other for other in range(first, min(first + n_folds, self.context.folds.k)) if other not in self._folds
+        ]
+        for other, moments in training_moments(self.context.data, self.context.folds, wanted):
+            self._moments[other] = moments
+        while len(self._moments) > 2 * n_folds:
+            self._moments.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget all stored folds."""
+        with self._lock:
+            for stored in (self._moments, self._folds, self._kept):
+                stored.clear()
+            self.__dict__.pop("left_out", None)
