@@ -27,9 +27,9 @@ would not end.
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Protocol
 
 from sparsecv_mio.arrays import FloatArray
 
@@ -54,12 +54,19 @@ class Start:
     origin: str
 
 
+class StopRequest(Protocol):
+    """A request to end, for instance an event that another thread may set."""
+
+    def is_set(self) -> bool:
+        """Return True once a solve has to end."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
 
     `options` are others of the solver, `NAME=VALUE` each (`Backend.check_options`). `cancel`, when given, is checked
-    from time to time: an event that another thread may set.
+    from time to time.
     """
 
     gap: float = 1e-7
@@ -68,7 +75,7 @@ class Limits:
     threads: int = 1
     log: str | None = None
     options: tuple[str, ...] = ()
-    cancel: threading.Event | None = field(default=None, compare=False, repr=False)
+    cancel: StopRequest | None = field(default=None, compare=False, repr=False)
 
     @property
     def cancelled(self) -> bool:

@@ -28,7 +28,6 @@ from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.leave_fold_out import listed_supports
 from sparsecv_mio.thresholds import CUBIC_COLUMNS, SUPPORTS_TRIED, by_rows
 from sparsecv_mio.trees.every_size import solve_path
@@ -36,6 +35,7 @@ from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.restricted_tree import solve_restricted
 from sparsecv_mio.trees.subsets import FIRST_LOOK, OpenNodes, never
+from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.trees.term_listing import TermsBelow
 from sparsecv_mio.units import FROM_ROWS, OUTWARD, SHAVED
 from sparsecv_mio.words import Intercept

@@ -31,10 +31,10 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import places_in
 from sparsecv_mio.search.context import BestOnAllRows, Context
-from sparsecv_mio.search.fold_fits import near_tie_margin
 from sparsecv_mio.slices import Kept
 from sparsecv_mio.thresholds import RELAXED_COLUMNS, SMALL
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+from sparsecv_mio.trees.support_fits import near_tie_margin
 from sparsecv_mio.units import KEEP_RTOL
 from sparsecv_mio.words import Oracle
 

@@ -38,12 +38,12 @@ from sparsecv_mio.search.all_rows import solve_all_rows
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
-from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
 from sparsecv_mio.search.run import ROUND_EFFORT
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import FIRST_LOOK, BestSubset
+from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept, Loss
 

@@ -21,6 +21,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows
 from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check_available
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
@@ -28,7 +29,6 @@ from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import moments_of_training
 from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_by_rows
-from sparsecv_mio.search.cell_by_cell import MioSettings, VendorListing, check_available
 from sparsecv_mio.search.cells import Where, filled_up, places_in
 from sparsecv_mio.search.first_supports import FoldPaths
 from sparsecv_mio.search.fold_fits import FoldProblem

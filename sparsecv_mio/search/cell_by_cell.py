@@ -2,18 +2,7 @@
 
 `CellMethod` says which cells are next and remembers them; `CellSolver` solves one and writes what it finds.
 
-A vendor's solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says
-little of the held-out error: another support may be as good. So the problem is solved again without the supports found
-(`at most tau - 1` columns of each), until the lower bound of what is left is clearly above the best; every support
-found on the way is a candidate (`VendorListing`).
-
-What our own relaxations know of the cell is passed to the solver as data (theory sections 1 and 2):
-
-* the relaxation of the cell: its solution is the first cut, its dual value the first lower bound, its largest columns
-  one more start;
-* safe screening fixes columns before the model is built, for this tau, with room for ties;
-* the coefficients of supports found in earlier cells are further points to cut at: the dual cut of *any* coefficients
-  is valid, and computed from the moments of the problem at hand.
+How a vendor's solver lists near ties: :mod:`sparsecv_mio.formulation.near_ties`.
 """
 
 from __future__ import annotations
@@ -21,257 +10,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.bounds.cv_error import BoundsHooks, KnownBefore, compute_bounds
-from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screened
-from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends import NATIVE, get_backend
-from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop
-from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+from sparsecv_mio.formulation.near_ties import MioSettings
 from sparsecv_mio.parallel import on_threads
-from sparsecv_mio.problem.constraints import SideConstraints
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.accounts import BoundSource, mios_of
-from sparsecv_mio.search.cells import Archive, Where, filled_up
-from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.cells import Archive, Where
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.run import GridMethod, Run
-from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
-from sparsecv_mio.trees.normal_form import normal_form
-from sparsecv_mio.trees.subsets import FIRST_NODES, MOST_NODES, UNLIMITED, BestSubset, BestSubsets
-from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
-
-MOST_EXCLUDED = 12  # near ties a solver is asked about before the cell is left undecided
-
-
-@dataclass(frozen=True)
-class MioSettings:
-    """Which backend solves the mixed-integer problems of a method, and how many at most.
-
-    Attributes
-    ----------
-    backend : str
-    formulation : str, optional
-        Which of the backend's models; its first by default.
-    budget : int, optional
-        Most MIOs to solve.
-    options : tuple of str
-        Of the backend's solver, `NAME=VALUE` each.
-    """
-
-    backend: str = NATIVE
-    formulation: str | None = None
-    budget: int | None = None
-    options: tuple[str, ...] = ()
-
-    @property
-    def native(self) -> bool:
-        """Whether it is our own engine."""
-        return self.backend == NATIVE
-
-    def solve(self, problem: SparseProblem, size: int, deadline: Deadline, **how: Any) -> Outcome:
-        """Solve one MIO in what is left of the time of a search.
-
-        Parameters
-        ----------
-        problem : SparseProblem
-        size : int
-        deadline : Deadline
-        **how
-            As `Backend.solve` takes it.
-        """
-        limits = Limits(gap=PROVED_RTOL, seconds=deadline.left, options=self.options, cancel=deadline.stop)
-        backend = get_backend(self.backend)
-        return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
-
-
-@dataclass(frozen=True, eq=False)
-class Fixed:
-    """Columns inside and outside of every support that may be optimal or tied, and what else is known of a cell."""
-
-    inside: IntArray
-    outside: IntArray
-    advice: KnownBounds
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """Supports found one after the other, a lower bound of f, whether they are all that matter, and the nodes spent."""
-
-    supports: list[IntArray]
-    lower: float
-    complete: bool
-    nodes: int
-
-
-class VendorListing:
-    """Lists the near-optimal supports of cells by a vendor's solver.
-
-    Parameters
-    ----------
-    mio : MioSettings
-    deadline : Deadline
-    """
-
-    def __init__(self, mio: MioSettings, deadline: Deadline) -> None:
-        self.mio, self.deadline = mio, deadline
-
-    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
-        """Solve one tau, and exclude supports until what is left is out of reach.
-
-        Parameters
-        ----------
-        problem : SparseProblem
-        tau : int
-        starts : sequence of int arrays
-            Supports to try as incumbents.
-
-        Returns
-        -------
-        BestSubsets
-            Its only cell is complete where every near-optimal support was found.
-        """
-        useful = normal_form(problem).columns
-        size = min(tau, len(useful))
-        relaxation = relaxation_of(problem, size)
-        if relaxation is not None:
-            starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
-        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
-        incumbents = [(_value(problem, s), tuple(s.tolist())) for s in whole if s is not None]
-        value, best = min(incumbents) if incumbents else (np.inf, ())
-        fixed = self.fixed(problem, relaxation, value)
-        start = Start(best, "incumbent") if incumbents else None
-        listed = self._exclude(problem, useful, size, fixed, start)
-        if not listed.supports:
-            unproved = Listed([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
-            return BestSubsets({tau: _as_cell(problem, tau, unproved)}, listed.nodes, False)
-        return BestSubsets({tau: _as_cell(problem, tau, listed)}, listed.nodes, not self.deadline.expired())
-
-    def _exclude(
-        self, problem: SparseProblem, useful: IntArray, size: int, fixed: Fixed, start: Start | None
-    ) -> Listed:
-        """Solve again and again, each time without the supports found before."""
-        outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
-        fixed = Fixed(fixed.inside, outside, fixed.advice)
-        supports: list[IntArray] = []
-        nodes, lower, complete = 0, 0.0, False
-        while len(supports) <= MOST_EXCLUDED and not self.deadline.expired() and not complete:
-            outcome = self._ask(problem, size, fixed, supports, start)
-            start, fixed = None, Fixed(fixed.inside, fixed.outside, KnownBounds(points=fixed.advice.points))
-            nodes += outcome.nodes
-            lower = lower if supports else max(outcome.lower, 0.0)
-            if supports and _out_of_reach(problem, outcome.lower, supports):
-                return Listed(supports, lower, True, nodes)
-            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
-                break
-            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, supports)
-            if support is None:
-                break
-            supports.append(support)
-            complete = size in (0, len(useful))
-        return Listed(supports, lower, complete, nodes)
-
-    def _ask(
-        self, problem: SparseProblem, size: int, fixed: Fixed, found: list[IntArray], start: Start | None
-    ) -> Outcome:
-        """Solve the problem without the supports found."""
-        constraints = SideConstraints(
-            forced_in=tuple(fixed.inside.tolist()),
-            forced_out=tuple(fixed.outside.tolist()),
-            at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
-        )
-        return self.mio.solve(problem, size, self.deadline, start=start, constraints=constraints, advice=fixed.advice)
-
-    def fixed(self, problem: SparseProblem, relaxation: Relaxation | None, value: float) -> Fixed:
-        """Fix columns by safe screening.
-
-        Parameters
-        ----------
-        problem : SparseProblem
-        relaxation : Relaxation or None
-            Of the cell.
-        value : float
-            Training objective of the incumbent; inf where there is none.
-
-        Returns
-        -------
-        Fixed
-        """
-        nothing = np.zeros(0, dtype=np.int64)
-        if relaxation is None or not np.isfinite(value):
-            return Fixed(nothing, nothing, KnownBounds())
-        status = screened(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + fold_fits.objective_rounding(problem))
-        advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta,))
-        return Fixed(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
-
-
-def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
-    """Return the perspective relaxation of one size; None where it cannot help."""
-    if not 0 < size < problem.q <= VENDOR_RELAXED_COLUMNS or not problem.yy > 0.0:
-        return None
-    try:
-        return relax_problem(problem, [size])[0]
-    except ValueError:
-        return None
-
-
-def _value(problem: SparseProblem, support: IntArray) -> float:
-    """At least f of a support, by the rounding of its moments; +inf (unknown) where they have lost their digits."""
-    fit = fold_fits.fit_from_moments(problem, [support])
-    value, slack = float(fit.value[0]) + float(fit.value_error[0]), fold_fits.objective_rounding(problem)
-    return value if -slack <= value <= problem.yy + slack else float("inf")
-
-
-def _out_of_reach(problem: SparseProblem, lower: float, found: list[IntArray]) -> bool:
-    """Whether no support with f above `lower` can be tied with the best one found."""
-    return lower > min(_value(problem, s) for s in found) * (1.0 + KEEP_RTOL) + fold_fits.objective_rounding(problem)
-
-
-def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
-    """Return a support of exactly `size` useful columns that holds `support` and is new; more columns never raise f."""
-    others = np.setdiff1d(useful, support)
-    seen = {tuple(s.tolist()) for s in found}
-    for shift in range(max(len(others), 1) if len(support) < size else 1):
-        whole = filled_up(support, size, np.roll(others, -shift))
-        if tuple(whole.tolist()) not in seen:
-            return whole
-    return None
-
-
-def _as_cell(problem: SparseProblem, tau: int, listed: Listed) -> BestSubset:
-    """Put what was listed into the form the native engine answers in."""
-    supports = listed.supports
-    values = [_value(problem, s) for s in supports]
-    best = int(np.argmin(values))
-    complete = listed.complete and bool(np.isfinite(values).all())
-    margin = fold_fits.near_tie_margin(problem, values[best])
-    ties = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
-    return BestSubset(
-        tau=tau,
-        support=supports[best],
-        lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
-        upper=values[best],
-        candidates=tuple(supports[i] for i in ties),
-        values=tuple(values[i] for i in ties),
-        margin=margin,
-        complete=complete,
-        branched=True,
-    )
-
-
-def check_available(backend: str) -> None:
-    """Raise `BackendUnavailable` where a backend cannot be used here, saying why and what would help."""
-    if backend == NATIVE:
-        return
-    usable = get_backend(backend).available()
-    if not usable.usable:
-        hint = f"; {usable.hint}" if usable.hint else ""
-        raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
+from sparsecv_mio.trees.subsets import FIRST_NODES, MOST_NODES, UNLIMITED, BestSubsets
 
 
 class CellListing(Protocol):

@@ -27,9 +27,9 @@ from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.context import SearchState
-from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.thresholds import SUPPORTS_TRIED
 from sparsecv_mio.trees.normal_form import NormalForm
+from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL, WORST_ROUNDING
 from sparsecv_mio.words import Intercept
 

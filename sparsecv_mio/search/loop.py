@@ -90,7 +90,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.rounds import Rounds
 
         return Rounds(run)
-    from sparsecv_mio.search.cell_by_cell import MioSettings
+    from sparsecv_mio.formulation.near_ties import MioSettings
 
     mio = MioSettings(options.backend, options.formulation, options.mio_budget, options.solver_option)
     if context.data.restrictions.beyond_forcing:

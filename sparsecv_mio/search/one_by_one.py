@@ -37,14 +37,12 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.outcome import Start, Stop
-from sparsecv_mio.problem.constraints import SideConstraints, constraints_of
-from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing, VendorListing, check_available
+from sparsecv_mio.problem.constraints import constraints_of
 from sparsecv_mio.search import cell_by_cell
 from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.all_rows import solve_any
 from sparsecv_mio.search.cells import Where
-from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.estimates import OpenCellEstimates, score_reported_pair
 from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.loss_bounds import LowerOnAllRows, bounded_in_closed_form
@@ -52,9 +50,7 @@ from sparsecv_mio.search.pairs import Aim, Pair, aim_at, cells_to_raise
 from sparsecv_mio.search.run import ROUND_EFFORT, Run, StoredPart, best_on_all_rows, fit_all_rows
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.search.sources.all_rows_trees import LossBounds
-from sparsecv_mio.trees.allowed_supports import completed
-from sparsecv_mio.trees.restricted_tree import solve_restricted
-from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.words import Method
 
 
@@ -193,8 +189,8 @@ class OneByOne(cell_by_cell.CellMethod):
         What is done beside solving cells, so that fewer need it.
     """
 
-    def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
-        vendor = None if mio.native else cell_by_cell.VendorListing(mio, run.context.deadline)
+    def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
+        vendor = None if mio.native else VendorListing(mio, run.context.deadline)
         super().__init__(run, mio, ORDERS[method], cell_by_cell.CellSolver(FoldSolver(run, run.accelerators), vendor))
         self.trees = SharedTrees(run)
         self.aid = WinnerFirst(self) if method is Method.JOINT else None
@@ -208,7 +204,7 @@ class OneByOne(cell_by_cell.CellMethod):
 
     def begin(self) -> None:
         """Find supports on all rows and in every fold, and bound every cell as far as the order asks for it."""
-        cell_by_cell.check_available(self.mio.backend)
+        check_available(self.mio.backend)
         self.estimates.before_all()
         self._fit_all_rows()
         self.estimates.before_proof()
@@ -246,93 +242,9 @@ class OneByOne(cell_by_cell.CellMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again; what the folds found first is among the cells."""
-        cell_by_cell.check_available(self.mio.backend)
+        check_available(self.mio.backend)
         self.estimates.resume()
         self._fit_all_rows()
-
-
-class RestrictedListing:
-    """Lists the near-optimal supports of cells under restrictions by a vendor's solver.
-
-    Parameters
-    ----------
-    mio : MioSettings
-    deadline : Deadline
-    constraints : SideConstraints
-    """
-
-    def __init__(self, mio: cell_by_cell.MioSettings, deadline: Deadline, constraints: SideConstraints) -> None:
-        self.mio, self.deadline, self.constraints = mio, deadline, constraints
-
-    def _tree(
-        self, problem: SparseProblem, tau: int, starts: list[IntArray], effort: int, inside: tuple[int, ...] = ()
-    ) -> BestSubsets:
-        """Solve one tau by our own trees, with some columns in every support beside those that are forced in."""
-        constraints = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
-        return solve_restricted(
-            problem, [tau], constraints, starts=starts, effort=effort, expired=self.deadline.expired
-        )
-
-    def solve(self, problem: SparseProblem, tau: int, starts: list[IntArray]) -> BestSubsets:
-        """Ask a vendor's solver again and again, each time without the supports that hold those found.
-
-        A support that it returns has active columns; all supports that hold these are listed by our own tree, which has
-        few columns left to choose.
-        """
-        first = self._tree(problem, tau, starts, 1).by_size[tau]
-        if first.complete:
-            return BestSubsets({tau: first}, 1, True)
-        cells, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
-        while len(cells) <= cell_by_cell.MOST_EXCLUDED and not self.deadline.expired():
-            constraints = replace(self.constraints, at_most=tuple(excluded))
-            start = self._start(problem, tau, cells)
-            outcome = self.mio.solve(problem, min(tau, problem.q), self.deadline, start=start, constraints=constraints)
-            nodes += outcome.nodes
-            lower = max(lower, outcome.lower) if len(cells) == 1 else lower
-            best = min(cells, key=lambda cell: cell.upper)
-            if outcome.stop is Stop.INFEASIBLE or (len(cells) > 1 and outcome.lower > best.upper + best.margin):
-                return BestSubsets({tau: _joined(cells)}, nodes, True)
-            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
-                break
-            active = self._active(outcome.incumbent, outcome.beta)
-            inner = self._tree(problem, tau, [], MOST_NODES, active)
-            nodes += inner.nodes
-            cells.append(inner.by_size[tau])
-            if not active or not inner.by_size[tau].complete:
-                break
-            excluded.append((len(active) - 1, active))
-        best = min(cells, key=lambda cell: cell.upper)
-        if cells[-1].complete and not self._active(tuple(cells[-1].support.tolist()), None):
-            return BestSubsets({tau: cells[-1]}, nodes, True)
-        return BestSubsets({tau: BestSubset.unproved(tau, best.support, best.upper, lower)}, nodes, True)
-
-    def _start(self, problem: SparseProblem, tau: int, cells: list[BestSubset]) -> Start:
-        """Return the best support found, with what it needs."""
-        best = min(cells, key=lambda cell: cell.upper)
-        signed = [j for j, _, _ in self.constraints.box]
-        return Start(completed(problem.q, tau, self.constraints, best.support, signed), "incumbent")
-
-    def _active(self, support: tuple[int, ...], beta: tuple[float, ...] | None) -> tuple[int, ...]:
-        """Return the columns of a support but for those that a sign holds at zero."""
-        if beta is None:
-            return support
-        signed = {j for j, _, _ in self.constraints.box}
-        return tuple(j for j, b in zip(support, beta, strict=True) if b != 0.0 or j not in signed)
-
-
-def _joined(cells: list[BestSubset]) -> BestSubset:
-    """Return one complete cell of lists that together hold every support within their margin."""
-    best = min(cells, key=lambda cell: cell.upper)
-    ties = {
-        tuple(support.tolist()): (support, value)
-        for cell in cells
-        for support, value in zip(cell.candidates, cell.values, strict=True)
-        if value <= best.upper + best.margin
-    }
-    return replace(
-        best, candidates=tuple(support for support, _ in ties.values()), values=tuple(f for _, f in ties.values()),
-        lower=max(best.upper - best.margin, 0.0), complete=True, branched=True,
-    )  # fmt: skip
 
 
 class Restricted(cell_by_cell.CellMethod):
@@ -346,7 +258,7 @@ class Restricted(cell_by_cell.CellMethod):
     mio : MioSettings
     """
 
-    def __init__(self, run: Run, method: Method, mio: cell_by_cell.MioSettings) -> None:
+    def __init__(self, run: Run, method: Method, mio: MioSettings) -> None:
         constraints = constraints_of(run.context.data)
         get_backend(mio.backend).check_takes(mio.formulation, constraints)
         vendor = None if mio.native else RestrictedListing(mio, run.context.deadline, constraints)
@@ -355,7 +267,7 @@ class Restricted(cell_by_cell.CellMethod):
 
     def begin(self) -> None:
         """Find supports on all rows, and give every cell its first nodes."""
-        cell_by_cell.check_available(self.mio.backend)
+        check_available(self.mio.backend)
         self._fit_all_rows()
         self.run.signals.progressed()
         self.bound_every_cell(range(len(self.context.grid.gammas)))
@@ -383,7 +295,7 @@ class Restricted(cell_by_cell.CellMethod):
 
     def recompute(self) -> None:
         """Find supports on all rows again."""
-        cell_by_cell.check_available(self.mio.backend)
+        check_available(self.mio.backend)
         self._fit_all_rows()
 
     def score_reported_pair(self) -> None:

@@ -12,8 +12,9 @@ from draws import KNOWN, METHODS, VENDORS, WAYS, WORDS, Draw, contradicted, draw
 from judge import wrong
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
+from sparsecv_mio.formulation import near_ties
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search import all_rows, fold_solver, one_by_one
+from sparsecv_mio.search import all_rows, fold_solver
 from sparsecv_mio.trees.subsets import FIRST_NODES, BestSubsets
 
 SEEDS, BLOCK = 240, 8
@@ -58,7 +59,7 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}
         return replace(found, finished=False, by_size=unproved)
 
-    for module in (all_rows, fold_solver, one_by_one):
+    for module in (all_rows, fold_solver, near_ties):
         monkeypatch.setattr(module, "solve_restricted", tree)
 
 

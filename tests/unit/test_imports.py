@@ -55,6 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{f"certificate.{part}": GROUND | {"data.cure", "data.reading_options"} for part in RECORDS},
     "formulation": PROBLEM,
     "formulation.backends.native": PROBLEM | {"trees"},
+    "formulation.near_ties": PROBLEM | {"bounds", "kernels", "trees"},
     "trees": PROBLEM | {"kernels"},
     "bounds": FORMULATION | {"kernels", "trees"},
     "oracles": FORMULATION | {"kernels"},

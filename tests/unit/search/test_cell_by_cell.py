@@ -4,80 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 from typing import cast
 
 import numpy as np
 import pytest
 from drawn_search import drawn_run
-from plain_ridge import ridge
 from runs import to_end
 
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.errors import BackendUnavailable
-from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.formulation.backends.contract import Availability
+from sparsecv_mio.formulation.near_ties import VendorListing
 from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.search import cell_by_cell as vendor_cell
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.cell_by_cell import CellSolver, MioSettings, VendorListing, bracket, check_available
+from sparsecv_mio.search.cell_by_cell import CellSolver, bracket
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
 
 from .drawn_subproblem import TAUS, assert_true, best_support, cells_of, context_of
 from .drawn_subproblem import solver_of as fold_solver_of
-
-
-def far_from_the_origin() -> SparseProblem:
-    """Products of columns that are all one number: next to 1e16 the penalty is rounded away."""
-    return SparseProblem(np.full((3, 3), 1e16), np.full(3, 1e8), 2.0, np.ones(3), 1e-3, 4, np.zeros(3), 0.0)
-
-
-def test_a_support_that_moments_cannot_fit_has_no_known_value() -> None:
-    problem, pair = far_from_the_origin(), np.array([0, 1])
-    assert vendor_cell._value(problem, pair) == np.inf
-    assert 2.0 <= vendor_cell._value(problem, np.zeros(0, dtype=np.int64)) <= 2.0 * (1.0 + 1e-12)
-    cell = vendor_cell._as_cell(problem, 2, vendor_cell.Listed([pair], 0.5, True, 0))
-    assert not cell.complete and cell.candidates == ()
-    assert cell.lower == 0.5 and cell.upper == np.inf
-
-
-def test_every_tied_support_is_listed() -> None:
-    """Two pairs of columns, alike up to rounding: each of the four choices is as good."""
-    pytest.importorskip("highspy", reason="HiGHS is not installed")
-    rng = np.random.default_rng(0)
-    once = rng.normal(size=(40, 2))
-    data = Dataset.from_arrays(
-        np.hstack([once, once + 1e-12 * rng.normal(size=once.shape), rng.normal(size=(40, 1))]),
-        once @ [2.0, -1.0] + 0.3 * rng.normal(size=40),
-    )
-    problem = full_problem(standardize(data), 0.5)
-    listing = VendorListing(MioSettings("highs"), Deadline(None, None))
-    cell = listing.solve(problem, 2, [np.array([1, 4])]).by_size[2]
-    every = {s: ridge(problem, s)[1] for s in combinations(range(5), 2)}
-    tied = {s for s, value in every.items() if value <= min(every.values()) * (1.0 + 1e-9)}
-    assert len(tied) == 4 and cell.complete and {tuple(s.tolist()) for s in cell.candidates} == tied
-    assert cell.lower <= min(every.values()) <= cell.upper
-    alone = listing.solve(problem, 5, []).by_size[5]
-    assert alone.complete and alone.support.tolist() == list(range(5))
-
-
-def test_after_the_limit_the_best_start_is_kept() -> None:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(20, 4))
-    problem = full_problem(standardize(Dataset.from_arrays(X, X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=20))), 0.1)
-    listing = VendorListing(MioSettings("highs"), Deadline(-1.0, None))
-    found = listing.solve(problem, 2, [np.array([1, 2]), np.array([0, 3])])
-    cell = found.by_size[2]
-    assert not cell.complete and not found.finished and cell.lower == 0.0
-    best = min(combinations(range(4), 2), key=lambda s: ridge(problem, s)[1])
-    assert cell.support.tolist() == list(best)
 
 
 @pytest.mark.parametrize("method", ["grid", "joint"])
@@ -183,14 +129,6 @@ def test_every_cell_gets_a_support_and_bounds() -> None:
     run.bound_every_cell([1])
     assert np.isfinite(run.run.cells.value[1]).all() and not np.isfinite(run.run.cells.value[0]).any()
     assert run.engine() == "grid on native"
-
-
-def test_a_backend_that_cannot_be_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_available("native")
-    gone = Availability(False, "no solver here", hint="install it")
-    monkeypatch.setattr(type(get_backend("highs")), "available", lambda self: gone)
-    with pytest.raises(BackendUnavailable, match="no solver here; install it"):
-        check_available("highs")
 
 
 def test_only_the_rows_asked_for_are_bracketed_and_the_truth_is_inside() -> None:

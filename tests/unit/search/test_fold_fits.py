@@ -1,4 +1,4 @@
-"""Ridge fits from moments, against fits from the rows: within the bounds they state."""
+"""Fits in one fold, against fits from the rows: within the bounds they state."""
 
 from __future__ import annotations
 
@@ -11,49 +11,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.problem.problem import SparseProblem
-from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.problem.training_moments import TrainingMoments, full_problem, training_moments
+from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search import fold_fits
-from sparsecv_mio.search.fold_fits import (
-    FoldProblem,
-    FoldStore,
-    HeldOutFold,
-    fit_from_moments,
-    near_tie_margin,
-    objective_rounding,
-)
+from sparsecv_mio.search.fold_fits import FoldProblem, FoldStore, HeldOutFold
 from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL
 
 from .drawn_subproblem import context_of, fold_of, held_out_error, moments_of
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_values_and_coefficients_are_within_their_bounds(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    p, noise = 5, 10.0 ** rng.uniform(-5, 0)
-    X = rng.normal(size=(25, p)) + 10.0 ** rng.uniform(-2, 3) * rng.normal(size=(25, 1))  # nearly collinear
-    data = standardize(Dataset.from_arrays(X, X[:, 0] + noise * rng.normal(size=25)))
-    gamma = 10.0 ** rng.uniform(-4, 1)
-    supports = [np.arange(0), np.array([2]), np.array([0, 3]), np.arange(p)]
-    fits = fit_from_moments(full_problem(data, gamma), supports)
-    for row, support in enumerate(supports):
-        exact = refit_rows(data, slice(0, data.n), support, gamma)
-        error = fits.value_error[row] + exact.objective_error
-        assert abs(fits.value[row] - exact.objective) <= error
-        spread = fits.spread[row, : len(support)] + exact.spread
-        assert np.all(np.abs(fits.coefficients(row) - exact.beta) <= spread)
-
-
-def test_a_singular_support_has_no_value() -> None:
-    problem = SparseProblem(np.full((3, 3), 1e16), np.full(3, 1e8), 2.0, np.ones(3), 1e-3, 4, np.zeros(3), 0.0)
-    fits = fit_from_moments(problem, [np.array([1]), np.array([0, 1])])
-    assert np.isfinite(fits.value_error[0]) and fits.value_error[1] == np.inf
-
-
-def test_margins_grow_with_the_value() -> None:
-    problem = SparseProblem(np.eye(1), np.ones(1), 2.0, np.ones(1), 1.0, 4, np.zeros(1), 0.0)
-    assert 0.0 < objective_rounding(problem) == near_tie_margin(problem, 0.0) < near_tie_margin(problem, 1.0) < 1e-7
 
 
 def test_a_fold_at_its_gamma() -> None:

@@ -1,0 +1,378 @@
+"""Near-optimal supports of one size, listed by the solver of a vendor.
+
+A solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says little of the
+held-out error: another support may be as good. The problem is therefore solved again without the supports found (`at
+most tau - 1` columns of each), until the lower bound of the other supports is clearly above the best objective. Every
+support found on the way is a candidate.
+
+The solver is given as data what relaxations of this package know of the problem (theory sections 1 and 2):
+
+* The solution of the relaxation is the first cut, its dual value the first lower bound, and its largest columns are one
+  more warm start.
+* Safe screening fixes columns before the model is built, for this size, with room for ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screened
+from sparsecv_mio.errors import BackendUnavailable
+from sparsecv_mio.formulation.backends import NATIVE, get_backend
+from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Outcome, Start, Stop, StopRequest
+from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.thresholds import VENDOR_RELAXED_COLUMNS
+from sparsecv_mio.trees.allowed_supports import completed
+from sparsecv_mio.trees.normal_form import normal_form
+from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset, BestSubsets
+from sparsecv_mio.trees.support_fits import fit_from_moments, near_tie_margin, objective_rounding
+from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
+
+MAX_EXCLUDED_SUPPORTS = 12  # near ties that a solver excludes before the list is left incomplete
+
+
+class Clock(Protocol):
+    """The time that is left to a solver."""
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+
+    @property
+    def stop(self) -> StopRequest:
+        """Request to end, which a solver checks from time to time."""
+
+    def expired(self) -> bool:
+        """Return True once a list has to end."""
+
+
+@dataclass(frozen=True)
+class MioSettings:
+    """Which backend solves the mixed-integer problems of a search, and how many at most.
+
+    Attributes
+    ----------
+    backend : str
+    formulation : str, optional
+        Name of one of the backend's models; its first by default.
+    budget : int, optional
+        Largest number of MIOs to solve.
+    options : tuple of str
+        Options of the backend's solver, `NAME=VALUE` each.
+    """
+
+    backend: str = NATIVE
+    formulation: str | None = None
+    budget: int | None = None
+    options: tuple[str, ...] = ()
+
+    @property
+    def native(self) -> bool:
+        """True for the engine of this package."""
+        return self.backend == NATIVE
+
+    def solve(self, problem: SparseProblem, size: int, clock: Clock, **how: Any) -> Outcome:
+        """Solve one MIO in the time that is left.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        size : int
+        clock : Clock
+        **how
+            Keywords of `Backend.solve`.
+        """
+        limits = Limits(gap=PROVED_RTOL, seconds=clock.left, options=self.options, cancel=clock.stop)
+        backend = get_backend(self.backend)
+        return backend.solve(problem, size, limits=limits, formulation=self.formulation, **how)
+
+
+def check_available(backend: str) -> None:
+    """Raise `BackendUnavailable` for a backend that is not usable, with the reason and a hint."""
+    if backend == NATIVE:
+        return
+    usable = get_backend(backend).available()
+    if not usable.usable:
+        hint = f"; {usable.hint}" if usable.hint else ""
+        raise BackendUnavailable(f"backend {backend} cannot be used: {usable.why}{hint}")
+
+
+@dataclass(frozen=True, eq=False)
+class ScreenedColumns:
+    """Columns inside and outside of every support that may be optimal or tied, and other known bounds."""
+
+    inside: IntArray
+    outside: IntArray
+    advice: KnownBounds
+
+
+@dataclass(frozen=True, eq=False)
+class SupportList:
+    """Supports in the order in which they were found.
+
+    Attributes
+    ----------
+    supports : list of int arrays
+    lower : float
+        Lower bound on the optimum.
+    complete : bool
+        True if every near-optimal support is in the list.
+    nodes : int
+    """
+
+    supports: list[IntArray]
+    lower: float
+    complete: bool
+    nodes: int
+
+
+class VendorListing:
+    """Lists the near-optimal supports of problems without side constraints.
+
+    Parameters
+    ----------
+    mio : MioSettings
+    clock : Clock
+    """
+
+    def __init__(self, mio: MioSettings, clock: Clock) -> None:
+        self.mio, self.clock = mio, clock
+
+    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
+        """Solve one size, and exclude supports until the others are clearly worse.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        tau : int
+        starts : sequence of int arrays
+            Supports to try as incumbents.
+
+        Returns
+        -------
+        BestSubsets
+            Complete where every near-optimal support was found.
+        """
+        useful = normal_form(problem).columns
+        size = min(tau, len(useful))
+        relaxation = relaxation_of(problem, size)
+        if relaxation is not None:
+            starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
+        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
+        incumbents = [(_objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None]
+        value, best = min(incumbents) if incumbents else (np.inf, ())
+        screened_columns = screen_columns(problem, relaxation, value)
+        start = Start(best, "incumbent") if incumbents else None
+        listed = self._exclude(problem, useful, size, screened_columns, start)
+        if not listed.supports:
+            unproved = SupportList([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
+            return BestSubsets({tau: _best_subset(problem, tau, unproved)}, listed.nodes, False)
+        return BestSubsets({tau: _best_subset(problem, tau, listed)}, listed.nodes, not self.clock.expired())
+
+    def _exclude(
+        self, problem: SparseProblem, useful: IntArray, size: int, fixed: ScreenedColumns, start: Start | None
+    ) -> SupportList:
+        """Solve several times, each time without the supports found before."""
+        outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
+        fixed = ScreenedColumns(fixed.inside, outside, fixed.advice)
+        supports: list[IntArray] = []
+        nodes, lower, complete = 0, 0.0, False
+        while len(supports) <= MAX_EXCLUDED_SUPPORTS and not self.clock.expired() and not complete:
+            outcome = self._solve_without(problem, size, fixed, supports, start)
+            start, fixed = None, replace(fixed, advice=KnownBounds(points=fixed.advice.points))
+            nodes += outcome.nodes
+            lower = lower if supports else max(outcome.lower, 0.0)
+            if supports and _is_clearly_worse(problem, outcome.lower, supports):
+                return SupportList(supports, lower, True, nodes)
+            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
+                break
+            support = _new_support(np.array(outcome.incumbent, dtype=np.int64), size, useful, supports)
+            if support is None:
+                break
+            supports.append(support)
+            complete = size in (0, len(useful))
+        return SupportList(supports, lower, complete, nodes)
+
+    def _solve_without(
+        self, problem: SparseProblem, size: int, fixed: ScreenedColumns, found: list[IntArray], start: Start | None
+    ) -> Outcome:
+        """Solve the problem without the supports found."""
+        constraints = SideConstraints(
+            forced_in=tuple(fixed.inside.tolist()),
+            forced_out=tuple(fixed.outside.tolist()),
+            at_most=tuple((size - 1, tuple(support.tolist())) for support in found),
+        )
+        return self.mio.solve(problem, size, self.clock, start=start, constraints=constraints, advice=fixed.advice)
+
+
+def screen_columns(problem: SparseProblem, relaxation: Relaxation | None, value: float) -> ScreenedColumns:
+    """Fix columns by safe screening.
+
+    Parameters
+    ----------
+    problem : SparseProblem
+    relaxation : Relaxation or None
+        Relaxation of one size.
+    value : float
+        Training objective of the incumbent; inf where there is none.
+    """
+    nothing = np.zeros(0, dtype=np.int64)
+    if relaxation is None or not np.isfinite(value):
+        return ScreenedColumns(nothing, nothing, KnownBounds())
+    status = screened(relaxation, value * (1.0 + KEEP_RTOL + TIE_RTOL) + objective_rounding(problem))
+    advice = KnownBounds(lower=float(relaxation.dual), points=(relaxation.beta,))
+    return ScreenedColumns(np.flatnonzero(status == INSIDE), np.flatnonzero(status == DROPPED), advice)
+
+
+def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
+    """Return the perspective relaxation of one size; None where it cannot help."""
+    if not 0 < size < problem.q <= VENDOR_RELAXED_COLUMNS or not problem.yy > 0.0:
+        return None
+    try:
+        return relax_problem(problem, [size])[0]
+    except ValueError:
+        return None
+
+
+def _objective_upper(problem: SparseProblem, support: IntArray) -> float:
+    """Return an upper bound on f of a support, rounding included; inf where its moments have lost their digits."""
+    fit = fit_from_moments(problem, [support])
+    value, slack = float(fit.value[0]) + float(fit.value_error[0]), objective_rounding(problem)
+    return value if -slack <= value <= problem.yy + slack else float("inf")
+
+
+def _is_clearly_worse(problem: SparseProblem, lower: float, found: list[IntArray]) -> bool:
+    """Return True if no support with f above `lower` can be tied with the best one found."""
+    best = min(_objective_upper(problem, support) for support in found)
+    return lower > best * (1.0 + KEEP_RTOL) + objective_rounding(problem)
+
+
+def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
+    """Return a new support of `size` useful columns that contains `support`; more columns never raise f."""
+    others, n_missing = np.setdiff1d(useful, support), size - len(support)
+    seen = {tuple(s.tolist()) for s in found}
+    for shift in range(max(len(others), 1) if n_missing > 0 else 1):
+        whole = np.sort(np.append(support, np.roll(others, -shift)[: max(n_missing, 0)])).astype(np.int64)
+        if tuple(whole.tolist()) not in seen:
+            return whole
+    return None
+
+
+def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestSubset:
+    """Return a list in the form in which the native engine answers."""
+    supports = listed.supports
+    values = [_objective_upper(problem, support) for support in supports]
+    best = int(np.argmin(values))
+    complete = listed.complete and bool(np.isfinite(values).all())
+    margin = near_tie_margin(problem, values[best])
+    ties = [i for i, value in enumerate(values) if value <= values[best] + margin] if complete else []
+    return BestSubset(
+        tau=tau,
+        support=supports[best],
+        lower=max(values[best] - margin, 0.0) if complete else min(listed.lower, values[best]),
+        upper=values[best],
+        candidates=tuple(supports[i] for i in ties),
+        values=tuple(values[i] for i in ties),
+        margin=margin,
+        complete=complete,
+        branched=True,
+    )
+
+
+class RestrictedListing:
+    """Lists the near-optimal supports of problems under restrictions.
+
+    Parameters
+    ----------
+    mio : MioSettings
+    clock : Clock
+    constraints : SideConstraints
+    """
+
+    def __init__(self, mio: MioSettings, clock: Clock, constraints: SideConstraints) -> None:
+        self.mio, self.clock, self.constraints = mio, clock, constraints
+
+    def _grow_tree(
+        self, problem: SparseProblem, tau: int, starts: Sequence[IntArray], effort: int, inside: tuple[int, ...] = ()
+    ) -> BestSubsets:
+        """Solve one size by a tree of this package, with some more columns in every support."""
+        constraints = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
+        return solve_restricted(
+            problem, [tau], constraints, starts=starts, effort=effort, expired=self.clock.expired
+        )  # fmt: skip
+
+    def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
+        """Solve one size several times, each time without the supports that contain those found.
+
+        A support that the solver returns has active columns; all supports that contain these are listed by a tree of
+        this package, which has few columns left to choose.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        tau : int
+        starts : sequence of int arrays
+            Supports to try first.
+        """
+        first = self._grow_tree(problem, tau, starts, 1).by_size[tau]
+        if first.complete:
+            return BestSubsets({tau: first}, 1, True)
+        lists, lower, nodes, excluded = [first], -np.inf, 1, list(self.constraints.at_most)
+        while len(lists) <= MAX_EXCLUDED_SUPPORTS and not self.clock.expired():
+            constraints = replace(self.constraints, at_most=tuple(excluded))
+            start = self._start(problem, tau, lists)
+            outcome = self.mio.solve(problem, min(tau, problem.q), self.clock, start=start, constraints=constraints)
+            nodes += outcome.nodes
+            lower = max(lower, outcome.lower) if len(lists) == 1 else lower
+            best = min(lists, key=lambda subset: subset.upper)
+            if outcome.stop is Stop.INFEASIBLE or (len(lists) > 1 and outcome.lower > best.upper + best.margin):
+                return BestSubsets({tau: _joined(lists)}, nodes, True)
+            if outcome.incumbent is None or outcome.stop in (Stop.TIME, Stop.NODES, Stop.INTERRUPTED):
+                break
+            active = self._active(outcome.incumbent, outcome.beta)
+            inner = self._grow_tree(problem, tau, [], MOST_NODES, active)
+            nodes += inner.nodes
+            lists.append(inner.by_size[tau])
+            if not active or not inner.by_size[tau].complete:
+                break
+            excluded.append((len(active) - 1, active))
+        best = min(lists, key=lambda subset: subset.upper)
+        if lists[-1].complete and not self._active(tuple(lists[-1].support.tolist()), None):
+            return BestSubsets({tau: lists[-1]}, nodes, True)
+        return BestSubsets({tau: BestSubset.unproved(tau, best.support, best.upper, lower)}, nodes, True)
+
+    def _start(self, problem: SparseProblem, tau: int, lists: list[BestSubset]) -> Start:
+        """Return the best support found, with the columns that it requires."""
+        best = min(lists, key=lambda subset: subset.upper)
+        signed = [j for j, _, _ in self.constraints.box]
+        return Start(completed(problem.q, tau, self.constraints, best.support, signed), "incumbent")
+
+    def _active(self, support: tuple[int, ...], beta: tuple[float, ...] | None) -> tuple[int, ...]:
+        """Return the columns of a support except those that a sign holds at zero."""
+        if beta is None:
+            return support
+        signed = {j for j, _, _ in self.constraints.box}
+        return tuple(j for j, b in zip(support, beta, strict=True) if b != 0.0 or j not in signed)
+
+
+def _joined(lists: list[BestSubset]) -> BestSubset:
+    """Return one complete list of lists that together contain every support within their margin."""
+    best = min(lists, key=lambda subset: subset.upper)
+    ties = {
+        tuple(support.tolist()): (support, value)
+        for subset in lists
+        for support, value in zip(subset.candidates, subset.values, strict=True)
+        if value <= best.upper + best.margin
+    }
+    return replace(
+        best, candidates=tuple(support for support, _ in ties.values()), values=tuple(f for _, f in ties.values()),
+        lower=max(best.upper - best.margin, 0.0), complete=True, branched=True,
+    )  # fmt: skip
