@@ -437,12 +437,15 @@ class FoldSearches:
         self, data: StandardData, folds: FoldPlan, grid: Grid, threads: int, until: Clock, hands: Hands
     ) -> None:
         self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
-        self.expired = until.expired
         largest = max(1, int(np.sqrt(STORE_BYTES / 8 / (len(grid.gammas) * folds.k))))
         self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, min(data.q, largest))
         self.top = largest_searched(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False
+
+    def expired(self) -> bool:
+        """Return True if the present pass has to end."""
+        return self.until.expired()
 
     @property
     def middle(self) -> int:
@@ -719,12 +722,27 @@ def first_supports(
     (668 for 15 gammas and 10 folds) the largest of these sizes answers for every larger tau.
     """
     searches = FoldSearches(data, folds, grid, threads, until or Moment(), hands or Hands())
-    too_large = data.q > EXACT_COLUMNS or folds.k * data.q**2 * 8 > PRODUCT_BYTES
-    passes = WorkingSets(searches).passes(seeds) if too_large else _passes(searches, seeds)
-    for improved_paths in passes:
+    for improved_paths in search_passes(searches, seeds):
         yield from improved_paths
         if searches.expired():
             return
+
+
+def search_passes(
+    searches: FoldSearches, seeds: Sequence[NDArray[np.integer]] = ()
+) -> Iterator[Iterator[FoldPaths]]:  # fmt: skip
+    """Yield passes over the folds, each better than the one before; a pass is done while it is iterated over.
+
+    Parameters
+    ----------
+    searches : FoldSearches
+        Empty; filled by the passes.
+    seeds : sequence of int arrays
+        Supports worth trying in every fold, at every gamma.
+    """
+    data, k = searches.data, searches.folds.k
+    too_large = data.q > EXACT_COLUMNS or k * data.q**2 * 8 > PRODUCT_BYTES
+    return WorkingSets(searches).passes(seeds) if too_large else _passes(searches, seeds)
 
 
 def _passes(searches: FoldSearches, seeds: Sequence[NDArray[np.integer]]) -> Iterator[Iterator[FoldPaths]]:

@@ -23,7 +23,8 @@ from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 BY_PAIR = (
-    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched", "round",
+    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched",
+    "fold_passes", "round",
 )  # fmt: skip
 LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
 
@@ -69,8 +70,9 @@ def check_archive(state: GridState, stored: Archive) -> None:
     largest = np.finfo(float).max
     for name, table in (("tree_tries", state.tree_tries), ("objective_upper", state.objective_upper)):
         within({name: unpacked(name, position, table)}, name, 0, DONE if name == "tree_tries" else np.inf)
-    for name, most in (("round", DONE), ("full_tries", DONE), ("list_tries", DONE), ("list_stage", SOLVED)):
-        within(position, name, 0, most)
+    for name in ("round", "fold_passes", "full_tries", "list_tries"):
+        within(position, name, 0, DONE)
+    within(position, "list_stage", 0, SOLVED)
     full, candidates = position["full"], position["candidates"]
     within({"full": full[0]}, "full", 0, n_supports - 1)
     within({"full": full[1]}, "full", 0, largest)

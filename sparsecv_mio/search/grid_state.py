@@ -42,6 +42,8 @@ class GridState(SearchState):
         Smallest number of trees of an open subproblem of a pair; `DONE` where none is open.
     is_pair_searched : (G, T) bool array
         Pairs whose open folds all had a local search of their own.
+    fold_passes : 0-d int array
+        Passes of a search in all folds that were done; `DONE` where another one finds no more.
     round : 0-d int array
         Largest number of earlier tries of a target that was tried: others go on from there.
     slip : float
@@ -67,6 +69,7 @@ class GridState(SearchState):
     list_stage: IntArray
     lowest_tries: IntArray
     is_pair_searched: BoolArray
+    fold_passes: IntArray
     round: IntArray
     slip: float = 0.0
     weighted: dict[int, FloatArray] = field(default_factory=dict)
@@ -95,7 +98,7 @@ class GridState(SearchState):
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
             list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
             lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
-            round=np.zeros((), dtype=np.int64), slip=slip,
+            fold_passes=np.zeros((), dtype=np.int64), round=np.zeros((), dtype=np.int64), slip=slip,
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:

@@ -29,6 +29,9 @@ class Plan:
     searches_folds: bool = _setting(
         False, "-", f"over {SMALL} columns, under {MIN_ROWS_OF_COLUMN} rows a column, at most {FEW_FOLDS} folds"
     )
+    searches_all_folds: bool = _setting(
+        False, "-", f"squared loss, over {SMALL} columns, at most {FEW_FOLDS} folds: they learn from each other"
+    )
     relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
@@ -41,6 +44,7 @@ class Plan:
     weighted_pairs: int = _setting(0, "pairs", "that are open, from which on fits at every weight and gamma save time")
     relaxed_stride: int = _setting(4, "sizes", "between relaxations of the full data: each bounds smaller sizes too")
     max_rises: int = _setting(3, "sizes", "in a row with a rising estimate, after which the search in folds ends")
+    search_share: float = _setting(0.4, "share of a limit", "after which no better supports of all folds are searched")
     initial_share: float = _setting(0.05, "share of a limit", "after which initial supports are no longer improved")
     choice_share: float = _setting(0.5, "share of a limit", "for the choice of the pair; then the weakest pairs first")
     weakest_share: float = _setting(0.02, "share of the gap", "of the smallest bound, within which pairs are weakest")
@@ -65,6 +69,7 @@ class Plan:
             n_threads=context.threads,
             lists_held_out=lists,
             searches_folds=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
+            searches_all_folds=Capability.FOLD_SEARCHES in full.capabilities and q > SMALL and folds.k <= FEW_FOLDS,
             relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in full.capabilities,
             single_sizes=tuple(t for t, size in enumerate(context.grid.taus.tolist()) if full.has_one_support(size)),
             weighs_held_out=folds.k <= FEW_FOLDS,

@@ -8,12 +8,17 @@ from enum import Flag, auto
 from typing import TYPE_CHECKING, Protocol
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.slices import Clock
 from sparsecv_mio.trees.subsets import BestSubsets
 
 if TYPE_CHECKING:
     from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 IsExpired = Callable[[], bool]
+
+
+class MissingCapability(TypeError):
+    """Raised where problems are asked for what their capabilities do not name."""
 
 
 class Capability(Flag):
@@ -25,6 +30,7 @@ class Capability(Flag):
     LEFT_OUT_FITS = auto()  # every fold is left out of fits of the full data in closed form; one tree serves all folds
     WEIGHTED_RELAXATIONS = auto()  # lower bounds on objective + weight * held-out loss
     FULL_DATA_RELAXATIONS = auto()  # roots of trees of the full data bound all sizes at once
+    FOLD_SEARCHES = auto()  # local search in all folds at once, which learn from each other (of `Problems`)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,47 @@ class Enclosed:
     lower: FloatArray
     upper: FloatArray
     objective_lower: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class SupportsFound:
+    """Supports that a local search found in a fold, by gamma and size; arrays are (G', T').
+
+    Attributes
+    ----------
+    fold : int
+        Index of the fold, `ALL_ROWS` for the full data.
+    supports : sequence of sequences of int arrays
+    objective, held_out : arrays
+        Training objectives and held-out losses as computed.
+    objective_upper : array
+        Upper bounds on the objectives of these supports, and of optima tied with them; inf where there is none.
+    """
+
+    fold: int
+    supports: Sequence[Sequence[IntArray]]
+    objective: FloatArray
+    objective_upper: FloatArray
+    held_out: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FoldsSearched:
+    """What a pass of a search in all folds found.
+
+    Attributes
+    ----------
+    found : tuple
+        Of the folds that were searched, in ascending order, the full data last.
+    is_finished : bool
+        True if no further pass finds more, or the time is over.
+    n_problems : int
+        Problems that were set up.
+    """
+
+    found: tuple[SupportsFound, ...]
+    is_finished: bool
+    n_problems: int
 
 
 class FoldProblem(Protocol):
@@ -104,6 +151,15 @@ class Problems(Protocol):
 
     def fold(self, fold: int, gamma: int) -> FoldProblem:
         """Return the problem of a fold at the gamma of an index."""
+
+    def search_folds(
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
+    ) -> FoldsSearched:
+        """Search in all folds and in the full data; what the last of some passes finds (FOLD_SEARCHES).
+
+        Gammas and sizes are given by index. The first pass is done whatever the time.
+        """
+        raise MissingCapability(Capability.FOLD_SEARCHES)
 
     def clear(self) -> None:
         """Forget all stored problems."""

@@ -21,7 +21,7 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, IsExpired
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, IsExpired, Problems
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -171,7 +171,7 @@ class SmoothProblem:
         return size >= int(np.count_nonzero(fits.varies)) or size <= len(fits.forced)
 
 
-class SmoothProblems:
+class SmoothProblems(Problems):
     """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads.
 
     Parameters

@@ -18,9 +18,10 @@ from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
-from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, IsExpired
+from sparsecv_mio.search.problems.fold_passes import FoldPasses
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldsSearched, IsExpired
 from sparsecv_mio.search.steps import FoldBounds
-from sparsecv_mio.slices import Kept, Moment
+from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING
@@ -60,6 +61,7 @@ class SquaredProblem:
         if self.fold != ALL_ROWS:
             return shared
         can_leave_out = folds.left is None  # the identities score every row that is left out
+        shared |= Capability.FOLD_SEARCHES
         return shared | (Capability.LEFT_OUT_FITS if can_leave_out else Capability.NONE)
 
     def solve(
@@ -171,6 +173,7 @@ class SquaredProblems:
         self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
         self._folds: OrderedDict[int, fold_fits.FoldProblem] = OrderedDict()
         self._kept: dict[int, Kept] = {}
+        self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
         self._lock = threading.RLock()
 
     @cached_property
@@ -212,8 +215,15 @@ class SquaredProblems:
         while len(self._moments) > 2 * n_folds:
             self._moments.popitem(last=False)
 
+    def search_folds(
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
+    ) -> FoldsSearched:
+        """Search in all folds and in the full data; what the last of some passes finds."""
+        return self._passes.search(gammas, taus, n_passes, n_threads, until)
+
     def clear(self) -> None:
         """Forget all stored folds."""
+        self._passes.clear()
         with self._lock:
             for stored in (self._moments, self._folds, self._kept):
                 stored.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
@@ -13,8 +14,8 @@ from sparsecv_mio.search.steps import Step
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
-        InitialSupports(), SupportsInFolds(), FoldSupports(), FullDataRelaxations(), FullDataTrees(), HeldOutLists(),
-        SubproblemTrees(), WeightedRelaxations(),
+        InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FullDataRelaxations(), FullDataTrees(),
+        HeldOutLists(), SubproblemTrees(), WeightedRelaxations(),
     )
 }  # fmt: skip
 

@@ -1,0 +1,138 @@
+"""Local search in all folds at once, squared loss: passes of :mod:`sparsecv_mio.search.first_supports`, one at a time.
+
+Supports of a fold are chosen by its training rows alone, so that their held-out losses are estimates of what the
+optima have. The full data is searched along with the folds, as one more fold that leaves nothing out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.search.cells import ALL_ROWS, filled_up
+from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
+from sparsecv_mio.search.fold_fits import fit_from_moments
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
+from sparsecv_mio.slices import Clock, Hands, Moment
+from sparsecv_mio.units import TIE_RTOL
+
+Request = tuple[tuple[int, ...], tuple[int, ...]]  # gammas and sizes, by index
+
+
+class FoldPasses:
+    """Passes over the folds, each better than the one before; what a pass found is stored for the next one.
+
+    What is found after some passes depends on the arguments alone: passes that are not stored are done again.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    hands : Hands, optional
+        Who searches; the threads by default.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, hands: Hands | None = None) -> None:
+        self.data, self.folds, self.grid, self.hands = data, folds, grid, hands or Hands()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget what was found."""
+        self._request: Request | None = None
+        self._searches: FoldSearches | None = None
+        self._passes: Iterator[Iterator[FoldPaths]] = iter(())
+        self._n_done = 0
+
+    def search(
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
+    ) -> FoldsSearched:
+        """Return what the last of some passes finds in every fold and in the full data.
+
+        Parameters
+        ----------
+        gammas, taus : sequences of int
+            Indices of the gammas and sizes to search at.
+        n_passes : int
+            The first pass is done in every fold even where the time is over.
+        n_threads : int
+        until : Clock
+        """
+        request = tuple(gammas), tuple(taus)
+        if request != self._request or self._n_done >= n_passes:
+            self._begin(request)
+        searches = self._searches
+        assert searches is not None  # just begun, or stored
+        searches.threads, searches.until = n_threads, until
+        last: list[FoldPaths] = []
+        for one_pass in islice(self._passes, n_passes - self._n_done):
+            last = list(one_pass)
+            self._n_done += 1
+        ahead = list(islice(self._passes, 1))  # known once the pass before is done; begun when it is iterated over
+        self._passes = chain(ahead, self._passes)
+        found = tuple(self._found(paths, searches.by_fold[paths.fold]) for paths in sorted(last, key=_fold_of))
+        is_over = not ahead or until.expired()
+        if is_over:
+            self.clear()
+        return FoldsSearched(found, is_over, len(last) * len(gammas))
+
+    def _begin(self, request: Request) -> None:
+        """Begin anew; nothing is computed yet."""
+        gammas, taus = (np.array(indices, dtype=np.int64) for indices in request)
+        grid = Grid(self.grid.gammas[gammas], self.grid.taus[taus])
+        searches = FoldSearches(self.data, self.folds.with_all_rows(), grid, 1, Moment(), self.hands)
+        self._request, self._searches, self._n_done = request, searches, 0
+        self._passes = search_passes(searches)
+
+    def _found(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
+        """Turn what was found in a fold into supports with upper bounds on their objectives."""
+        is_full, taus = paths.fold == self.folds.k, self._taus()
+        shape, q = paths.objective.shape, self.data.q
+        supports = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
+        upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(supports)]).reshape(shape)
+        if is_full:  # a model has as many features as were requested
+            supports = [
+                [filled_up(one, min(tau, q), np.arange(min(q, tau + len(one))))
+                 for tau, one in zip(taus, row, strict=True)]
+                for row in supports
+            ]  # fmt: skip
+        fold = ALL_ROWS if is_full else paths.fold
+        return SupportsFound(fold, supports, paths.objective.copy(), upper, paths.held_out.copy())
+
+    def _taus(self) -> list[int]:
+        assert self._request is not None
+        return [int(self.grid.taus[t]) for t in self._request[1]]
+
+
+def _fold_of(paths: FoldPaths) -> int:
+    return paths.fold
+
+
+def bound_objectives(search: FoldSearch, g: int, supports: Sequence[IntArray]) -> FloatArray:
+    """Return upper bounds on objectives of supports, and of optima tied with them; inf where there is none.
+
+    Parameters
+    ----------
+    search : FoldSearch
+        A support with a column that it does not have has no bound.
+    g : int
+        Index of the gamma of the search.
+    supports : sequence of int arrays
+        Columns of the data.
+    """
+    columns, upper = search.of_whole, np.full(len(supports), np.inf)
+    inside = [bool(np.isin(support, columns).all()) for support in supports]
+    known = np.flatnonzero(inside)
+    if len(known):
+        problem = search.whole.with_gamma(2.0 * float(search.lams[g]))
+        places = [np.searchsorted(columns, supports[t]) for t in known.tolist()]
+        fits = fit_from_moments(problem, places)
+        values = (fits.value + fits.value_error) * (1.0 + TIE_RTOL)
+        upper[known] = np.where(np.isfinite(values), values, np.inf)
+    return upper

@@ -1,0 +1,130 @@
+"""Local search in all folds at once: folds learn from each other which columns are worth trying."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems, SupportsFound
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
+from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
+
+
+@dataclass(frozen=True)
+class StepClock:
+    """When a step has to end: once the search has to, or its own time is over.
+
+    Attributes
+    ----------
+    is_search_over : callable
+    at : float
+        Moment of `time.monotonic`.
+    """
+
+    is_search_over: IsExpired
+    at: float
+
+    @property
+    def left(self) -> float:
+        """Seconds until then."""
+        return 0.0 if self.is_search_over() else max(self.at - time.monotonic(), 0.0)
+
+    def expired(self) -> bool:
+        """Return True if the step has to end now."""
+        return self.is_search_over() or time.monotonic() > self.at
+
+
+class FoldSearches:
+    """Passes over all folds: quick supports first, then better ones.
+
+    The first pass is waited for, whatever share of a limit it takes: supports of some folds alone are no answer.
+    """
+
+    name: ClassVar[str] = "fold searches"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of initial supports."""
+        return BoundSource.FIRST_SUPPORTS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return f"supports of all folds: pass {step.tries + 1}"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the next pass, over the gammas and sizes of some pairs: of all sizes while the full data has none."""
+        n_passes, grid = int(state.fold_passes), state.context.grid
+        sizes = grid.taus[wanted.any(axis=0)]
+        if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
+            return
+        left = state.context.deadline.by_share(plan.search_share).left if n_passes else np.inf
+        yield Step(
+            self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
+            n_threads=plan.n_threads, tries=n_passes, wanted=wanted, seconds=left,
+        )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Do a pass."""
+        gammas, clock = _gammas_of(step), StepClock(is_expired, time.monotonic() + step.seconds)
+        searched = problems.search_folds(gammas, step.taus, step.tries + 1, step.n_threads, clock)
+        folds = [found for found in searched.found if found.fold != ALL_ROWS]
+        statements: list[Statement] = [
+            FullDataBounds(g, _subsets_of(found, at, step.sizes))
+            for found in searched.found if found.fold == ALL_ROWS
+            for at, g in enumerate(gammas)
+        ]  # fmt: skip
+        if folds:
+            statements += [_bounds_of(folds, at, g, step.taus) for at, g in enumerate(gammas)]
+        is_stopped = is_expired()
+        return Findings(
+            step, tuple(statements), 0, searched.n_problems, searched.is_finished and not is_stopped, is_stopped
+        )  # fmt: skip
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the pass, and the pairs whose folds were searched."""
+        step = findings.step
+        state.fold_passes[...] = DONE if findings.is_finished else step.tries + 1
+        for g in _gammas_of(step):
+            for t in step.taus:
+                state.is_searched[g, t, :], state.is_pair_searched[g, t] = True, True
+
+
+def _gammas_of(step: Step) -> tuple[int, ...]:
+    assert step.wanted is not None
+    return tuple(np.flatnonzero(step.wanted.any(axis=1)).tolist())
+
+
+def _subsets_of(found: SupportsFound, at: int, sizes: Sequence[int]) -> BestSubsets:
+    """Return what was found in the full data at one of the gammas; nothing is proved of its optima."""
+    uppers = found.objective_upper[at].tolist()
+    subsets = {
+        size: BestSubset.unproved(size, support, upper)
+        for size, support, upper in zip(sizes, found.supports[at], uppers, strict=True)
+    }
+    return BestSubsets(subsets, 0, False)
+
+
+def _bounds_of(folds: Sequence[SupportsFound], at: int, gamma: int, taus: tuple[int, ...]) -> FoldBounds:
+    """Return what was found in folds at one of the gammas, by its place and its index; inner folds may be missing."""
+    first, last = folds[0].fold, folds[-1].fold
+    numbers, supports = dict[bytes, int](), list[IntArray]()
+    bounds = FoldBounds.unknown(gamma, taus, slice(first, last + 1), last + 1 - first, supports)
+    for found in folds:
+        place = found.fold - first
+        for t, support in enumerate(found.supports[at]):
+            key = support.tobytes()
+            if key not in numbers:
+                numbers[key] = len(supports)
+                supports.append(support)
+            bounds.best[t, place] = numbers[key]
+        bounds.held_out[:, place], bounds.objective[:, place] = found.held_out[at], found.objective[at]
+        bounds.objective_upper[:, place] = found.objective_upper[at]
+    return bounds
