@@ -58,7 +58,7 @@ class ClassWeight(StrEnum):
 
 
 class Method(StrEnum):
-    """How the grid is searched (docs/cli.md, "Methods"); `auto` is `rounds`, or `joint` by a vendor's solver."""
+    """How the grid is searched (docs/guide/methods.md); `auto` is `rounds`, or `joint` by a vendor's solver."""
 
     AUTO = "auto"
     ROUNDS = "rounds"

@@ -64,7 +64,7 @@ def lists(value: Any, path: Path = ()) -> Iterator[tuple[Path, list[Any]]]:
 
 
 def field_of(path: Path) -> str:
-    """The path as docs/cli.md writes it, `table[].lower`."""
+    """The path as docs/file_formats.md writes it, `table[].lower`."""
     words = "".join("[]" if isinstance(part, int) else f".{part}" for part in path)
     return words.removeprefix(".")
 

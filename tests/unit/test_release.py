@@ -53,7 +53,7 @@ def test_recipes_for_contributors_are_those_of_the_architecture() -> None:
 
 
 def test_formats_of_the_page_are_those_of_the_code() -> None:
-    page = text("docs/stability.md")
+    page = text("docs/compatibility.md")
     kinds = (
         fit_records.PATH_SCHEMA,
         fit_records.FIT_SCHEMA,

@@ -14,7 +14,7 @@ from repository import DOCS, INSTANCES
 from sparsecv_mio.cli import run
 
 PAGE = (DOCS / "skill.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^\$ sparsecv (.*)$", PAGE, re.MULTILINE)
+COMMANDS = re.findall(r"^\$ sparsecv (.*)$", re.sub(r"\\\n *", "", PAGE), re.MULTILINE)
 PROGRAM = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -49,7 +49,7 @@ def test_there_is_a_command_for_everything_it_tells() -> None:
 
 def test_fields_of_the_table_are_in_the_records(folder: Path) -> None:
     record = json.loads((folder / "answer.json").read_text())
-    table = PAGE.partition("## The fields to read")[2].partition("Of `path`")[0]
+    table = PAGE.partition("## The fields to read")[2].partition("### Other records")[0]
     rows = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
     names = [name for row in rows for name in re.findall(r"`([\w.]+)`", row)]
     assert len(names) > 20

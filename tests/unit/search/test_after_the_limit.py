@@ -42,8 +42,7 @@ class WorkClock:
     """A clock that moves by the numbers that are read and fitted."""
 
     def __init__(self) -> None:
-        self.now, self.late, self.is_late = 1000.0, threading.Event(), False
-        self._wait = threading.Event.wait
+        self.now, self.late = 1000.0, threading.Event()
 
     def __call__(self) -> float:
         self.now += 1e-4
@@ -55,16 +54,8 @@ class WorkClock:
 
     def end(self, *_: object) -> None:
         """Let the limit pass, and hang: a thread that is left behind."""
-        self.now, self.is_late = max(self.now, 1000.0 + 1.01 * LIMIT), True
-        self._wait(self.late, 60.0)
-
-    def wait(self, event: threading.Event, timeout: float | None = None) -> bool:
-        """Wait for an event: after the limit, a wait takes its seconds by this clock, not by the real one."""
-        if timeout is None or not self.is_late:
-            return self._wait(event, timeout)
-        is_set = self._wait(event, 0.01 * timeout)
-        self.now += 0.0 if is_set else timeout
-        return is_set
+        self.now = max(self.now, 1000.0 + 1.01 * LIMIT)
+        self.late.wait(60.0)
 
 
 def counted(
@@ -82,7 +73,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[WorkClock]:
     """A clock of work, and the thresholds of work in its numbers."""
     clock = WorkClock()
     monkeypatch.setattr(time, "monotonic", clock)
-    monkeypatch.setattr(threading.Event, "wait", lambda event, timeout=None: clock.wait(event, timeout))
 
     def of_part(X: Any, rows: Any, columns: Any) -> int:
         return len(np.arange(len(X))[rows]) * len(columns)
