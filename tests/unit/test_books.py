@@ -34,7 +34,7 @@ def test_a_figure_comes_of_the_commands_of_its_page(tmp_path: Path, monkeypatch:
     file, table = str(INSTANCES / "prostate_train.csv"), page.split(">>> for row in answer.table:")[1].splitlines()
     curve = [line.split() for line in table if re.fullmatch(r"\d \d\.\d{3} \d\.\d{3}", line)]
     monkeypatch.chdir(tmp_path)
-    commands = re.findall(r"^    sparsecv (.*)$", page, re.MULTILINE)
+    commands = re.findall(r"^\$ sparsecv (.*)$", re.sub(r"\\\n *", "", page), re.MULTILINE)
     for command in (*commands, "verify 3_7.json instances/prostate_train.csv"):
         assert run(command.replace("instances/prostate_train.csv", file).split()) == 0
     record = sc.read_record("3_7.json")
