@@ -70,6 +70,8 @@ class Step:
         Supports to begin from, of a step at several gammas, by index.
     cutoffs : (G, T) array, optional
         Of the full data at several pairs: lower bounds that are enough.
+    n_passes : int
+        Of a search in all folds: passes before this one.
     seconds : float
         Time after which the step ends with what it has found.
     """
@@ -91,6 +93,7 @@ class Step:
     wanted: BoolArray | None = None
     starts_by_gamma: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
     cutoffs: FloatArray | None = None
+    n_passes: int = 0
     seconds: float = np.inf
 
     def covers(self, gamma: int, tau: int) -> bool:

@@ -57,7 +57,7 @@ class FoldSearches:
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return f"supports of all folds: pass {step.tries + 1}"
+        return f"supports of all folds: pass {step.n_passes + 1}"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the next pass, over the gammas and sizes of some pairs: of all sizes while the full data has none."""
@@ -68,13 +68,13 @@ class FoldSearches:
         left = state.context.deadline.by_share(plan.search_share).left if n_passes else np.inf
         yield Step(
             self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
-            n_threads=plan.n_threads, tries=n_passes, wanted=wanted, seconds=left,
+            n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=left,
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Do a pass."""
         gammas, clock = _gammas_of(step), StepClock(is_expired, time.monotonic() + step.seconds)
-        searched = problems.search_folds(gammas, step.taus, step.tries + 1, step.n_threads, clock)
+        searched = problems.search_folds(gammas, step.taus, step.n_passes + 1, step.n_threads, clock)
         folds = [found for found in searched.found if found.fold != ALL_ROWS]
         statements: list[Statement] = [
             FullDataBounds(g, _subsets_of(found, at, step.sizes))
@@ -91,7 +91,7 @@ class FoldSearches:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the pass, and the pairs whose folds were searched."""
         step = findings.step
-        state.fold_passes[...] = DONE if findings.is_finished else step.tries + 1
+        state.fold_passes[...] = DONE if findings.is_finished else step.n_passes + 1
         for g in _gammas_of(step):
             for t in step.taus:
                 state.is_searched[g, t, :], state.is_pair_searched[g, t] = True, True

@@ -95,7 +95,7 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
         monkeypatch.setattr(first_supports, "PRODUCT_BYTES", 0)
     state = new_state()
     steps = every_pass(state)
-    assert [step.tries for step in steps] == list(range(len(steps))) and len(steps) >= 3
+    assert [step.n_passes for step in steps] == list(range(len(steps))) and len(steps) >= 3
     assert int(state.fold_passes) == DONE and state.has_supports.all() and state.is_pair_searched.all()
     data, folds, grid, cells = state.context.data, state.context.folds, state.context.grid, state.cells
     for g, t, fold in np.ndindex(*state.context.shape):
@@ -109,7 +109,7 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
         least, support = optimum(state, g, t, ALL_ROWS)
         subset = state.full_subset((g, t))
         assert subset.support.tolist() == list(support) and least <= subset.upper <= least * (1.0 + 1e-6)
-    assert not cells.lower.any() and not cells.decided.any()  # nothing is proved
+    assert not cells.lower.any() and not cells.decided.any() and not state.round  # nothing is proved, no tree grown
 
 
 @BY_ROWS
@@ -119,8 +119,8 @@ def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch
     state, source = new_state(), FoldSearches()
     problems, everywhere = problems_of(state), np.ones(state.is_offered.shape, dtype=bool)
     (step,) = source.steps(state, PLAN, everywhere)
-    for tries in range(3):
-        one = replace(step, tries=tries)
+    for n_passes in range(3):
+        one = replace(step, n_passes=n_passes)
         here = source.run(one, problems, never)
         there = source.run(pickle.loads(pickle.dumps(one)), problems_of(state), never)
         assert here.is_finished == there.is_finished and len(here.statements) == len(there.statements) == 4
@@ -144,7 +144,7 @@ def test_the_first_pass_is_done_whatever_the_time_and_others_end_with_theirs() -
     assert stopped.was_stopped and not stopped.is_finished and len(stopped.statements) == 4
     Writer(state, PLAN, Accounts(state)).take([stopped])
     assert np.isfinite(state.cells.nominal).all() and not state.fold_passes  # it may be done again
-    ended = source.run(replace(step, tries=1, seconds=-1.0), problems, never)
+    ended = source.run(replace(step, n_passes=1, seconds=-1.0), problems, never)
     assert ended.is_finished and not ended.was_stopped
 
 
