@@ -4,6 +4,9 @@ VENV ?= .venv
 JOBS ?= 2
 BIN = $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BEFORE ?= main
+# The processes already share the cores: more threads inside each would only make them wait for one another. OMP is that
+# of scikit-learn, whose threads spin while they wait.
+ONE_THREAD = NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 
 .PHONY: help setup peers demo test oldest newest solvers wheel lint docs bench bench-guard fuzz audit sbom locked lock clean
 .DELETE_ON_ERROR:
@@ -45,12 +48,11 @@ peers: setup
 demo: setup
 	$(BIN)/sparsecv solve instances/diabetes.csv --target y --folds loo
 
-# The processes already share the cores: more threads inside each would only make them wait for one another.
 # worksteal: each begins with files of its own, so that both do not compile the same kernels.
 # What Python makes of sources is kept, whatever the shell says: else each process and each test that starts one would
 # parse all of them, packages (pip left them as they are) and tests among them.
 test: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
+	$(ONE_THREAD) PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/build/bytecode \
 	  $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # The quick suite, of units and backends, with the ends of what pyproject.toml allows, in environments of their own: each
@@ -62,7 +64,7 @@ build/oldest/.installed build/newest/.installed: build/%/.installed: build/lock/
 	@touch $@
 
 oldest newest: %: build/%/.installed
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/build/$*/kernels \
+	$(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/build/$*/kernels \
 	  build/$*/bin/python -m pytest -n $(JOBS) --dist worksteal tests/unit tests/conformance
 
 # Solvers change between releases of this package, so that a failure here is the solver's alone.
@@ -74,7 +76,7 @@ build/solvers/.installed: build/lock/bin/uv requirements.lock pyproject.toml
 	@touch $@
 
 solvers: build/solvers/.installed
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(CURDIR)/build/solvers/kernels \
+	$(ONE_THREAD) NUMBA_CACHE_DIR=$(CURDIR)/build/solvers/kernels \
 	  build/solvers/bin/python -m pytest -n $(JOBS) --dist worksteal tests/conformance
 
 # A wheel for each interpreter at hand, with all kernels compiled for a plain processor: nothing is compiled at first use.
@@ -101,8 +103,8 @@ lint: setup
 # Pages of examples and names that are gone must not survive, so what is generated is made anew.
 docs: setup
 	rm -rf docs/generated build/docs build/doctrees
-	NUMBA_NUM_THREADS=$(JOBS) OPENBLAS_NUM_THREADS=1 MPLBACKEND=agg \
-	  $(BIN)/python -m sphinx -b html -W --keep-going -q -d build/doctrees docs build/docs
+	NUMBA_NUM_THREADS=$(JOBS) OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MPLBACKEND=agg \
+	  $(BIN)/python -m sphinx -b html -j $(JOBS) -W --keep-going -q -d build/doctrees docs build/docs
 
 bench: setup
 	$(BIN)/python scripts/bench/paper_grid.py
@@ -119,7 +121,7 @@ FUZZ_EXAMPLES ?= 1000
 FUZZ_FORGERIES ?= 1000
 FUZZ_SEED ?= 0
 fuzz: setup
-	NUMBA_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 \
+	$(ONE_THREAD) \
 	  FUZZ_EXAMPLES=$(FUZZ_EXAMPLES) FUZZ_FORGERIES=$(FUZZ_FORGERIES) FUZZ_SEED=$(FUZZ_SEED) \
 	  $(BIN)/python -m pytest tests/campaign --hypothesis-seed=$(FUZZ_SEED)
 

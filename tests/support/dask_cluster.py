@@ -31,7 +31,8 @@ class DaskCluster:
 
 
 def started(arguments: list[str]) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    single = {f"{library}_NUM_THREADS": "1" for library in ("NUMBA", "OMP", "OPENBLAS")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **single}
     command = [sys.executable, "-m", "dask", *arguments]
     return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
