@@ -175,10 +175,10 @@ def _least_squares(matrices: FloatArray, right: FloatArray) -> tuple[FloatArray,
         return np.zeros((count, 0)), np.zeros((count, 0)), np.tile(right, (count, 1))
     orthogonal, triangle = np.linalg.qr(matrices)
     inverse = np.linalg.inv(triangle)
-    beta = np.einsum("nij,nkj,k->ni", inverse, orthogonal, right, optimize=True)
+    beta = np.einsum("nij,nj->ni", inverse, np.einsum("nkj,k->nj", orthogonal, right))
     for _ in range(2):
         residual = right - np.einsum("nij,nj->ni", matrices, beta)
-        beta = beta + np.einsum("nij,nkj,nk->ni", inverse, orthogonal, residual, optimize=True)
+        beta = beta + np.einsum("nij,nj->ni", inverse, np.einsum("nkj,nk->nj", orthogonal, residual))
     residual = right - np.einsum("nij,nj->ni", matrices, beta)
     reach = np.linalg.norm(inverse, axis=2)
     tail = np.linalg.norm(inverse, axis=(1, 2)) * np.linalg.norm(residual, axis=1)

@@ -60,6 +60,7 @@ Said = pytest.CaptureFixture[str]
 def test_a_full_disk_costs_the_file(option: str, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     """A grid whose every file is larger than the disk."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sparsecv_mio.cli.live.FIRST_LINE_SECONDS", 3600.0)  # no line of progress on a busy machine
     large = [*SOLVE[:5], "60", "--gamma", "1e-3:10:15", "--method", "rounds", "--threads", "1"]
     assert run(large) == 0  # every kernel is compiled, and stored, before the disk is full
     capsys.readouterr()
