@@ -152,6 +152,7 @@ def try_supports(M, c, yy, masks, best, supports):
     best, supports : (q + 1,), (q + 1, q) bool
         Incumbents by size, improved in place.
     """
+    masks = np.ascontiguousarray(masks)  # the one layout that the kernel is compiled for
     sizes, values = masks.sum(axis=1), np.empty(len(masks))
     support_values(M, c, yy, masks, values)
     for r in np.flatnonzero((values < best[sizes]) & (sizes > 0)):
