@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,12 @@ from sparsecv_mio.kernels.nodes import Copies, Fold, Form, Node
 Floats = NDArray[np.float64]
 
 KINDS = ("tall", "correlated", "wide", "one column", "copies", "zero column", "tied", "orthogonal")
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array, read-only: kernels have machine code of their own for those that the program passes so."""
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True, eq=False)

@@ -139,7 +139,7 @@ def test_a_level_falls_to_what_is_found() -> None:
 
 def counts(n: int, p: int, seed: int = 0) -> GlmFits:
     rng = np.random.default_rng(seed)
-    y = rng.poisson(1.0, n) + (np.arange(n) == 0.0)
+    y = (rng.poisson(1.0, n) + (np.arange(n) == 0.0)).astype(float)
     return GlmSubsets(GlmProblem(rng.standard_normal((n, p)), y, np.ones(n), np.ones(p), 0.5, loss=PoissonLoss())).fits
 
 
@@ -147,7 +147,7 @@ def test_points_far_away_whose_model_rounding_leaves_without_curvature() -> None
     """There one row has all of the curvature, and what the intercept leaves of it may be below 0."""
     for seed in range(180, 200):
         rng = np.random.default_rng(seed)
-        X, y = rng.standard_normal((12, 4)), rng.poisson(1.0, 12) + (np.arange(12) == 0.0)
+        X, y = rng.standard_normal((12, 4)), (rng.poisson(1.0, 12) + (np.arange(12) == 0.0)).astype(float)
         problem = GlmProblem(X, y, np.ones(12), np.full(4, 1e-6), 0.5, loss=PoissonLoss())
         rows, far = GlmSubsets(problem).fits.rows, 10.0 ** rng.uniform(1.5, 3.5)
         W, point = rows.W.copy(), rng.standard_normal(5) * far

@@ -77,7 +77,7 @@ def test_least_and_most_squares(seed: int, room: float) -> None:
     candidates, rounding = LevelSet(k, ubar, primal), Rounding(1e-15, norm, norm, ones)
     low = kernel.least_squares(problem.form, candidates, X, u, b, Effort(25, 3000), rounding)
     reach = float(np.linalg.eigvalsh(X @ np.linalg.solve(problem.M, X.T))[-1]) * (1.0 + 1e-9)
-    shares = np.linspace(0.1, 0.9, 9)
+    shares = plain.read_only(np.linspace(0.1, 0.9, 9))
     fold = Fold(problem.M, problem.c, problem.yy, ones, X, u)
     high = kernel.most_squares(fold, candidates, reach, b, shares, 3000, rounding)
     for point in plain.candidates(problem, k, ubar, rng):

@@ -41,7 +41,7 @@ def test_stationary_point_of_a_partition(seed: int) -> None:
     kind, sign = np.zeros(q, dtype=np.int8), rng.choice([-1.0, 1.0], q)
     kind[inside] = 1
     kind[free] = rng.integers(0, 3, len(free))
-    kappa = max(k - np.count_nonzero(kind[free] == 1), 0.5)
+    kappa = float(max(k - np.count_nonzero(kind[free] == 1), 0.5))
     partition, factor, b = kernel.KindsOfColumns(kind, sign), new_factor(q, q), np.full(q, 3.0)
     held = members[kind[members] != 0]
     one, fractional = kind[held] == 1, kind[held] == 2

@@ -8,6 +8,7 @@ import pytest
 from sparsecv_mio.kernels import pegasos as kernel
 from sparsecv_mio.kernels.pegasos import shuffled_range, splitmix
 
+from .plain import read_only
 from .shuffle import plain_shuffle, plain_splitmix
 
 Floats = np.ndarray
@@ -92,7 +93,7 @@ def test_ranges_in_order_and_shuffled(kind: int, a: float) -> None:
 def test_tree_is_the_recursion(kind: int, a: float, randomized: bool, k: int) -> None:
     X, y, sign = data(3)
     target, p = (sign if kind == kernel.PEGASOS else y), X.shape[1]
-    starts = np.round(np.linspace(0, len(X), k + 1)).astype(np.int64)
+    starts = read_only(np.round(np.linspace(0, len(X), k + 1)).astype(np.int64))
     scores, count = np.full(k, np.nan), [0]
     expected = np.full(k, np.nan)
 
