@@ -57,8 +57,9 @@ class LeftOut:
     def __init__(
         self, fits: GlmFits, left_out: RowLists, scored: Sequence[IntArray] | None, weights: FloatArray
     ) -> None:
-        self.fits, self.k, self.ends = fits, len(left_out.starts) - 1, left_out.starts
-        self.rows = left_out.rows.copy()  # the rows of a plan are read-only, for which no kernel is compiled ahead
+        self.fits, self.k = fits, len(left_out.starts) - 1
+        # copies: the lists of a plan may be read-only, and for those no kernel is compiled ahead
+        self.rows, self.ends = left_out.rows.copy(), left_out.starts.copy()
         self.counted: FloatArray = np.broadcast_to(1.0, len(self.rows))
         if scored is None and np.all(weights == 1.0):
             return  # nothing beside the lists of rows, which may be as many as there are rows
