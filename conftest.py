@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 os.environ["COLUMNS"] = "200"  # of what is printed into a pipe; the terminal of whoever runs the tests does not count
-os.environ.setdefault("SPARSECV_MIO_HELPERS", "0")  # tests run on every core already
 
 # What Windows has not, or has otherwise; a test whose code names it is left out there.
 _POSIX = re.compile(
@@ -30,6 +29,17 @@ def pytest_collection() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_are_compiled_where_they_are_called() -> None:
+    """Leave out the tiny runs before a clock: a test compiles what it calls itself, and may replace what they run."""
+    from sparsecv_mio.search import first_use
+
+    kinds = (first_use.FEW, first_use.MANY, first_use.RESTRICTED, first_use.SMOOTH)
+    first_use._compiled |= {
+        f"{command}_{kind.name}" for command in ("search", "path", "near", "common") for kind in kinds
+    }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

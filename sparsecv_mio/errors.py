@@ -73,6 +73,12 @@ class OutOfTime(SparseCVError):
     exit_code = 3
 
 
+class Interrupted(OutOfTime):
+    """Ctrl-C, or another stop, came before there was an answer to write."""
+
+    exit_code = 130
+
+
 class CorruptStore(SparseCVError):
     """A record or checkpoint on disk cannot be read back."""
 

@@ -20,12 +20,13 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import RowLists
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
 from sparsecv_mio.formulation.outcome import Limits
-from sparsecv_mio.kernels.kernel_cache import compile_everything_ahead
 from sparsecv_mio.kernels.kernel_cache import where_kernels_are as where_kernels_are
 from sparsecv_mio.model_space import limits_of, parents_of
+from sparsecv_mio.near.common_subset import best_common_subset
 from sparsecv_mio.near.near_optimal import near_optimal
 from sparsecv_mio.oracles.glru import Logistic, Regularizer, make_problem, train
 from sparsecv_mio.oracles.penalties import KSupport
@@ -35,69 +36,59 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
+from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, make_tiny_data
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.thresholds import MANY, SMALL
+from sparsecv_mio.thresholds import MANY as MANY_COLUMNS
 from sparsecv_mio.trees.glm_left_out import LeftOut
 from sparsecv_mio.trees.glm_subsets import GlmSubsets
-from sparsecv_mio.words import Method
+from sparsecv_mio.words import Loss, Method
 
 GAMMAS, TAUS = (0.01, 1.0), (1, 2, 3)
 METHODS = (Method.ROUNDS, Method.JOINT, Method.ALGORITHM1)
 
 
-def toy(n: int, p: int) -> Dataset:
-    """Return n rows of p columns, the target three of them and noise; the same at every call."""
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p))
-    return Dataset.from_arrays(X, X[:, :3].sum(axis=1) + rng.standard_normal(n))
-
-
 def searches(n: int, p: int) -> None:
     """Run `solve` by every method: folds of one row and of more."""
-    data = toy(n, p)
+    data = make_tiny_data(n, p)
     for spec in ("loo", "3"):
         for method in METHODS:
             cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS, method=method)
 
 
-def searches_of_few_columns() -> None:
-    """Run `solve` where a list of all supports does, one tree for all folds, or folds are long."""
-    one_list, one_tree, long_folds = (toy(300, 2), "100"), (toy(36, 14), "loo"), (toy(300, 2), "2")
-    for data, spec in (one_list, one_tree, long_folds):
-        cross_validate(data, make_folds(spec, data), gammas=GAMMAS, taus=TAUS[:1], method=Method.ROUNDS)
-
-
-def long_search(n: int, p: int, spec: str, correlation: float) -> None:
-    """Run `solve` where supports are hardly told apart: trees grow, on many columns nodes see blocks of them."""
-    noise = toy(n, p)
-    X = noise.X.copy()
-    for j in range(1, p):
-        X[:, j] = correlation * X[:, j - 1] + np.sqrt(1.0 - correlation**2) * noise.X[:, j]
-    data = Dataset.from_arrays(X, X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(n))
-    cross_validate(data, make_folds(spec, data), gammas=(0.1,), taus=(5,))
+def first_runs() -> None:
+    """Run every command on each kind of data: what each of them compiles before its clock starts."""
+    for kind in (FEW, MANY, RESTRICTED, SMOOTH):
+        n, p, folds, _ = kind.shapes[-1]
+        data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED))
+        how: dict[str, Any] = {"gammas": GAMMAS, "taus": TAUS[:2], **kind.options}
+        cross_validate(data, folds, **how)
+        best_subsets(data, **how)
+        if kind is not RESTRICTED:
+            near_optimal(data, folds, gamma=1.0, taus=2, most=5, **kind.options)
+            best_common_subset(data, folds, **how)
 
 
 def trees() -> None:
     """Run `fit` and `path`."""
-    for data in (toy(30, 5), toy(30, 40)):
+    for data in (make_tiny_data(30, 5), make_tiny_data(30, 40)):
         fit_one(data, tau=3, gamma=0.1)
-    data = toy(30, 3)
+    data = make_tiny_data(30, 3)
     prove_thresholds(full_problem(standardize(data), 0.1), {1: 1.0}, Units.of(standardize(data)), 0.0)
-    walk = standardize(Dataset.from_arrays(np.cumsum(toy(60, 30).X, axis=1), toy(60, 30).y))
+    walk = standardize(Dataset.from_arrays(np.cumsum(make_tiny_data(60, 30).X, axis=1), make_tiny_data(60, 30).y))
     tied, units = full_problem(walk, 0.1), Units.of(walk)
     by_blocks = PerspectiveProof(2, 0.1 * tied.yy, (100, 100), tied, units.point, units.square)
     by_blocks.solve(tied.q)
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
     fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
-    data = toy(30, MANY + 20)
+    data = make_tiny_data(30, MANY_COLUMNS + 20)
     alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
-    fit_one(toy(30, 40), tau=2, gamma=0.1, assume_box=5.0)  # by clusters of columns
+    fit_one(make_tiny_data(30, 40), tau=2, gamma=0.1, assume_box=5.0)  # by clusters of columns
 
 
 def two_classes() -> None:
     """Fit and branch with logistic loss."""
-    data = toy(30, 12)
+    data = make_tiny_data(30, 12)
     logistic = GlmProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
     subsets = GlmSubsets(logistic)
     subsets.solve([5])  # 792 supports: so many that a start is improved
@@ -109,23 +100,25 @@ def two_classes() -> None:
 
 def restricted_trees() -> None:
     """Run `fit` under restrictions."""
-    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=limits_of("1:x0,x1"), nonnegative=("x2",)))
-    fit_one(toy(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy=parents_of("x0=x3")))
+    fit_one(
+        make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(at_most=limits_of("1:x0,x1"), nonnegative=("x2",))
+    )
+    fit_one(make_tiny_data(30, 5), tau=2, gamma=0.1, side=SideOptions(hierarchy=parents_of("x0=x3")))
 
 
 def near() -> None:
     """Run `near`, by CV error and by objective."""
     for spec in ("loo", "3"):
-        near_optimal(toy(30, 5), spec, gamma=0.1, taus=(2, 3))
-    near_optimal(toy(30, 40), gamma=1.0, taus=4, by="objective")
+        near_optimal(make_tiny_data(30, 5), spec, gamma=0.1, taus=(2, 3))
+    near_optimal(make_tiny_data(30, 40), gamma=1.0, taus=4, by="objective")
 
 
 def bounds() -> None:
     """Run `bounds`, from products of columns and from rows, and the relaxation by itself."""
-    data = standardize(toy(20, 12))
+    data = standardize(make_tiny_data(20, 12))
     for spec in ("loo", "4"):
         compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, known=KnownBefore(reusing=True))
-    wide = standardize(toy(9, WIDE_COLUMNS + 10))
+    wide = standardize(make_tiny_data(9, WIDE_COLUMNS + 10))
     for gamma in GAMMAS:
         compute_bounds(wide, make_folds("3", wide.dataset), (gamma,), TAUS[1:2])
     rows = np.arange(wide.n)
@@ -138,14 +131,14 @@ def bounds() -> None:
 def first_answers() -> None:
     """Run the heuristics that a search begins with."""
     for shape in ((30, 8), (12, 60)):
-        data = standardize(toy(*shape))
+        data = standardize(make_tiny_data(*shape))
         for _ in first_supports(data, make_folds("3", data.dataset), Grid.of(GAMMAS, TAUS, data.q)):
             pass
 
 
 def oracles() -> None:
     """Run `glru` and `treecv`."""
-    data = toy(30, 5)
+    data = make_tiny_data(30, 5)
     labels = np.where(data.y > 0.0, 1.0, -1.0)
     for X in (data.X, csr_array(data.X)):
         train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
@@ -156,17 +149,13 @@ def oracles() -> None:
 
 
 STEPS: dict[str, Callable[[], None]] = {
+    "commands": first_runs,
     "best subsets on all rows": trees,
     "two classes": two_classes,
     "trees under restrictions": restricted_trees,
     "first answers": first_answers,
     "searches": partial(searches, 30, 5),
     "searches of more columns than rows": partial(searches, 12, 20),
-    "searches of few columns": searches_of_few_columns,
-    "searches that grow trees": partial(long_search, 60, 40, "5", 0.0),
-    "searches that leave out each row": partial(long_search, 20, 30, "loo", 0.0),
-    "searches by blocks of columns": partial(long_search, 60, SMALL + 4, "2", 0.5),
-    "searches of many columns and folds": partial(long_search, 120, SMALL + 8, "10", 0.5),
     "models near the best": near,
     "bounds": bounds,
     "oracles": oracles,
@@ -181,7 +170,6 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
     progress : callable, optional
         Called before each step with (its name, its number from 1, how many steps there are).
     """
-    compile_everything_ahead()
     for number, (name, step) in enumerate(STEPS.items(), start=1):
         if progress is not None:
             progress(name, number, len(STEPS))

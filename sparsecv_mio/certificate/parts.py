@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 
-COMPILING = "went into compiling"  # of the warning that says how much of a limit did
 NOT_AVERAGED = "no time was left to average the near-best pairs: the model is that of the pair"
 
 

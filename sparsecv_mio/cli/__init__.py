@@ -25,7 +25,7 @@ from sparsecv_mio.cli.command_options import PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
 from sparsecv_mio.digits import first_named
-from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, missing_package, named_elsewhere
+from sparsecv_mio.errors import BadInput, Interrupted, SparseCVError, did_you_mean, missing_package, named_elsewhere
 from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
@@ -70,12 +70,6 @@ EXIT_CODES = (
 
 # the base of typer's own usage errors, which old and new typer keep in different packages
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]
-
-
-class Interrupted(SparseCVError):
-    """Ctrl-C before a command had an answer to write."""
-
-    exit_code = 130
 
 
 class PlainCommand(PanelledCommand):

@@ -27,7 +27,7 @@ from sparsecv_mio.cli.ending import tell
 from sparsecv_mio.digits import shown
 from sparsecv_mio.files import JsonLines, null_if_infinite
 from sparsecv_mio.report.layout import alike, marked
-from sparsecv_mio.search.observers import COMPILING, FIRST_USE, RESUMED
+from sparsecv_mio.search.observers import COMPILING, RESUMED
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import Record
@@ -238,16 +238,14 @@ class Lines:
         self.note = note
         self.state: Progress | None = None
         self.began = self.kept = time.monotonic()
-        self.compiling_told = False
 
     def __call__(self, state: Progress) -> None:
         """Keep a report; may be called from any thread."""
         if state.stage == RESUMED:
             tell(resumed_line(state))
         self.state, self.kept = state, time.monotonic()
-        if state.stage == COMPILING and not self.compiling_told:
-            self.compiling_told = True
-            tell(FIRST_USE)
+        if state.stage.startswith(COMPILING):
+            tell(state.stage)
 
     def line(self) -> str:
         """Return the last state as a line, with the seconds that have passed since."""

@@ -84,8 +84,9 @@ def proof_files(
     from sparsecv_mio.certificate.own_rows import within_of
     from sparsecv_mio.certificate.read_back import in_classes
     from sparsecv_mio.certificate.records import Record
-    from sparsecv_mio.cli import Interrupted, ending
+    from sparsecv_mio.cli import ending
     from sparsecv_mio.data.rows_of_folds import OfTrainingRows
+    from sparsecv_mio.errors import Interrupted
     from sparsecv_mio.proofs.proof_lines import stated_cells, unfinished_file
     from sparsecv_mio.proofs.proof_writing import write_proof
 

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
 from sparsecv_mio.data.cure import without_folds
 from sparsecv_mio.data.dataset import Dataset, required
+from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput
@@ -33,13 +34,14 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_squares
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search.deadline import Deadline, prepared, run_within_limit
-from sparsecv_mio.search.fallback import supports_on_all_rows
+from sparsecv_mio.search.first_use import first_use_of, start_clock
 from sparsecv_mio.search.gamma_fits import Envelope, FitsAtLam, FitsOverGamma, TrainingSets
 from sparsecv_mio.search.gamma_lists import BestOverGamma, EndLists, Lister
 from sparsecv_mio.search.gamma_partition import NARROWEST, ROUNDED, first_grid, middle_of
-from sparsecv_mio.search.observers import Progress, reports
+from sparsecv_mio.search.observers import Progress
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.quick_answer import select_on_all_rows
 from sparsecv_mio.search.result import LITTLE_WORK, classes_of, counts_of, data_info, fitted_row, refit_numbers
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
@@ -226,7 +228,11 @@ def best_subsets(
         raise BadInput(f"gamma {every}: an interval goes with no restriction of the models; give a grid LO:HI:COUNT")
     ends = (every.low, every.high) if isinstance(every, GammaInterval) else every
     grid = Grid.asked(dataset, None, ends, taus, restrictions, loss=options.loss)
-    clock = Deadline.of(options, stop, began)
+
+    def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
+        best_subsets(data, **asked)
+
+    clock = start_clock(options, stop, began, first_use_of("path", options, dataset, find_tiny), progress)
     search = PathSearch(dataset, grid, options, clock, progress)
     record = uncounted(run_within_limit(search.solve, clock, search.record, search.prepare))
     if not isinstance(every, GammaInterval):
@@ -279,7 +285,7 @@ class PathSearch:
         self.cells: dict[tuple[int, int], BestSubset] = {}
         self.nodes = 0
         self._data: StandardData | None = None
-        self._fallback: list[dict[int, tuple[IntArray, float]]] = []  # by forward selection, once it was needed
+        self._quick: dict[int, IntArray] = {}  # supports by forward selection, once they were needed
         self._rows: dict[tuple[int, int], _Row] = {}  # of the record, made so far
 
     @property
@@ -331,8 +337,8 @@ class PathSearch:
         if self._data is None:
             return
         gammas, taus = self.grid.gammas.tolist(), self.grid.taus.tolist()
-        if not self._fallback:
-            self._fallback = supports_on_all_rows(self.data, gammas, taus, until)
+        if not self._quick:
+            self._quick = select_on_all_rows(self.data, gammas[len(gammas) // 2], taus, until)
         self._fit_rows(self._of_every_pair(), None, True, lambda: time.monotonic() > until)
 
     def record(
@@ -383,11 +389,10 @@ class PathSearch:
     def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
         """Return what was found, and a support by forward selection where nothing was."""
         cells = dict(self.cells)
-        for g, fallbacks in enumerate(self._fallback):
-            for tau, (support, value) in fallbacks.items():
-                if (g, tau) not in cells:
-                    at_hand = self._rows.get((g, tau))
-                    cells[g, tau] = at_hand.cell if at_hand else BestSubset.unproved(tau, support, value)
+        for g, tau in product(range(len(self.grid.gammas)), self._quick):
+            if (g, tau) not in cells:
+                at_hand = self._rows.get((g, tau))
+                cells[g, tau] = at_hand.cell if at_hand else BestSubset.unproved(tau, self._quick[tau])
         return cells
 
     def _fit_rows(
@@ -429,19 +434,18 @@ class PathSearch:
         from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
 
         data, taus = self.data, self.grid.taus.tolist()
-        with reports(self.progress, self.clock) as progress:
-            for g, gamma in enumerate(self.grid.gammas.tolist()):
+        for g, gamma in enumerate(self.grid.gammas.tolist()):
+            if self.clock.expired():
+                return
+            whole = all_rows_of(data, gamma, self.clock.expired)
+            whole.search(taus)
+            for tau in taus:
                 if self.clock.expired():
                     return
-                whole = all_rows_of(data, gamma, self.clock.expired)
-                whole.search(taus)
-                for tau in taus:
-                    if self.clock.expired():
-                        return
-                    solved = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
-                    self.cells[g, tau] = solved.by_size[tau]
-                    self.nodes += solved.nodes
-                    self._report(progress, len(self.cells))
+                solved = solve_by_rows(data, whole, tau, gamma, self.clock.expired)
+                self.cells[g, tau] = solved.by_size[tau]
+                self.nodes += solved.nodes
+                self._report(len(self.cells))
 
     def _rounds_of_squares(self, problem: SparseProblem) -> None:
         from sparsecv_mio.search.all_rows import solve_any
@@ -474,13 +478,13 @@ class PathSearch:
         alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
         effort = UNLIMITED if alone else effort
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
-        with threadpool_limits(limits=1), reports(self.progress, self.clock) as progress:
+        with threadpool_limits(limits=1):
             while open_taus and not self.clock.expired():
-                self._round(solve, open_taus, effort, progress)
+                self._round(solve, open_taus, effort)
                 open_taus = {g: taus for g, taus in open_taus.items() if taus}
                 effort *= ROUND_GROWTH
 
-    def _round(self, solve: Solve, left: dict[int, list[int]], effort: int, progress: Report) -> None:
+    def _round(self, solve: Solve, left: dict[int, list[int]], effort: int) -> None:
         """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
@@ -492,8 +496,8 @@ class PathSearch:
             self.nodes += result.nodes
             self.cells.update({(g, t): cell for t, cell in result.by_size.items()})
             left[g] = [] if result.finished else [t for t in left[g] if not self.cells[g, t].complete]
-            self._report(progress, self.pairs - sum(len(taus) for taus in left.values()))
+            self._report(self.pairs - sum(len(taus) for taus in left.values()))
 
-    def _report(self, progress: Report, done: int) -> None:
-        if progress is not None:
-            progress(Progress(done, self.pairs, self.nodes, 0.0, np.inf, self.clock.seconds))
+    def _report(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(Progress(done, self.pairs, self.nodes, 0.0, np.inf, self.clock.seconds))

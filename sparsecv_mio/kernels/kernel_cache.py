@@ -36,12 +36,10 @@ import numba
 from llvmlite.binding import add_symbol
 from numba.core import sigutils
 from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
 from numba.core.environment import Environment, _rebuild_env
 from numba.core.runtime import _nrt_python
 from numba.core.serialize import dumps
-
-from sparsecv_mio.kernels.compile_ahead import EVERYTHING, HELPERS, claim, give_back
-from sparsecv_mio.kernels.linked_code import DEPTH, rebuilt
 
 QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
 HERE = Path(__file__).parent
@@ -77,7 +75,7 @@ def digest_of_sources(module: str) -> str:
     modules = [module]
     while modules:
         name = modules.pop()
-        text = None if name in {*texts, "kernel_cache", "compile_ahead"} else source_of(name)
+        text = None if name in {*texts, "kernel_cache"} else source_of(name)
         if text is not None:
             texts[name] = text
             modules += CALLED.findall(text.decode())
@@ -219,11 +217,9 @@ class KernelCache(_Cache):
     """
 
     cache_path = property(lambda self: str(own_folder()))
-    as_called_by = staticmethod(DEPTH.as_called_by)  # for helpers, which are told of kernels by name
 
     def __init__(self, kernel: Callable[..., Any]) -> None:
         self.module, self.kernel = kernel.__module__.rpartition(".")[2], kernel.__qualname__
-        self._claims: dict[str, int] = {}
         source_of(self.module)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -231,24 +227,10 @@ class KernelCache(_Cache):
         try:
             if not numba.__version__.startswith(QUICK):
                 target_context.refresh()
-            args, host = tuple(sigutils.normalize_signature(sig)[0]), target_context.codegen().magic_tuple()
-            kernel = self._read(args, target_context)
-            if kernel is None and self._claim(self._name(args, host)):
-                kernel = self._read(args, target_context)  # another process may have made it by now
-                if kernel is not None:
-                    self._give_back(self._name(args, host))
-            return kernel
+            return self._read(tuple(sigutils.normalize_signature(sig)[0]), target_context)
         except Exception as error:  # whatever it is: the compiler is there
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
         return None
-
-    def holds(self, sig: Any) -> bool:
-        """Whether there is a file of the kernel for these types."""
-        from numba.core.registry import cpu_target
-
-        args = tuple(sigutils.normalize_signature(sig)[0])
-        places = self._places(args, cpu_target.target_context.codegen().magic_tuple())
-        return any((folder / name).exists() for folder, name in places)
 
     def _read(self, args: tuple[Any, ...], target_context: Any) -> Any:
         """Return a kernel that is kept; None where there is none for these types."""
@@ -256,27 +238,10 @@ class KernelCache(_Cache):
             content = read(folder, name)
             if content is not None:
                 _name_helpers()
-                kernel = rebuilt(target_context, _Reader(BytesIO(content)).load())
+                kernel = CompileResult._rebuild(target_context, *_Reader(BytesIO(content)).load())
                 if tuple(kernel.signature.args) == args:
                     return kernel
         return None
-
-    def _claim(self, name: str) -> bool:
-        """Claim what is to be compiled, and tell the helpers; False where nothing is shared with other processes."""
-        folder = own_folder()
-        if folder is None:
-            return False
-        own, place = f"{self.module}.{self.kernel}", folder / name
-        _tell_helpers(own, folder)
-        own_claim = claim(place.with_name(f"{name}.claim"), place.exists, lambda: HELPERS.meanwhile(own, folder))
-        if own_claim is not None:
-            self._claims[name] = own_claim
-        return True
-
-    def _give_back(self, name: str) -> None:
-        folder, own_claim = own_folder(), self._claims.pop(name, None)
-        if folder is not None and own_claim is not None:
-            give_back(folder / f"{name}.claim", own_claim)
 
     @property
     def prefix(self) -> str:
@@ -285,7 +250,6 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled kernel."""
-        name = ""
         try:
             args = tuple(sigutils.normalize_signature(sig)[0])
             name = self._name(args, data.codegen.magic_tuple())
@@ -293,8 +257,6 @@ class KernelCache(_Cache):
                 keep(name, dumps(data._reduce()))
         except Exception as error:  # the kernel itself is compiled
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
-        finally:
-            self._give_back(name)
 
     def enable(self) -> None:
         """Do nothing: it is always on."""
@@ -318,21 +280,6 @@ class KernelCache(_Cache):
         sources = digest_of_sources(self.module)[:16]
         digest = sha256(repr((numba.__version__, sources, args, *machine)).encode()).hexdigest()[:20]
         return f"{self.prefix}-{digest}.nbc"
-
-
-def compile_everything_ahead() -> None:
-    """Let helpers compile all that the package has, if there is something to compile and a core to spare."""
-    folder = own_folder()
-    if folder is not None:
-        _tell_helpers(EVERYTHING, folder)
-
-
-def _tell_helpers(name: str, folder: Path) -> None:
-    """Tell them what is compiled here, unless kernels came with the package: next to nothing is missing then."""
-    from numba.core.registry import cpu_target
-
-    if shipped_for(cpu_target.target_context.codegen().magic_tuple())[0] is None:
-        HELPERS.tell(name, folder)
 
 
 _failures: list[str] = []
@@ -418,3 +365,41 @@ def where_kernels_are() -> list[str]:
         f"kernels of the package: {count}, for {machine[1]}" if machine else f"kernels of the package: not used, {why}"
     )
     return [*lines, *(f"a kernel could not be stored or loaded: {line}" for line in _failures)]
+
+
+def _name_of_first_use(purpose: str, machine: tuple[str, str, str]) -> str:
+    """Return the name of the file which states that the kernels of a purpose are compiled."""
+    texts = [path.read_bytes() for path in sorted(HERE.glob("*.py")) if path.stem != "kernel_cache"]
+    sources = sha256(b"\0".join(texts)).hexdigest()[:16]
+    digest = sha256(repr((numba.__version__, sources, *machine)).encode()).hexdigest()[:20]
+    return f"first_use.{purpose}-{PYTHON}-{sources}-{digest}.done"
+
+
+def is_compiled(purpose: str) -> bool:
+    """Return True if the kernels of a purpose are in the cache, or came with the package.
+
+    Parameters
+    ----------
+    purpose : str
+        As given to `note_compiled`.
+    """
+    from numba.core.registry import cpu_target
+
+    host = cpu_target.target_context.codegen().magic_tuple()
+    folder = own_folder()
+    if shipped_for(host)[0] is not None:
+        return True
+    return folder is not None and read(folder, _name_of_first_use(purpose, host)) is not None
+
+
+def note_compiled(purpose: str) -> None:
+    """Record that the kernels of a purpose were compiled, from these sources and for this machine.
+
+    Parameters
+    ----------
+    purpose : str
+        Letters, digits and underscores.
+    """
+    from numba.core.registry import cpu_target
+
+    keep(_name_of_first_use(purpose, cpu_target.target_context.codegen().magic_tuple()), b"")

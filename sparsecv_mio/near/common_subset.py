@@ -26,12 +26,13 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.fit_options import CommonOptions
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.near_optimal import UNKNOWN, Valued
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.deadline import Deadline, run_within_limit
+from sparsecv_mio.search.first_use import first_use_of, start_clock
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of, takes_long
@@ -111,7 +112,12 @@ def common_search(
     check_training(dataset, plan, options.intercept, options.loss)
     options = options.by_names(dataset)
     grid = Grid.asked(dataset, plan, gammas, taus, options.restrictions, loss=options.loss)
-    return CommonSearch(dataset, plan, grid, options, Deadline.of(options, stop, began))
+
+    def find_tiny(data: Dataset, folds: FoldPlan, **asked: Any) -> None:
+        best_common_subset(data, folds, **asked)
+
+    needs = first_use_of("common", replace(options, restrictions=NONE), dataset, find_tiny)
+    return CommonSearch(dataset, plan, grid, options, start_clock(options, stop, began, needs))
 
 
 class CommonSearch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -23,12 +23,13 @@ from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import keywords_are
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.fits.fit_options import NearOptions
-from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.model_space import NONE, Restrictions
 from sparsecv_mio.near import collecting
 from sparsecv_mio.near.glm_values import values_of
 from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
+from sparsecv_mio.search.first_use import first_use_of, start_clock
 from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
@@ -258,7 +259,12 @@ def near_optimal(
     if plan is not None:
         check_training(dataset, plan, options.intercept, options.loss)
     wanted = tuple(taus) if isinstance(taus, Iterable) and not isinstance(taus, str) else taus
-    clock = Deadline.of(options, stop, began)
+
+    def list_tiny(data: Dataset, folds: FoldPlan, gammas: Any, **asked: Any) -> None:
+        near_optimal(data, folds, gamma=None, most=5, **asked)
+
+    needs = first_use_of("near", replace(options, restrictions=NONE), dataset, list_tiny)
+    clock = start_clock(options, stop, began, needs)
     search = NearSearch(dataset, plan, options, clock)
     search.check(gamma, wanted)
     return uncounted(run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record))

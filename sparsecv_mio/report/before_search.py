@@ -120,7 +120,7 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
     size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
     if found.p <= (SMALL if squares else SURE_OF_CLASSES):
-        compiled = "expect a proof within a minute (a first use on this machine may compile for a minute before)"
+        compiled = "expect a proof within a minute (a first use on this machine compiles before)"
         hope = "expect a proof in seconds" if squares else compiled
     elif found.p <= HOPEFUL:
         short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"

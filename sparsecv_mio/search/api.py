@@ -14,6 +14,7 @@ pair of all rows. Weight 0, the least CV error alone, is among them.
 from __future__ import annotations
 
 import math
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,6 +48,7 @@ from sparsecv_mio.model_space import GammaInterval, Restrictions, interval
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.context import Snapshot
 from sparsecv_mio.search.deadline import GRACE, Deadline, run_within_limit
+from sparsecv_mio.search.first_use import first_use_of, start_clock
 from sparsecv_mio.search.fold_models import held_out_predictions as held_out_predictions
 from sparsecv_mio.search.fold_models import with_mae
 from sparsecv_mio.search.observers import staged
@@ -81,16 +83,30 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
     deadline : Deadline, optional
         That of the options by default.
     """
-    options, hooks = question.options, question.hooks
-    deadline = deadline or Deadline.of(options, hooks.stop, hooks.began)
+    options = question.options
     options.check_data(question.dataset, question.folds)
     every, grid = question.grid()
+    deadline = deadline or _start_clock(question)
     if options.stability == NESTED:
         return search_with_nested_weight(question, deadline)
     question = replace(question, options=options.within(question.dataset))
     if every is not None:
         return _over_interval(question, every, grid, deadline)
     return uncounted((_over_own_rows if question.options.within_folds else _over_grid)(question, grid, deadline))
+
+
+def _start_clock(question: Question) -> Deadline:
+    """Return the deadline of a question; kernels that are missing are compiled before."""
+
+    def search_tiny(
+        data: Dataset, folds: FoldPlan, gammas: Any, taus: Any, stop: threading.Event | None, **options: Any
+    ) -> None:
+        asked = Question(data, folds, gammas, taus, SearchOptions.of(**options), Hooks(stop=stop))
+        answer(asked, Deadline(None, stop))
+
+    options, hooks = question.options, question.hooks
+    needs = first_use_of("search", options, question.dataset, search_tiny)
+    return start_clock(options, hooks.stop, hooks.began, needs, hooks.progress)
 
 
 def answer_without(
@@ -313,7 +329,7 @@ def _over_grid(asked: Question, grid: Grid, deadline: Deadline) -> Record:
     hooks = replace(asked.hooks, lost=asked.hooks.lost or _warn)
     with _hands(asked.options, hooks) as hands:
         running = RunningSearch(replace(asked, hooks=hooks), grid, searching, hands)
-        record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_fallback)
+        record = run_within_limit(partial(_search, running), searching, running.record, running.prepare_answer)
         running.store_end()
     data = None if running.context is None else running.context.data
     reported = running.reported if average else None
@@ -428,11 +444,9 @@ def _nested_fold(given: Question, outer: FoldPlan, fold: int, deadline: Deadline
     """Choose a model without an outer fold, and score it there."""
     training, record = answer_without(given, outer, fold, deadline, "nested")
     test = given.dataset.take(outer.scored_rows(fold))
-    scored = None
     if given.options.loss is not Loss.SQUARED and record.average is None:
-        with deadline.without_compiling():
-            scored = scored_outside(training, test, record.support, record.gamma, given.options)
-    if scored is None:
+        scored = scored_outside(training, test, record.support, record.gamma, given.options)
+    else:
         scored = scored_by(record.predictor, test, given.options.loss)
     return NestedFold(
         fold=fold,
@@ -474,7 +488,7 @@ def nested_cross_validate(
     if options.by_folds:
         raise BadInput(f"nested: does not go with {shown(options.by_folds[0])} folds: leave out one or the other")
     question, done = Question(dataset, folds, gammas, taus, options, hooks), list[OuterFold]()
-    deadline = Deadline.of(options, hooks.stop, hooks.began)
+    deadline = _start_clock(question)
     outer = outer_folds(count, folds, dataset)
     if options.loss is not Loss.SQUARED:
         question.check_outer_rows(outer)

@@ -1,7 +1,7 @@
 """How long a search may take: its deadline, the thread that keeps it, and Ctrl-C.
 
 The work has a thread of its own and the calling thread keeps the time, so that a limit holds whatever the work is at.
-The work checks the clock wherever it can and returns by itself. Where it cannot (a long call of LAPACK, of the compiler
+The work checks the clock wherever it can and returns by itself. Where it cannot (a long call of LAPACK
 or of a solver), the calling thread stops waiting `GRACE` seconds after the limit: it sets `Deadline.abandoned` and
 returns what a fallback makes of the state that the work has left so far. All those calls release the interpreter's
 lock, or hold it for a fraction of a second at most.
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from sparsecv_mio.errors import OutOfTime
@@ -96,7 +96,6 @@ class Deadline:
         self.limited = limit is not None or stop is not None
         self.stop = stop or threading.Event()
         self.abandoned = threading.Event()
-        self._compiled, self._compiling_since = 0.0, math.inf
         self._kept: TimeKept | None = None
         self._limit_seen: float | None = None
 
@@ -179,39 +178,6 @@ class Deadline:
         """Raise `OutOfTime` where nobody waits any more: the calling thread makes the record, undisturbed."""
         if self.abandoned.is_set():
             raise OutOfTime("the record was made without this search")
-
-    def compiling(self, now: bool) -> None:
-        """Take note that kernels are being compiled from now on, or no longer.
-
-        Parameters
-        ----------
-        now : bool
-        """
-        if now:
-            self._compiling_since = time.monotonic()
-        else:
-            self._compiled, self._compiling_since = self.compiled, math.inf
-
-    @property
-    def is_compiling(self) -> bool:
-        """Whether kernels are being compiled now; one that a process ends amid, the next process compiles anew."""
-        return bool(math.isfinite(self._compiling_since))
-
-    @property
-    def compiled(self) -> float:
-        """Seconds that went into compiling so far."""
-        return self._compiled + max(time.monotonic() - self._compiling_since, 0.0)
-
-    @contextmanager
-    def without_compiling(self) -> Iterator[None]:
-        """Leave what is in here undone, once the run is over, where a kernel would have to be compiled for it."""
-        if not self.over():
-            yield
-            return
-        from sparsecv_mio.kernels.jit import NotCompiled, without_compiling
-
-        with suppress(NotCompiled), without_compiling():
-            yield
 
     @property
     def share(self) -> float:

@@ -38,10 +38,10 @@ from sparsecv_mio.kernels import local_search as kernel
 from sparsecv_mio.kernels.local_search import BETTER
 from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import eliminated
+from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.training_moments import TrainingMoments, moments_of_training, training_moments
 from sparsecv_mio.search.cells import NO_COLUMN, filled_up, missing_columns, table_of
-from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, QUICK_WORK, SMALL, SUPPORTS_TRIED
@@ -554,9 +554,10 @@ class WorkingSets:
             return searches.begin(search_on(searches, fold, among), start)
 
         for batch in fold_batches(folds, data.q):
-            squares = self.rows.squares(batch)
+            squares, slopes = self.rows.squares_and_slopes(batch)
             self._squares |= zip(batch, squares.astype(np.float32), strict=True)
-            forward = ForwardSelection(self.rows, batch, squares, float(searches.lams[searches.middle]), searches.top)
+            lam = float(searches.lams[searches.middle])
+            forward = ForwardSelection(self.rows, batch, squares, slopes, lam, searches.top)
             forward.run(searches.expired)
             jobs = []
             for fold, picked in zip(batch, forward.picked, strict=True):

@@ -26,7 +26,6 @@ from sparsecv_mio.search.observers import (
     Signals,
     Stored,
     Trace,
-    reports,
     resume,
 )
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
@@ -165,12 +164,12 @@ def search(running: RunningSearch, context: Context) -> Record:
     """
     options, hooks = running.question.options, running.question.hooks
     small = options.loss is not Loss.SQUARED  # products of matrices: each is done before other threads begin theirs
-    with blas_on_one_thread() if small else nullcontext(), reports(hooks.progress, running.deadline) as progress:
+    with blas_on_one_thread() if small else nullcontext():
         signals = Signals()
         method = new_method(with_threads(context, options), options, signals)
         running.go_on_by(method)
         running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
-        drive(method, signals, replace(hooks, progress=progress), running.keeper, running.stored)
+        drive(method, signals, hooks, running.keeper, running.stored)
         running.deadline.check_wanted()
         if context.data.dataset.X.size > CHUNK_ELEMENTS:
             give_back_memory()  # the record is made of refits of all rows

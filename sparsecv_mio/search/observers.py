@@ -23,14 +23,12 @@ import math
 import os
 import re
 import shlex
-import threading
 import time
-import warnings
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from tokenize import TokenError
@@ -47,7 +45,7 @@ from sparsecv_mio.search.deadline import REPORT_SHARE
 from sparsecv_mio.search.pairs import proved_ends
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.deadline import Deadline
+    pass
 
 
 Listener = Callable[[], None]
@@ -124,8 +122,7 @@ class Signals:
 
 TRACE_EVERY, CHECKPOINT_EVERY = 0.02, 0.5  # seconds between lines and writes at least: long runs keep files small
 RESUMED = "resumed"
-COMPILING = "compiling kernels (first use)"
-FIRST_USE = "compiling kernels, once on this machine: up to a minute or two; `sparsecv warmup` does it ahead"
+COMPILING = "compiling kernels for this machine, once"
 
 
 @dataclass(frozen=True)
@@ -252,46 +249,6 @@ class Reporter:
             return
         seconds = self.last.seconds + time.monotonic() - self._reported
         self.progress(replace(self.last, stage=phase, seconds=seconds))
-
-
-class Reports:
-    """Hands reports on, and says in between that kernels are being compiled."""
-
-    def __init__(self, progress: Callable[[Progress], None], deadline: Deadline) -> None:
-        self.progress, self.deadline = progress, deadline
-        self.last = Progress(0, 0, 0, 0.0, np.inf, 0.0)
-
-    def __call__(self, state: Progress) -> None:
-        """Take a report."""
-        self.last = state
-        self.progress(state)
-
-    def compiling(self) -> None:
-        """Say that a kernel is not in the cache and is being compiled."""
-        self.progress(replace(self.last, seconds=self.deadline.seconds, stage=COMPILING))
-
-
-@contextmanager
-def reports(
-    progress: Callable[[Progress], None] | None, deadline: Deadline
-) -> Iterator[Callable[[Progress], None] | None]:
-    """Hand reports on to `progress`, word of compiling among them; without `progress` that is a warning."""
-    from sparsecv_mio.kernels.jit import watched
-
-    reporter = None if progress is None else Reports(progress, deadline)
-    with watched(_warn_once if reporter is None else reporter.compiling, deadline.compiling):
-        yield reporter
-
-
-_warned = threading.Event()
-
-
-def _warn_once() -> None:
-    """Say on standard error that kernels are being compiled, once in a process; filters of warnings silence it."""
-    if not _warned.is_set():
-        _warned.set()
-        with suppress(Warning):  # where warnings are errors, this one is none
-            warnings.warn_explicit(FIRST_USE, UserWarning, "sparsecv_mio", 1)
 
 
 def staged(report: Callable[[Progress], None] | None, stage: str) -> Callable[[Progress], None] | None:

@@ -45,7 +45,7 @@ from sparsecv_mio.problem.training_moments import CentredRows, moments_of_traini
 from sparsecv_mio.search import pairs as one_standard_error
 from sparsecv_mio.search.cells import CellTable, filled_up
 from sparsecv_mio.search.context import BestOnAllRows, Snapshot
-from sparsecv_mio.search.deadline import GRACE, Deadline
+from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.instability import ChoiceByWeight, choose_by_weight, stability_of_model
 from sparsecv_mio.search.pairs import PairBounds, pair_bounds, proved_part, statuses
 from sparsecv_mio.thresholds import QUICK_WORK
@@ -133,7 +133,6 @@ def longer_limit(limit: float | None, largest: int, reached: Mapping[int, float]
 
 DOUBTFUL = "a refit disagrees with the search, whose ends of that fold are withdrawn: please report this"
 UNWEIGHED = "no time was left to weigh the stability of pairs: the model is that of the least CV error"
-COMPILING_SHARE = 0.1  # of the time of a run without a proof, from which on it is said what went into compiling
 LITTLE_WORK = 1 << 25  # numbers that steps of fits look at in a fifth of a second
 OF_A_COLUMN, OF_STEPS, LEAST_ROWS = 32, 400, 1000  # what a fit is worth: by QR for a row and column, by steps for a row
 MAX_FOLD_SUPPORTS = 16  # supports of folds that are tried on all rows if the best subset there is unknown
@@ -468,16 +467,10 @@ class _Reported:
         return self.deadline.over() and time.monotonic() > self.until + latest
 
     def _score_from_all_rows(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
-        """Score folds by the fits of their supports on all rows, many at once, where that is possible.
+        """Score folds by a few steps from the fits of their supports on all rows, where that is possible.
 
-        What a search of two classes shows is by a few steps from such fits; where a limit leaves no time, not even to
-        compile what they take, it stays.
+        The supports that most folds show come first, until the time after the limit is over.
         """
-        with self.deadline.without_compiling():
-            self._take_steps(pair, folds, losses)
-
-    def _take_steps(self, pair: tuple[int, int], folds: IntArray, losses: FloatArray) -> None:
-        """Do so, the supports that most folds show first, until the time after the limit is over."""
         from sparsecv_mio.trees.smooth_rows import (  # loads what squares need not
             fit_rows_in_place,
             held_out_losses_at_fits,
@@ -696,7 +689,7 @@ def build_record(
         data=data_info(data),
         folds=fold_info(reported.folds),
         request=request,
-        warnings=(*data.warnings, *untimely, *_warnings(snapshot, proved)),
+        warnings=(*data.warnings, *untimely, *(f"{DOUBTFUL} ({seen})" for seen in snapshot.doubts[:1])),
         versions=parts.versions(),
         descent=snapshot.steps,
         stability=stability,
@@ -732,12 +725,6 @@ def _fitted_at(
     return cell, all_rows_fit(data, gamma, at_gamma, cell, context.gap, quick)
 
 
-def _warnings(snapshot: Snapshot, proved: bool) -> tuple[str, ...]:
-    """Say what went into compiling of a search that proved nothing, and of what there are doubts."""
-    took = () if proved else compiling_took(snapshot.context.deadline)
-    return (*took, *(f"{DOUBTFUL} ({seen})" for seen in snapshot.doubts[:1]))
-
-
 def explained(loss: str, dataset: Dataset, folds: FoldPlan, cv_error: float) -> float | None:
     """Return the share that a CV error explains: of the variance of the targets, or of the log loss of the classes.
 
@@ -768,20 +755,6 @@ def classes_of(dataset: Dataset, rows: IntArray) -> Classes | None:
 def counts_of(data: StandardData, rows: IntArray) -> Counts | None:
     """Return what a record says of counts: half the deviance of their mean rate in some rows; None of other targets."""
     return Counts(null_loss(data.dataset, Loss.POISSON, rows)) if data.loss is Loss.POISSON else None
-
-
-def compiling_took(deadline: Deadline) -> tuple[str, ...]:
-    """Say what went into compiling, where that is a good part of the time.
-
-    Parameters
-    ----------
-    deadline : Deadline
-    """
-    spent, seconds = deadline.compiled, deadline.seconds
-    if spent < COMPILING_SHARE * seconds:
-        return ()
-    cure = ", which had not ended: `sparsecv warmup` ends it" if deadline.is_compiling else ""
-    return (f"{spent:.0f} of {seconds:.0f} s {parts.COMPILING}, once on this machine{cure}",)
 
 
 def check_cells(cells: CellTable) -> None:

@@ -7,13 +7,11 @@ be able to return a record at any moment, whatever the search is doing then:
 The limit comes                 The record is made of
 ==============================  =====================================================================================
 before standard coordinates     nothing: `OutOfTime`
-before there is a method        the fallback supports alone, intervals [0, inf)
+before there is a method        the quick answer alone, intervals [0, inf)
 before a checkpoint is restored the intervals that the checkpoint holds
-before a pair is scored         the intervals of the method, with the fallback supports where it has none
+before a pair is scored         the intervals of the method, with the quick answer where it has none
 later                           what the method holds
 ==============================  =====================================================================================
-
-No kernel is imported or called here: kernels may be being compiled just then.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.deadline import Deadline, prepared
-from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.observers import Checkpoint, Stored, Watched, check_same, key_of, read_checkpoint, stored_cells
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
+from sparsecv_mio.search.quick_answer import QuickAnswer, find_quick_answer
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record
 from sparsecv_mio.slices import Hands
@@ -57,7 +55,7 @@ class RunningSearch:
         Once the data are in standard coordinates; written by the thread that searches, as is `method`.
     method : Watched, optional
         The method that searches, once there is one.
-    fallback : FallbackSupports, optional
+    quick : QuickAnswer, optional
         Supports for the pairs of one gamma, where the method has scored no pair in every fold; written by the thread
         that waits.
     reported : Snapshot, optional
@@ -74,7 +72,7 @@ class RunningSearch:
     hands: Hands = field(default_factory=Hands)
     context: Context | None = field(default=None, init=False)
     method: Watched | None = field(default=None, init=False)
-    fallback: FallbackSupports | None = field(default=None, init=False)
+    quick: QuickAnswer | None = field(default=None, init=False)
     reported: Snapshot | None = field(default=None, init=False)
     stored: Stored | None = field(default=None, init=False)
     keeper: Checkpoint | None = field(default=None, init=False)
@@ -115,8 +113,8 @@ class RunningSearch:
         """Keep the method, from which the thread that waits can make a record meanwhile."""
         self.method = method
 
-    def prepare_fallback(self, until: float) -> None:
-        """Find fallback supports if no pair is scored in every fold yet; a little before the limit.
+    def prepare_answer(self, until: float) -> None:
+        """Find the quick answer if no pair is scored in every fold yet; a little before the limit.
 
         Parameters
         ----------
@@ -126,13 +124,13 @@ class RunningSearch:
         if self.context is not None:
             snapshot = self._snapshot(self.context)
             if not snapshot.scored:
-                self._find_fallback(snapshot.context, until)
+                self._find_quick_answer(snapshot.context, until)
 
-    def _find_fallback(self, context: Context, until: float) -> None:
-        """Find fallback supports for a grid, unless there are some; of two threads the second takes the first one's."""
+    def _find_quick_answer(self, context: Context, until: float) -> None:
+        """Find the quick answer of a grid, unless there is one; of two threads the second takes the first one's."""
         with self._finding:
-            if self.fallback is None or self.fallback.gamma not in context.grid.gammas:
-                self.fallback = fallback_supports(context.data, context.folds, context.grid, until)
+            if self.quick is None or self.quick.gamma not in context.grid.gammas:
+                self.quick = find_quick_answer(context.data, context.folds, context.grid, until)
 
     def record(self) -> Record:
         """Return the record of what is known now, from any thread.
@@ -144,8 +142,8 @@ class RunningSearch:
         """
         snapshot = self._snapshot(prepared(self.context))
         if not snapshot.scored:
-            self._find_fallback(snapshot.context, self.deadline.began)
-        self.reported = rechecked(with_fallback(snapshot, self.fallback))
+            self._find_quick_answer(snapshot.context, self.deadline.began)
+        self.reported = rechecked(with_quick_answer(snapshot, self.quick))
         return build_record(self.reported)
 
     def _snapshot(self, context: Context) -> Snapshot:
@@ -158,34 +156,34 @@ class RunningSearch:
         return snapshot or Snapshot(context, CellTable.empty(*context.shape))
 
 
-def with_fallback(snapshot: Snapshot, fallback: FallbackSupports | None) -> Snapshot:
-    """Return a snapshot with fallback supports where it has none.
+def with_quick_answer(snapshot: Snapshot, quick: QuickAnswer | None) -> Snapshot:
+    """Return a snapshot with the quick answer where it has none.
 
-    Its intervals stay; no fallback changes nothing.
+    Its intervals stay; no answer changes nothing.
 
     Parameters
     ----------
     snapshot : Snapshot
         Its cells are written: they are copies.
-    fallback : FallbackSupports or None
+    quick : QuickAnswer or None
 
     Returns
     -------
     Snapshot
     """
-    if fallback is None:
+    if quick is None:
         return snapshot
     cells, grid = snapshot.cells, snapshot.context.grid
-    place = np.flatnonzero(grid.gammas == fallback.gamma)
+    place = np.flatnonzero(grid.gammas == quick.gamma)
     if len(place) and not cells.scored_pairs().any():
         numbers: dict[int, int] = {}  # sizes share supports: the same array then
-        for t, supports in enumerate(fallback.supports):
+        for t, supports in enumerate(quick.supports):
             for support in supports:
                 if id(support) not in numbers:
                     numbers[id(support)] = cells.pool.number(support)
             named = np.array([numbers[id(support)] for support in supports], dtype=np.int32)
-            cells.offer((int(place[0]), t), named, fallback.nominal[t], fallback.value[t])
-    on_all_rows = zip(grid.taus.tolist(), fallback.on_all_rows, fallback.value_on_all_rows, strict=True)
+            cells.offer((int(place[0]), t), named, quick.nominal[t], quick.value[t])
+    on_all_rows = zip(grid.taus.tolist(), quick.on_all_rows, quick.value_on_all_rows, strict=True)
     by_tau = {tau: BestSubset.unproved(tau, support, float(value)) for tau, support, value in on_all_rows}
     selected, best = BestSubsets(by_tau, 0, False), list(snapshot.best)
     for g in place[place < len(best)].tolist():

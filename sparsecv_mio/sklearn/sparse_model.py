@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.certificate.fit_records import PathRecord
-from sparsecv_mio.certificate.parts import COMPILING, schema_of
+from sparsecv_mio.certificate.parts import schema_of
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.cure import as_pandas, cured, frame_numbers, raw_table
@@ -127,8 +127,7 @@ def warn_unproved(estimator: Any) -> None:
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
         why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
         bounds = f"certified are {shown(estimator.lower_)} and {shown(estimator.upper_)} as bounds"
-        took = [words for words in estimator.record_.warnings if COMPILING in words]
-        words = "; ".join([f"{type(estimator).__name__} {why} before the answer was proved: {bounds}", *took])
+        words = f"{type(estimator).__name__} {why} before the answer was proved: {bounds}"
         warnings.warn(words, ConvergenceWarning, stacklevel=CALLER)
 
 

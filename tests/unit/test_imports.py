@@ -73,9 +73,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Files of search/ from the ground up: each may import those of its own line and of the lines before it.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers", "options"},
+    {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers", "options",
+     "first_use"},
     {
-        "fold_fits", "fold_solver", "first_supports", "fallback", "leave_fold_out", "shared_trees",
+        "fold_fits", "fold_solver", "first_supports", "quick_answer", "leave_fold_out", "shared_trees",
         "gamma_fits", "gamma_lists", "accelerators", "all_rows", "steps",
         "problems", "grid_state", "grid_archive", "plan",
     },

@@ -34,7 +34,6 @@ MODULES = ("pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "subpro
 CALLS = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "pd.read_pickle", "pandas.read_pickle")
 LOADERS = ("np", "numpy", "joblib")
 ALLOWED = {  # and why
-    ("kernels/compile_ahead.py", "subprocess"): "starts this interpreter again, with code of the package",
     ("arrays.py", "ctypes"): "malloc_trim of the C library that runs already; nothing of a file",
     ("slices.py", "pickle"): "slices of work between our own processes on a dask cluster, never a file",
     ("kernels/kernel_cache.py", "pickle"): "compiled kernels, from folders into which nobody else can write",

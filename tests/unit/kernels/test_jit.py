@@ -6,18 +6,15 @@ import gc
 import os
 import subprocess
 import sys
-import threading
 
-import numpy as np
 import pytest
+from compilations import watched
 from numba.core.caching import FunctionCache, NullCache
-from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import TypingError
 from repository import ROOT
 
 from sparsecv_mio.kernels import jit
-from sparsecv_mio.kernels.dense import dot
-from sparsecv_mio.kernels.jit import NotCompiled, njit, watched, without_compiling
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.kernel_cache import KernelCache
 
 
@@ -69,51 +66,3 @@ def test_kernels_are_plain_functions_where_numba_is_off() -> None:
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", words], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("2.0 <function dot")
-
-
-def test_nothing_is_compiled_where_there_is_no_time() -> None:
-    @njit()
-    def double(x):  # in no cache
-        return 2 * x
-
-    held, ended = threading.Event(), threading.Event()
-    assert dot(np.ones(3), np.ones(3), 2) == 2.0
-
-    def compiles() -> None:
-        with global_compiler_lock:
-            held.set()
-            ended.wait()
-
-    with without_compiling():
-        with pytest.raises(NotCompiled, match="double"):
-            double(2)
-        assert dot(np.ones(3), np.ones(3), 2) == 2.0
-    assert double(2) == 4
-    with without_compiling():
-        assert double(3) == 6
-    compiler = threading.Thread(target=compiles)
-    compiler.start()
-    try:
-        held.wait()
-        with without_compiling(), pytest.raises(NotCompiled):  # nor does it wait for another thread's
-            double(2.5)
-    finally:
-        ended.set()
-        compiler.join()
-
-
-def test_each_compilation_is_told_and_no_other_call() -> None:
-    @njit()
-    def double(x):  # a new function in every run of the test: not in the cache
-        return 2 * x
-
-    told: list[int] = []
-    with watched(lambda: told.append(len(told))):
-        assert double(2) == 4
-        assert told == [0]
-        assert double(3) == 6
-        assert told == [0], "compiled for whole numbers already"
-        assert double(1.5) == 3.0
-    assert told == [0, 1]
-    assert double(1j) == 2j
-    assert told == [0, 1], "nobody listens any more"

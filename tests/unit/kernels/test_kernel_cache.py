@@ -18,18 +18,21 @@ from typing import Any
 import numba
 import numpy as np
 import pytest
+from compilations import watched
 from numba.core.registry import cpu_target
 from repository import ROOT
 
 from sparsecv_mio.kernels import kernel_cache
-from sparsecv_mio.kernels.jit import njit, watched
+from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.kernel_cache import (
     CALLED,
     HERE,
     PYTHON,
     digest_of_sources,
+    is_compiled,
     is_trusted,
     keep,
+    note_compiled,
     own_folder,
     read,
     shipped_for,
@@ -366,12 +369,15 @@ def test_kernels_are_compiled_where_nothing_may_be_stored(tmp_path: Path) -> Non
     assert not list(tmp_path.iterdir())
 
 
-def test_helpers_are_told_to_compile_everything(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[str, Path]] = []
-    monkeypatch.setattr(kernel_cache.HELPERS, "tell", lambda *what: told.append(what))
-    kernel_cache.compile_everything_ahead()
-    assert told == [("*", folders[0])]
+def test_a_first_use_is_remembered_for_these_sources(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not is_compiled("search_few")
+    note_compiled("search_few")
+    assert is_compiled("search_few") and not is_compiled("search_many")
+    with monkeypatch.context() as other:
+        other.setattr(kernel_cache, "HERE", folders[1])  # other sources
+        assert not is_compiled("search_few")
     (folders[1] / "manifest.json").write_text(manifest())
     shipped_for.cache_clear()
-    kernel_cache.compile_everything_ahead()
-    assert len(told) == 1, "not where kernels came with the package"
+    assert is_compiled("search_many"), "kernels came with the package"

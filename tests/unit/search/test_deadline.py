@@ -19,7 +19,6 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import OutOfTime
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.deadline import Deadline, interruptible, run_within_limit
 
@@ -53,20 +52,6 @@ def test_a_stop_and_an_abandoned_run() -> None:
     deadline.abandoned.set()
     with pytest.raises(OutOfTime):
         deadline.check_wanted()
-
-
-def test_after_the_end_nothing_is_compiled() -> None:
-    @njit()
-    def double(x):  # in no cache
-        return 2 * x
-
-    done = list[int]()
-    with Deadline(10.0, None, began=time.monotonic() - 11.0).without_compiling():
-        done.append(double(2))
-    assert not done
-    with Deadline(None, None).without_compiling():
-        done.append(double(2))
-    assert done == [4]
 
 
 LATE = 30.0  # seconds after a limit: half of what the work takes here that is left behind, however loaded a machine is

@@ -10,11 +10,11 @@ from plain_ridge import ridge
 
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.problem import objective
+from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import row_moments, training_moments
 from sparsecv_mio.search import first_supports as fold_searches
 from sparsecv_mio.search import first_supports as module
-from sparsecv_mio.search.fallback import ForwardSelection, WeightedRows
 from sparsecv_mio.search.first_supports import (
     FoldSearch,
     FoldSearches,
@@ -167,7 +167,7 @@ def test_every_support_comes_once_and_those_of_most_folds_first() -> None:
 def first_search(data: StandardData, fold: int, top: int) -> tuple[FoldSearch, WeightedRows, ForwardSelection]:
     """A search on what forward selection picked."""
     rows = WeightedRows(data, FOLDS)
-    forward = ForwardSelection(rows, [fold], rows.squares([fold]), 0.05, TOP)
+    forward = ForwardSelection(rows, [fold], *rows.squares_and_slopes([fold]), 0.05, TOP)
     forward.run(lambda: False)
     searches = FoldSearches(data, FOLDS, Grid.of([0.1], [top], data.q), 1, Moment(), Hands())
     search = search_on(searches, fold, np.sort(forward.picked[0]))
@@ -180,7 +180,7 @@ def test_the_rows_left_out_have_no_influence(seed: int) -> None:
     found = []
     for held_out in (0.0, 1.0):
         search, rows, forward = first_search(random_data(seed, held_out=held_out), 0, TOP)
-        more = columns_to_add(search, rows, rows.squares([0])[0].astype(np.float32))
+        more = columns_to_add(search, rows, rows.squares_and_slopes([0])[0][0].astype(np.float32))
         assert not np.isin(more, search.among).any() and len(more) > 0
         found.append((forward.picked[0], more.tolist()))
     assert found[0] == found[1]

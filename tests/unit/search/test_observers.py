@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-import warnings
 from pathlib import Path
 
 import pytest
 from drawn_search import drawn_run
-from numba import njit
 from repository import INSTANCES
 from runs import record_of, to_end
 
 from sparsecv_mio.cli import run as main
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search import observers as trace_module
-from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.observers import (
-    COMPILING,
-    FIRST_USE,
     Progress,
     Reporter,
-    Reports,
     Signals,
     read_trace,
-    reports,
 )
 
 
@@ -84,39 +76,6 @@ def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
     reporter.say("trees: tau 2")
     assert len(made) == 1 and [one.done for one in seen] == [0, 0]
     assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0
-
-
-def test_compiling_is_said_with_the_last_numbers() -> None:
-    seen: list[Progress] = []
-    reports = Reports(seen.append, Deadline(None, None))
-    reports(Progress(3, 9, 0, 0.0, 1.0, 0.0))
-    reports.compiling()
-    assert [one.done for one in seen] == [3, 3] and seen[1].stage == COMPILING
-
-
-def test_compiling_is_warned_of_once_in_a_process_where_nobody_else_tells(monkeypatch: pytest.MonkeyPatch) -> None:
-    @njit
-    def double(x):  # a new function in every run of the test: not in the cache
-        return 2 * x
-
-    monkeypatch.setattr("sparsecv_mio.search.observers._warned", threading.Event())
-    deadline, seen = Deadline(None, None), list[Progress]()
-    with reports(seen.append, deadline), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        double(1)
-    assert [one.stage for one in seen] == [COMPILING] and 0.0 < deadline.compiled <= deadline.seconds
-    before = deadline.compiled
-    with warnings.catch_warnings(record=True) as caught, reports(None, deadline) as none:
-        warnings.simplefilter("always")
-        assert none is None and double(1.0) == 2.0 and double(1j) == 2j
-    assert [str(one.message) for one in caught] == [FIRST_USE] and deadline.compiled > before
-
-
-def test_a_warning_of_compiling_that_is_an_error_ends_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv_mio.search.observers._warned", threading.Event())
-    with warnings.catch_warnings(), reports(None, Deadline(None, None)):
-        warnings.simplefilter("error")
-        assert njit(lambda x: x + 1)(1) == 2
 
 
 SERVO = str(INSTANCES / "servo.csv")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ from sparsecv_mio.model_space import AtMost, Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.pairs import pair_bounds, proved_part
 from sparsecv_mio.search.result import (
     LONGEST,
@@ -33,7 +31,6 @@ from sparsecv_mio.search.result import (
     build_record,
     check_cells,
     check_intervals,
-    compiling_took,
     longer_limit,
     names_of,
     with_supports_of_folds,
@@ -143,24 +140,6 @@ def test_a_limit_that_leaves_no_time_to_weigh_stability_is_said() -> None:
     assert record.stability is None and record.status == "limit"
     assert verify(record, run.context.data.dataset, run.context.folds).ok
     assert record.warnings == (UNWEIGHED,) and "stability" in UNWEIGHED
-
-
-def test_what_went_into_compiling_is_said_where_it_is_a_good_part_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr("sparsecv_mio.search.deadline.time", SimpleNamespace(monotonic=lambda: now[0]))
-    deadline = Deadline(60.0, None)
-    now[0] = 10.0
-    deadline.compiling(True)
-    now[0] = 11.0
-    assert compiling_took(deadline) == ()
-    now[0] = 60.0
-    (words,) = compiling_took(deadline)
-    assert words.startswith("50 of 60 s went into compiling, once on this machine, ")
-    assert words.endswith("which had not ended: `sparsecv warmup` ends it")
-    deadline.compiling(False)
-    now[0] = 100.0
-    assert deadline.compiled == 50.0
-    assert compiling_took(deadline) == ("50 of 100 s went into compiling, once on this machine",)
 
 
 @pytest.mark.parametrize("intercept", ["none", "fold"])

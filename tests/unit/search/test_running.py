@@ -1,4 +1,4 @@
-"""A record of a running search at any moment, without a kernel."""
+"""A record of a running search at any moment."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
 from sparsecv_mio.search import running as module
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fallback import FallbackSupports, fallback_supports
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Checkpoint, Signals, read_checkpoint
 from sparsecv_mio.search.options import Hooks, SearchOptions
 from sparsecv_mio.search.question import Question
-from sparsecv_mio.search.running import RunningSearch, with_fallback
+from sparsecv_mio.search.quick_answer import QuickAnswer, find_quick_answer
+from sparsecv_mio.search.running import RunningSearch, with_quick_answer
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
@@ -38,25 +38,25 @@ def test_nothing_is_known_before_the_data_are_prepared() -> None:
 def test_a_record_without_any_method() -> None:
     made = running()
     made.standardize()
-    made.prepare_fallback(made.deadline.at)
+    made.prepare_answer(made.deadline.at)
     record = made.record()
     assert record.estimate and record.status == "limit" and record.work.engine == "forward selection"
     verify(record, made.question.dataset)
 
 
-def test_a_thread_takes_the_fallback_that_another_one_is_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_takes_the_quick_answer_that_another_one_is_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a limit the thread that searches and the one that waits fitted the same supports at the same time."""
-    made, find, calls, begun, go_on = running(), fallback_supports, list[int](), threading.Event(), threading.Event()
+    made, find, calls, begun, go_on = running(), find_quick_answer, list[int](), threading.Event(), threading.Event()
     made.standardize()
 
-    def found(*given: Any) -> FallbackSupports:
+    def found(*given: Any) -> QuickAnswer:
         calls.append(1)
         begun.set()
         assert go_on.wait(60.0)
         return find(*given)
 
-    monkeypatch.setattr(module, "fallback_supports", found)
-    waits = threading.Thread(target=made.prepare_fallback, args=(made.deadline.at,))
+    monkeypatch.setattr(module, "find_quick_answer", found)
+    waits = threading.Thread(target=made.prepare_answer, args=(made.deadline.at,))
     waits.start()
     assert begun.wait(60.0)
     searches = threading.Thread(target=made.record)
@@ -64,7 +64,7 @@ def test_a_thread_takes_the_fallback_that_another_one_is_finding(monkeypatch: py
     go_on.set()
     waits.join()
     searches.join()
-    assert len(calls) == 1 and made.fallback is not None
+    assert len(calls) == 1 and made.quick is not None
 
 
 def test_a_record_of_the_state_of_a_method() -> None:
@@ -82,27 +82,27 @@ def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
     run._fit_all_rows()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
-    fallback = fallback_supports(data, folds, grid, float("inf"))
-    both = with_fallback(snapshot, fallback)
-    g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
+    quick = find_quick_answer(data, folds, grid, float("inf"))
+    both = with_quick_answer(snapshot, quick)
+    g = int(np.flatnonzero(grid.gammas == quick.gamma)[0])
     assert np.isfinite(both.cells.nominal[g]).all() and len(both.best) == len(grid.gammas)
     assert all(ours.by_size == known.by_size for ours, known in zip(both.best, snapshot.best, strict=False))
-    assert with_fallback(both, None) is both
+    assert with_quick_answer(both, None) is both
 
 
 def test_the_better_support_of_all_rows_is_reported() -> None:
     run = drawn_run()
     run._fit_all_rows()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
-    fallback = fallback_supports(data, folds, grid, float("inf"))
-    g = int(np.flatnonzero(grid.gammas == fallback.gamma)[0])
-    tau, cell = int(grid.taus[0]), fallback.on_all_rows[0]
+    quick = find_quick_answer(data, folds, grid, float("inf"))
+    g = int(np.flatnonzero(grid.gammas == quick.gamma)[0])
+    tau, cell = int(grid.taus[0]), quick.on_all_rows[0]
     poor = BestSubsets(
         {int(t): BestSubset.unproved(int(t), np.zeros(0, np.int64), 1e9, 0.5) for t in grid.taus}, 3, False
     )
-    both = with_fallback(replace(snapshot, best=(*snapshot.best[:g], poor, *snapshot.best[g + 1 :])), fallback)
+    both = with_quick_answer(replace(snapshot, best=(*snapshot.best[:g], poor, *snapshot.best[g + 1 :])), quick)
     assert both.best[g].by_size[tau].support.tolist() == cell.tolist() and both.best[g].by_size[tau].lower == 0.5
-    assert both.best[g].nodes == 3 and with_fallback(snapshot, fallback).best[g].by_size[tau].upper <= 1e9
+    assert both.best[g].nodes == 3 and with_quick_answer(snapshot, quick).best[g].by_size[tau].upper <= 1e9
 
 
 def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -
     for method in (None, drawn_run()):
         if method is not None:
             made.go_on_by(method)
-        made.prepare_fallback(made.deadline.at)
+        made.prepare_answer(made.deadline.at)
         record = made.record()
         assert record.status == "proved" and record.support
         assert [row.lower for row in record.table] == pytest.approx((known.lower * unit).ravel().tolist(), rel=1e-15)

@@ -1,0 +1,158 @@
+"""Forward selection by rows: in several folds at once, without a matrix of columns by columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray, row_chunks
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.moment_fits import NULL
+from sparsecv_mio.problem.problem import penalty_of
+from sparsecv_mio.words import Intercept
+
+
+class WeightedRows:
+    """All rows, each times the root of its weight, with a 0 for those that a fold leaves out.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan, optional
+        Not needed where the only fold is -1, which trains on all rows.
+    """
+
+    def __init__(self, data: StandardData, folds: FoldPlan | None = None) -> None:
+        self.data, self.folds = data, folds
+        self.centred = data.intercept is Intercept.FOLD
+
+    def products(self, R: FloatArray) -> FloatArray:
+        """Return `R V` (m, q) for `R` (m, n), V the standard rows. O(m n q), by BLAS."""
+        out: FloatArray | None = None
+        for rows in row_chunks(self.data.n, self.data.q):
+            product = R[:, rows] @ self.data.rows(rows)[0]
+            out = product if out is None else np.add(out, product, out=out)
+        assert out is not None
+        return out
+
+    def inside(self, folds: Sequence[int]) -> FloatArray:
+        """Return (m, n): 1 where a row trains the fold."""
+        out = np.ones((len(folds), self.data.n))
+        for line, fold in zip(out, folds, strict=True):
+            if fold >= 0:
+                assert self.folds is not None
+                line[self.folds.left_out(fold)] = 0.0
+        return out
+
+    def squares_and_slopes(self, folds: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return (m, q) sums of squares of the columns over the training rows, and their products with the response.
+
+        Both are about the training means with a fold intercept; one pass over the rows.
+        """
+        inside = self.inside(folds)
+        ones = inside if self.data.root is None else inside * self.data.root
+        response = self.centre(self.data.targets(slice(None)), inside)
+        squares, sums, slopes = (np.zeros((len(folds), self.data.q)) for _ in range(3))
+        for rows in row_chunks(self.data.n, self.data.q):
+            V = self.data.rows(rows)[0]
+            squares += inside[:, rows] @ V**2
+            slopes += response[:, rows] @ V
+            if self.centred:
+                sums += ones[:, rows] @ V
+        if self.centred:
+            squares -= sums**2 / np.einsum("ij,ij->i", ones, ones)[:, None]
+        return np.maximum(squares, 0.0), slopes
+
+    def centre(self, values: FloatArray, inside: FloatArray) -> FloatArray:
+        """Return values (m, n) less their training mean, with a fold intercept, and 0 on the rows left out."""
+        out = values * inside
+        if self.centred:
+            ones, parts = (inside, out) if self.data.root is None else (inside * self.data.root, out * self.data.root)
+            out -= ones * (parts.sum(axis=1) / np.einsum("ij,ij->i", ones, ones))[:, None]
+        return out
+
+
+class ForwardSelection:
+    """Forward selection in several folds at once, at one gamma; columns that are forced in come first.
+
+    In the augmented rows `(x_j; sqrt(penalty_j) e_j)` the picks are made orthonormal; a column not picked meets only
+    their parts in the data rows, so that one product `u V` a step keeps all gains exact. O(m n q) a step.
+
+    Parameters
+    ----------
+    rows : WeightedRows
+    folds : sequence of m int
+    squares, slopes : (m, q) arrays
+        Of `WeightedRows.squares_and_slopes`.
+    lam : float
+        Half of gamma.
+    top : int
+        Columns to pick.
+
+    Attributes
+    ----------
+    picked : list of m lists of int
+        Columns in the order in which they were picked, without those that are forced in.
+    """
+
+    def __init__(
+        self, rows: WeightedRows, folds: Sequence[int], squares: FloatArray, slopes: FloatArray, lam: float, top: int
+    ) -> None:
+        self.rows, self.top = rows, top
+        self.picked: list[list[int]] = [[] for _ in folds]
+        self._inside = rows.inside(folds)
+        self._response = rows.centre(rows.data.targets(slice(None)), self._inside)
+        self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
+        self._null = NULL * self._curvature
+        self._slope = slopes.copy()  # of every column, with what the picks leave of the response
+        self._forced = rows.data.forced
+        self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
+
+    def run(self, expired: Callable[[], bool]) -> None:
+        """Pick `top` columns a fold; one, even where the time is over."""
+        for step, j in enumerate(self._forced.tolist()):
+            picks = np.full(len(self.picked), j)
+            self._pick(step, picks, self._curvature[:, j] > self._null[:, j])
+        for picked in self.picked:
+            picked.clear()
+        for step in range(self.top):
+            if step and expired():
+                return
+            gain = self._gains()
+            going = gain.max(axis=1, initial=-1.0) >= 0.0
+            if not going.any():
+                return
+            self._pick(step + len(self._forced), gain.argmax(axis=1), going)
+
+    def order(self) -> list[IntArray]:
+        """Return all columns by fold: those forced in, those picked, then the others by what each would explain."""
+        orders = []
+        for picked, gain in zip(self.picked, self._gains(), strict=True):
+            first = np.concatenate([self._forced, np.array(picked, dtype=np.int64)])
+            others = np.argsort(-gain, kind="stable")
+            orders.append(np.concatenate([first, others[~np.isin(others, first)]]).astype(np.int64))
+        return orders
+
+    def _gains(self) -> FloatArray:
+        """(m, q): the decrease of the sum of squares by each column beside the picks; -1 for one they explain."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self._curvature > self._null, self._slope**2 / self._curvature, -1.0)
+
+    def _pick(self, step: int, columns: NDArray[np.intp], going: BoolArray) -> None:
+        """Add one column a fold to the basis."""
+        m = len(columns)
+        x = self.rows.centre(np.stack([self.rows.data.column(int(j)) for j in columns]), self._inside)
+        before = self._basis[:, :step]
+        x -= np.einsum("fs,fsn->fn", np.einsum("fsn,fn->fs", before, x), before)
+        x *= (going / np.sqrt(np.where(going, self._curvature[np.arange(m), columns], 1.0)))[:, None]
+        self._basis[:, step] = x
+        share = np.einsum("fn,fn->f", x, self._response)
+        products = self.rows.products(x)
+        self._slope -= share[:, None] * products
+        self._curvature -= products**2
+        self._curvature[np.arange(m), columns] = 0.0
+        for f in np.flatnonzero(going).tolist():
+            self.picked[f].append(int(columns[f]))

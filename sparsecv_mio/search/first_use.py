@@ -1,0 +1,224 @@
+"""Kernels are compiled before a clock starts: by a tiny run of the same code, once on a machine.
+
+What a run needs is decided by its purpose: the loss, restrictions, and whether there are few columns. A file in the
+cache of kernels records that a purpose was compiled. A kernel that the tiny run did not reach is compiled where it is
+called first, and a time limit counts that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from sparsecv_mio.data.counts import as_counts
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.two_classes import as_two_classes
+from sparsecv_mio.errors import Interrupted
+from sparsecv_mio.model_space import Restrictions
+from sparsecv_mio.search.deadline import Deadline, Limited
+from sparsecv_mio.search.observers import COMPILING, Progress
+from sparsecv_mio.thresholds import SMALL
+from sparsecv_mio.words import Loss
+
+FEW_COLUMNS = 12  # up to which all supports are listed: these kernels take a quarter of the time to compile
+
+TINY_GRID: dict[str, Any] = {"gammas": (0.01, 1.0), "taus": (1, 2)}
+
+
+class Kind(NamedTuple):
+    """A kind of questions whose searches call the same kernels.
+
+    Attributes
+    ----------
+    name : str
+    seconds : float
+        About how long compiling takes, on one core of 2020.
+    options : dict
+        Of tiny searches of this kind.
+    shapes : tuple of (int, int, str, float)
+        Rows, columns and folds of tiny data, and the correlation of neighbouring columns.
+    """
+
+    name: str
+    seconds: float
+    options: dict[str, Any]
+    shapes: tuple[tuple[int, int, str, float], ...]
+
+
+FEW = Kind("few_columns", 10.0, {}, ((36, 10, "loo", 0.0), (36, 10, "3", 0.0), (300, 2, "2", 0.0)))
+MANY = Kind(
+    "many_columns", 40.0, {},
+    (*FEW.shapes, (36, 14, "loo", 0.0), (12, 20, "loo", 0.0), (12, 20, "3", 0.0), (60, 40, "5", 0.0),
+     (60, SMALL + 4, "2", 0.5), (120, SMALL + 8, "10", 0.5)),
+)  # fmt: skip
+RESTRICTED = Kind("restrictions", 15.0, {"at_most": "1:x0,x1"}, ((30, 5, "loo", 0.0), (30, 5, "3", 0.0)))
+SMOOTH = Kind(
+    "smooth_losses", 35.0, {"loss": Loss.LOGISTIC}, ((60, 12, "loo", 0.0), (60, 12, "3", 0.0), (30, 40, "3", 0.0))
+)  # fmt: skip
+
+_compiled: set[str] = set()  # purposes whose kernels this process has compiled, or found in the cache
+
+
+class Asked(Protocol):
+    """Options that decide which kernels are called."""
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+
+    @property
+    def restrictions(self) -> Restrictions:
+        """Of the models."""
+
+
+class FirstUse(NamedTuple):
+    """What is compiled before a clock starts.
+
+    Attributes
+    ----------
+    purpose : str
+        Name of the set of kernels.
+    seconds : float
+        About how long compiling takes.
+    run : callable
+        Takes the stop event, and does tiny runs of the code that calls these kernels.
+    """
+
+    purpose: str
+    seconds: float
+    run: Callable[[threading.Event | None], object]
+
+
+def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float = 0.0) -> Dataset:
+    """Return n rows of p columns, the target three of them and noise; the same at every call.
+
+    Parameters
+    ----------
+    n, p : int
+    loss : Loss
+        The target is two classes or counts where the loss needs them.
+    correlation : float
+        Of neighbouring columns.
+    """
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p))
+    for j in range(1, p if correlation else 0):
+        X[:, j] = correlation * X[:, j - 1] + np.sqrt(1.0 - correlation**2) * X[:, j]
+    y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
+    if loss is Loss.LOGISTIC:
+        return as_two_classes(Dataset.from_arrays(X, (y > np.median(y)).astype(float)))
+    if loss is Loss.POISSON:
+        return as_counts(Dataset.from_arrays(X, np.floor(np.exp(np.clip(0.5 * y, -1.0, 2.0)))))
+    return Dataset.from_arrays(X, y)
+
+
+def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[..., object]) -> FirstUse:
+    """Return which kernels a question needs, and the tiny runs that compile them.
+
+    Parameters
+    ----------
+    command : str
+        Which code answers: each calls kernels of its own.
+    options : Asked
+        Loss and restrictions.
+    dataset : Dataset
+    run : callable
+        Answers by this code; takes data and folds, by keyword gammas, taus, the stop event and options.
+    """
+    if options.loss is not Loss.SQUARED:
+        kind = SMOOTH
+    elif options.restrictions.beyond_forcing:
+        kind = RESTRICTED
+    else:
+        kind = FEW if dataset.p <= FEW_COLUMNS else MANY
+
+    def run_all(stop: threading.Event | None) -> None:
+        for n, p, folds, correlation in kind.shapes:
+            if stop is None or not stop.is_set():
+                data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED), correlation)
+                run(data, make_folds(folds, data), **TINY_GRID, **kind.options, stop=stop)
+
+    return FirstUse(f"{command}_{kind.name}", kind.seconds, run_all)
+
+
+def compile_first(
+    needs: FirstUse, stop: threading.Event | None, progress: Callable[[Progress], None] | None = None
+) -> float:
+    """Compile the kernels of a purpose unless that is done; return how many seconds it took.
+
+    Parameters
+    ----------
+    needs : FirstUse
+    stop : Event or None
+        Set by Ctrl-C.
+    progress : callable, optional
+        Told before compiling begins, with the expected time; without it there is a warning.
+
+    Raises
+    ------
+    Interrupted
+        If the run was stopped meanwhile.
+    """
+    if needs.purpose in _compiled:
+        return 0.0
+    if _is_stored(needs.purpose):
+        _compiled.add(needs.purpose)
+        return 0.0
+    begin, words = time.monotonic(), f"{COMPILING}: about {needs.seconds:.0f} s"
+    if progress is not None:
+        progress(Progress(0, 0, 0, 0.0, np.inf, 0.0, stage=words))
+    else:
+        with suppress(Warning):  # where warnings are errors, this one is none
+            warnings.warn_explicit(words, UserWarning, "sparsecv_mio", 1)
+    _compiled.add(needs.purpose)  # the tiny run asks too
+    try:
+        needs.run(stop)
+        if stop is not None and stop.is_set():
+            raise Interrupted("stopped while kernels were being compiled, before there was an answer")
+    except BaseException:
+        _compiled.discard(needs.purpose)
+        raise
+    _store(needs.purpose)
+    return time.monotonic() - begin
+
+
+def start_clock(
+    options: Limited, stop: threading.Event | None, began: float | None, needs: FirstUse,
+    progress: Callable[[Any], None] | None = None,
+) -> Deadline:  # fmt: skip
+    """Return the deadline that options set; missing kernels are compiled before it starts.
+
+    Parameters
+    ----------
+    options : Limited
+    stop : Event or None
+    began : float or None
+        Moment of `time.monotonic` from which the limit counts, without the time of compiling; now by default.
+    needs : FirstUse
+    progress : callable, optional
+        As for `compile_first`.
+    """
+    seconds = compile_first(needs, stop, progress)
+    return Deadline.of(options, stop, None if began is None else began + seconds)
+
+
+def _is_stored(purpose: str) -> bool:
+    try:
+        from sparsecv_mio.kernels.kernel_cache import is_compiled
+    except ImportError:  # numba's own cache is used, which cannot be asked
+        return False
+    return is_compiled(purpose)
+
+
+def _store(purpose: str) -> None:
+    with suppress(ImportError):
+        from sparsecv_mio.kernels.kernel_cache import note_compiled
+
+        note_compiled(purpose)

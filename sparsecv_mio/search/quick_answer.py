@@ -1,0 +1,288 @@
+"""The quickest answer: forward selection at one gamma, made where a limit comes before a search has scored a pair.
+
+Every fold selects columns by its training rows where that is little work; else all rows select them. The rows that a
+fold leaves out are scored by fits without them. Everything is an estimate: nothing is proved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray, IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan, RowLists
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.problem.constraints import constraints_of
+from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
+from sparsecv_mio.problem.problem import lam_of, penalty_of
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.deadline import GRACE
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.thresholds import QUICK_WORK
+from sparsecv_mio.trees.allowed_supports import Family, columns_of
+from sparsecv_mio.words import Intercept, Loss
+
+LIKELY_SIZE = 5  # of a model, which is scored first
+MOST_ROWS_BY_FOLD = 1 << 18  # in training, beyond which all rows select and fit: 4 microseconds of a fit of ten columns
+
+
+@dataclass(frozen=True, eq=False)
+class QuickAnswer:
+    """Supports of one gamma by (tau, fold) with their scores, and supports of all rows.
+
+    Attributes
+    ----------
+    gamma : float
+    supports : list of lists of int arrays
+    nominal, value : (T, K) arrays
+        Held-out losses and training objectives, standard units; inf where a size was not fitted.
+    on_all_rows : list of int arrays
+        By tau, on all rows.
+    value_on_all_rows : (T,) array
+        Their training objectives.
+    """
+
+    gamma: float
+    supports: list[list[IntArray]]
+    nominal: FloatArray
+    value: FloatArray
+    on_all_rows: list[IntArray]
+    value_on_all_rows: FloatArray
+
+
+def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: float) -> QuickAnswer:
+    """Select and score supports of every size and fold, at the middle gamma.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+    until : float
+        Moment of `time.monotonic` after which only one size is scored, on large data that of the null model.
+
+    Returns
+    -------
+    QuickAnswer
+
+    Raises
+    ------
+    BadInput
+        For a tau of which no model keeps to the restrictions.
+
+    Notes
+    -----
+    O(n q tau) for the order of columns, in each fold while that is `QUICK_WORK`; O(n tau^2 + K tau^3) to score a size.
+    """
+    gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
+    by_fold = folds.k * data.n * data.q <= QUICK_WORK and folds.k * data.n <= MOST_ROWS_BY_FOLD
+    every = [ALL_ROWS, *range(folds.k if by_fold else 0)]
+    is_large = data.n * data.q > QUICK_WORK
+    if is_large and time.monotonic() > until - GRACE:
+        orders = [data.forced]  # the least model of every size: the null model, or columns that are forced in
+    else:
+        orders = order_columns(data, folds, every, gamma, max(taus), lambda: time.monotonic() > until)
+    selected = select_supports(data, orders, taus)
+    made = QuickAnswer(
+        gamma, [rows[1:] if by_fold else rows * folds.k for rows in selected],
+        np.full((len(taus), folds.k), np.inf), np.full((len(taus), folds.k), np.inf),
+        [rows[0] for rows in selected], np.full(len(taus), np.inf),
+    )  # fmt: skip
+    score = _SquaredFits(data, folds, gamma).score if data.loss is Loss.SQUARED else _score_by_rows
+    first_size = (
+        1 if is_large and time.monotonic() > until else LIKELY_SIZE
+    )  # few columns take less time, here and in the record
+    for done, t in enumerate(sorted(range(len(taus)), key=lambda t: abs(taus[t] - first_size))):
+        if done and time.monotonic() > until:
+            break
+        score(data, folds, made, t)
+    return made
+
+
+def select_on_all_rows(data: StandardData, gamma: float, taus: Sequence[int], until: float) -> dict[int, IntArray]:
+    """Return a support of all rows for some sizes, by forward selection.
+
+    Parameters
+    ----------
+    data : StandardData
+    gamma : float
+    taus : sequence of int
+    until : float
+        Moment of `time.monotonic` after which columns are ranked by what each explains beside the columns so far.
+    """
+    orders = order_columns(data, None, [ALL_ROWS], gamma, max(taus), lambda: time.monotonic() > until)
+    selected = select_supports(data, orders, taus)
+    return {tau: support for tau, (support,) in zip(taus, selected, strict=True)}
+
+
+def order_columns(
+    data: StandardData, folds: FoldPlan | None, which: Sequence[int], gamma: float, top: int,
+    expired: Callable[[], bool],
+) -> list[IntArray]:  # fmt: skip
+    """Return the columns in the order in which some folds would take them into a model, forced ones first.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan, optional
+        Not needed for all rows.
+    which : sequence of int
+        Folds; `ALL_ROWS` for all rows.
+    gamma : float
+    top : int
+        Columns to select one after the other; with another loss than the squared one none is.
+    expired : callable
+        True ends the selection: the columns left follow by what each explains alone.
+    """
+    if data.loss is not Loss.SQUARED:
+        rows = [slice(0, data.n) if folds is None or fold < 0 else folds.train_rows(fold) for fold in which]
+        return [_order_by_slope(data, some) for some in rows]
+    weighted, orders = WeightedRows(data, folds), list[IntArray]()
+    at_once = max(CHUNK_ELEMENTS // (data.n * (min(top, data.q) + len(data.forced) + 1)), 1)
+    for begin in range(0, len(which), at_once):
+        some = which[begin : begin + at_once]
+        sums = weighted.squares_and_slopes(some)
+        selection = ForwardSelection(weighted, some, *sums, lam_of(gamma), min(top, data.q))
+        if not expired():
+            selection.run(expired)
+        orders += selection.order()
+    return orders
+
+
+def _order_by_slope(data: StandardData, rows: IntArray | slice) -> IntArray:
+    """Return the columns by what each tells of the targets alone, forced ones first. O(rows q)."""
+    from sparsecv_mio.problem.responses import response_of  # loads what squares need not
+
+    V, (y, w) = data.of_columns(rows, np.arange(data.q)), response_of(data, rows)
+    centred = V - np.average(V, axis=0, weights=w)
+    slope = (w * (y - np.average(y, weights=w))) @ centred
+    score = slope**2 / np.maximum((w @ centred**2), np.finfo(float).tiny)
+    order = np.argsort(-score, kind="stable")
+    forced = np.isin(order, data.forced)
+    return np.concatenate([order[forced], order[~forced]]).astype(np.int64)
+
+
+def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequence[int]) -> list[list[IntArray]]:
+    """Return, by size, the support that each order of columns leads to; it keeps to the restrictions.
+
+    Parameters
+    ----------
+    data : StandardData
+    orders : sequence of int arrays
+    taus : sequence of int
+    """
+    if not data.restrictions.beyond_forcing:
+        return [[np.sort(order[:tau]) for order in orders] for tau in taus]
+    constraints, selected = constraints_of(data), list[list[IntArray]]()
+    for tau in taus:
+        family, least = Family.some(data.q, tau, constraints)
+        known: dict[bytes, IntArray] = {}  # folds share the order of their columns
+        for order in orders:
+            if order.tobytes() not in known:
+                chosen = family.greedily(order.tolist())
+                known[order.tobytes()] = np.array(list(columns_of(least if chosen is None else chosen)), dtype=np.int64)
+        selected.append([known[order.tobytes()] for order in orders])
+    return selected
+
+
+class _SquaredFits:
+    """Fits at one gamma in many folds at once, by products of few columns over all rows less those left out."""
+
+    def __init__(self, data: StandardData, folds: FoldPlan, gamma: float) -> None:
+        self.data, self.folds = data, folds
+        self.root = np.ones(data.n) if data.root is None else data.root
+        self.penalty = penalty_of(lam_of(gamma), data.weight)
+        self.low, self.high = np.full(data.q, -np.inf), np.full(data.q, np.inf)
+        if data.restrictions.beyond_forcing:
+            self.low, self.high = constraints_of(data).interval(data.q)
+
+    def score(self, data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
+        """Fit and score the supports of a size; a column whose coefficient has a wrong sign leaves its support."""
+        supports = [made.on_all_rows[t], *made.supports[t]]
+        places: dict[bytes, list[int]] = {}
+        for fold, support in enumerate(supports, start=ALL_ROWS):
+            places.setdefault(support.tobytes(), []).append(fold)
+        for which in places.values():
+            support = supports[which[0] - ALL_ROWS]
+            at_once = max(CHUNK_ELEMENTS // (len(support) + 1) ** 2, 1)
+            for begin in range(0, len(which), at_once):
+                some = np.array(which[begin : begin + at_once])
+                for fold, loss, value, stays in zip(some.tolist(), *self._fit(support, some), strict=True):
+                    kept = support if stays.all() else support[stays]
+                    if fold == ALL_ROWS:
+                        made.on_all_rows[t], made.value_on_all_rows[t] = kept, value
+                    else:
+                        made.supports[t][fold] = kept
+                        made.nominal[t, fold], made.value[t, fold] = loss, value
+
+    def _fit(self, columns: IntArray, folds: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return (m,) held-out losses, (m,) objectives and (m, s) which columns stay. O(n s^2 + m s^3)."""
+        k, s, centred = len(folds), len(columns), self.data.intercept is Intercept.FOLD
+        rows, root = np.column_stack([*self.data.only(columns).rows(slice(0, self.data.n))]), self.root
+        left_out, label = self._listed(folds, scored=False)
+        gone, ones = rows[left_out], root[left_out]
+        total = root @ rows - np.stack([np.bincount(label, ones * gone[:, i], k) for i in range(s + 1)], axis=1)
+        second = np.empty((k, s + 1, s + 1))
+        for i, j in np.ndindex(s + 1, s + 1):
+            second[:, i, j] = rows[:, i] @ rows[:, j] - np.bincount(label, gone[:, i] * gone[:, j], k)
+        n = root @ root - np.bincount(label, ones * ones, k)
+        mean = total / n[:, None] if centred else np.zeros((k, s + 1))
+        second -= n[:, None, None] * mean[:, :, None] * mean[:, None, :]
+        M, c, stay = second[:, :s, :s] + np.diag(self.penalty[columns]), second[:, :s, s], np.ones((k, s), dtype=bool)
+        while True:
+            both = stay[:, :, None] & stay[:, None, :]
+            beta = (np.linalg.pinv(np.where(both, M, 0.0), hermitian=True) @ (c * stay)[:, :, None])[:, :, 0] * stay
+            wrong = (beta < self.low[columns]) | (beta > self.high[columns])
+            if not wrong.any():
+                break
+            stay &= ~wrong
+        value = np.maximum(second[:, s, s] - np.sum(c * beta, axis=1), 0.0)
+        scored, scoring = self._listed(folds, scored=True)
+        scored_rows = rows[scored] - root[scored, None] * mean[scoring]
+        residual = scored_rows[:, s] - np.sum(scored_rows[:, :s] * beta[scoring], axis=1)
+        return np.asarray(np.bincount(scoring, residual**2, k), dtype=float), value, stay
+
+    def _listed(self, folds: IntArray, scored: bool) -> tuple[IntArray, IntArray]:
+        """Return the rows that some folds score, or leave out, fold by fold, and the place of the fold of each."""
+        lists = RowLists(self.folds.order, self.folds.starts)
+        lists = lists if scored or self.folds.left is None else self.folds.left
+        rows, sizes = lists.of_several(folds[folds >= 0])
+        return rows, np.repeat(np.flatnonzero(folds >= 0), sizes)
+
+
+def _score_by_rows(data: StandardData, folds: FoldPlan, made: QuickAnswer, t: int) -> None:
+    """Fit and score the supports of a size, by rows; one of all folds in one fit with each row left out by a step."""
+    support = made.on_all_rows[t]
+    if all(other is support for other in made.supports[t]):
+        made.value_on_all_rows[t], made.nominal[t], made.value[t] = _leave_out(data, folds, support, made.gamma)
+        return
+    for fold in range(folds.k):
+        fit = refit_rows(data, folds.train_rows(fold), made.supports[t][fold], made.gamma)
+        made.nominal[t, fold], made.value[t, fold] = fit.held_out(data, folds.scored_rows(fold))[0], fit.objective
+    made.value_on_all_rows[t] = refit_rows(data, slice(0, data.n), support, made.gamma).objective
+
+
+def _leave_out(
+    data: StandardData, folds: FoldPlan, support: IntArray, gamma: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the objective of a support on all rows, and by fold its held-out loss and its objective, about.
+
+    A loss is that after one Newton step without its row alone, the objective that of all rows' fit: O(n s^2).
+    """
+    from sparsecv_mio.problem.glm_refit import refit_glm, rows_of  # loads what squares need not
+    from sparsecv_mio.problem.responses import row_loss
+
+    made = refit_glm(data, slice(0, data.n), support, gamma)
+    Z, y, w = rows_of(data, slice(0, data.n), support, made.first)
+    loss, theta = row_loss(data.loss), made.theta
+    margins, leverage = loss.signs(y) * (Z @ theta), np.einsum("ij,ij->i", Z @ made.root.T, Z @ made.root.T)
+    stays = np.maximum(1.0 - leverage * loss.curvatures(margins, y, w), np.finfo(float).eps)
+    alone = w * loss.losses(margins - leverage * loss.falls(margins, y, w) / stays, y)
+    inside = w * loss.losses(margins, y)
+    held_out = np.array([float(alone[folds.scored_rows(fold)].sum()) for fold in range(folds.k)])
+    out = np.array([float(inside[folds.left_out(fold)].sum()) for fold in range(folds.k)])
+    return made.objective, held_out, made.objective - out

@@ -1,0 +1,79 @@
+"""Forward selection of several folds at once, against the kernel that works on one Gram matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import folds_from_labels
+from sparsecv_mio.data.standard import StandardData, standardize
+from sparsecv_mio.kernels import starts
+from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRows
+from sparsecv_mio.problem.training_moments import row_moments
+
+LABELS = np.arange(24) % 3
+FOLDS = folds_from_labels(LABELS)
+TOP = 5
+
+
+def random_data(seed: int, p: int = 60, intercept: str = "fold") -> StandardData:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((24, p)) + 0.7 * rng.standard_normal((24, 1))
+    y = X[:, 0] + X[:, p // 3] - X[:, 2 * p // 3] + 0.5 * rng.standard_normal(24)
+    return standardize(Dataset.from_arrays(X, y), "length", intercept)
+
+
+def selected(data: StandardData, late: bool = False) -> ForwardSelection:
+    rows = WeightedRows(data, FOLDS)
+    forward = ForwardSelection(rows, [0, 1, 2], *rows.squares_and_slopes([0, 1, 2]), 0.05, TOP)
+    forward.run(lambda: late)
+    return forward
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_it_picks_what_a_fold_alone_would_pick(seed: int, intercept: str) -> None:
+    data = random_data(seed, intercept=intercept)
+    for fold, picked in enumerate(selected(data).picked):
+        problem = row_moments(data, FOLDS.train_rows(fold)).problem(data, 0.1)
+        best, masks = np.full(data.q + 1, np.inf), np.zeros((data.q + 1, data.q), dtype=bool)
+        starts.forward_selection(problem.M, problem.c, problem.yy, TOP, best, masks)
+        for size in range(1, TOP + 1):
+            assert sorted(picked[:size]) == np.flatnonzero(masks[size]).tolist()
+
+
+def test_one_column_is_picked_even_where_the_time_is_over() -> None:
+    assert [len(picked) for picked in selected(random_data(0), late=True).picked] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("intercept", ["fold", "global", "none"])
+def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> None:
+    data = random_data(0, p=7, intercept=intercept)
+    rows, (V, r) = WeightedRows(data, FOLDS), data.rows(slice(0, data.n))
+    assert np.array_equal(data.targets(slice(None)), r)
+    inside = rows.inside([2, 0])
+    centred = rows.centre(np.vstack([r, r]), inside)
+    squares, slopes = rows.squares_and_slopes([2, 0])
+    for line, fold in enumerate([2, 0]):
+        train = FOLDS.train_rows(fold)
+        assert np.flatnonzero(inside[line]).tolist() == train.tolist()
+        A, b = V[train], r[train]
+        if intercept == "fold":
+            A, b = A - A.mean(axis=0), b - b.mean()
+        np.testing.assert_allclose(squares[line], (A**2).sum(axis=0), rtol=1e-10)
+        for products in (rows.products(centred), slopes):
+            np.testing.assert_allclose(products[line], b @ A, rtol=1e-9, atol=1e-12)
+        assert np.all(centred[line, FOLDS.scored_rows(fold)] == 0.0)
+
+
+def test_an_order_goes_on_where_the_selection_ended() -> None:
+    data = random_data(1, p=7)
+    every = ForwardSelection(WeightedRows(data), [-1], *WeightedRows(data).squares_and_slopes([-1]), 0.05, 7)
+    every.run(lambda: False)
+    for late in (True, False):
+        forward = selected(data, late)
+        for picked, order in zip(forward.picked, forward.order(), strict=True):
+            assert sorted(order.tolist()) == list(range(7)) and order[: len(picked)].tolist() == picked
+    assert every.order()[0].tolist() == every.picked[0]
+    assert every.picked[0][0] in (0, 7 // 3, 2 * 7 // 3)
