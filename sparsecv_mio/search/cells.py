@@ -414,9 +414,14 @@ class CellTable:
             return int(np.count_nonzero(sure))
 
     @property
+    def has_rows_of_pairs(self) -> bool:
+        """True if tables store rows only for pairs whose folds differ."""
+        return isinstance(self.lower, PairRows)
+
+    @property
     def _keeps_values(self) -> bool:
         """Whether `value` is an array of its own, and not one inf that stands for all cells."""
-        return _is_own(self.value)
+        return is_own(self.value)
 
     def _own_values(self) -> FloatArray:
         """Return `value`, to be written to."""
@@ -616,7 +621,7 @@ class CellTable:
             Rounding included.
         """
         with self.lock:
-            if _is_own(self.floor):
+            if is_own(self.floor):
                 self.floor[part] = np.maximum(self.floor[part], lower)
 
     def mark(self, part: Index, branched: BoolArray | bool = False, final: BoolArray | bool = True) -> None:
@@ -831,9 +836,9 @@ def shared_rows(table: Any, other: Any, pairs: Sequence[tuple[int, int]]) -> Non
 
 def _own_copy(array: Any) -> Any:
     """Return a copy; of what is not written to, the array."""
-    return array.copy() if _is_own(array) else array
+    return array.copy() if is_own(array) else array
 
 
-def _is_own(array: Any) -> bool:
+def is_own(array: Any) -> bool:
     """Whether a table may be written to: it is not one number that stands for all cells."""
     return isinstance(array, PairRows) or bool(array.flags.writeable)

@@ -23,9 +23,10 @@ from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 BY_PAIR = (
-    "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage", "is_pair_searched",
-    "fold_passes", "round",
+    "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
+    "is_pair_searched", "fold_passes", "round",
 )  # fmt: skip
+TABLES = "tree_tries", "is_searched", "objective_upper", "fitted"
 LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
 
 
@@ -44,8 +45,7 @@ def archive_state(state: GridState) -> Archive:
         )  # fmt: skip
         candidates += [(g, t, pool.number(support)) for support in subset.candidates]
         values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
-    names = "tree_tries", "is_searched", "objective_upper"
-    for name in names:
+    for name in TABLES:
         stored |= packed(name, getattr(state, name))
     for name in BY_PAIR:
         stored[name] = np.array(getattr(state, name))
@@ -68,8 +68,8 @@ def check_archive(state: GridState, stored: Archive) -> None:
     state.cells.check(cells, state.context.data.q)
     n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), state.context.shape
     largest = np.finfo(float).max
-    for name, table in (("tree_tries", state.tree_tries), ("objective_upper", state.objective_upper)):
-        within({name: unpacked(name, position, table)}, name, 0, DONE if name == "tree_tries" else np.inf)
+    for name, least, most in (("tree_tries", 0, DONE), ("objective_upper", 0, np.inf), ("fitted", -1, n_supports - 1)):
+        within({name: unpacked(name, position, getattr(state, name))}, name, least, most)
     for name in ("round", "fold_passes", "full_tries", "list_tries"):
         within(position, name, 0, DONE)
     within(position, "list_stage", 0, SOLVED)
@@ -77,7 +77,8 @@ def check_archive(state: GridState, stored: Archive) -> None:
     within({"full": full[0]}, "full", 0, n_supports - 1)
     within({"full": full[1]}, "full", 0, largest)
     within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
-    within(position, "nodes", 0, np.iinfo(np.int64).max)
+    for name in ("nodes", "full_nodes"):
+        within(position, name, 0, np.iinfo(np.int64).max)
     for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
         for column, end in enumerate(ends):
             within({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
@@ -92,7 +93,7 @@ def restore_state(state: GridState, stored: Archive) -> None:
     position = below("run", stored)
     state.cells.fill(below("cells", stored))
     supports, taus = state.cells.pool.supports, state.context.grid.taus.tolist()
-    for name in ("tree_tries", "is_searched", "objective_upper"):
+    for name in TABLES:
         table = getattr(state, name)
         fill_like(table, unpacked(name, position, table))
     for name in BY_PAIR:
@@ -114,8 +115,7 @@ def restore_state(state: GridState, stored: Archive) -> None:
     state.weighted.update(zip(folds, position["weighted"], strict=True))
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
     state.counts.nodes, state.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
-    for pair in np.ndindex(state.lowest_tries.shape):
-        state.find_lowest_tries(pair)
+    state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
     state.forget_computed()
 
 

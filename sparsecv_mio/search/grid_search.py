@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
-from sparsecv_mio.search.accounts import Accounts, BoundSource
+from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.cells import Archive, below, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.executor import Executor
@@ -34,9 +34,10 @@ from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
 from sparsecv_mio.search.orders.first_answers import first_answers
 from sparsecv_mio.search.orders.given_pairs import given_pairs
+from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems.protocol import Problems
+from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.search.writer import Writer
@@ -44,6 +45,9 @@ from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.units import MODEL_SHARE
 
 Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
+ORDERS: dict[str, Order] = {
+    "first answers": first_answers, "winner first": winner_first, "together": together, "given pairs": given_pairs,
+}  # fmt: skip
 
 
 def search_grid(
@@ -94,16 +98,16 @@ class GridSearch(Watched):
     Parameters
     ----------
     context : Context
-    problems : Problems
     signals : Signals
     """
 
     is_always_valid = True
 
-    def __init__(self, context: Context, problems: Problems, signals: Signals) -> None:
-        self.context, self.problems, self.signals = context, problems, signals
-        self.name = str(context.data.loss)
-        self.state = GridState.unknown(SearchState.new(context), problems.slip)
+    def __init__(self, context: Context, signals: Signals) -> None:
+        known = SearchState.new(context)
+        self.context, self.problems, self.signals = context, make_problems(context, known.all_rows), signals
+        self.name, problems = str(context.data.loss), self.problems
+        self.state = GridState.unknown(known, problems.slip)
         self.state.cells.show_again_by(self._show_again)
         self.plan = Plan.make(context, problems.full(0))
         self.accounts = Accounts(self.state)
@@ -118,16 +122,17 @@ class GridSearch(Watched):
         The first answers come first, and then the certified choice. A part of a time limit is kept for the model of the
         full data, and the search goes on in what that leaves.
         """
-        deadline, choice = self.context.deadline, CertifiedChoice()
-        yield from self._search(choice, first_answers)
+        deadline, choice, (*first, last) = self.context.deadline, CertifiedChoice(), self.plan.orders
+        for order in first:
+            yield from self._search(choice, ORDERS[order])
         deadline.keep_time(MODEL_SHARE, self.model_is_open)
-        yield from self._search(choice, winner_first)
+        yield from self._search(choice, ORDERS[last])
         deadline.take_all()
         if not deadline.over() and self.model_is_open():
             yield from self._search(FullDataModel(), given_pairs)
-            yield from self._search(choice, winner_first)
+            yield from self._search(choice, ORDERS[last])
         for goal in goals_beyond_choice(self.state):
-            yield from self._search(goal, given_pairs)
+            yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
         self.problems.clear()
 
     def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
@@ -165,8 +170,9 @@ class GridSearch(Watched):
 
     def begin(self) -> None:
         """Search for the first answers."""
-        for _ in self._search(CertifiedChoice(), first_answers):
-            pass
+        for order in self.plan.orders[:-1]:
+            for _ in self._search(CertifiedChoice(), ORDERS[order]):
+                pass
 
     @property
     def finished(self) -> bool:
@@ -199,8 +205,9 @@ class GridSearch(Watched):
 
     @property
     def n_trees(self) -> int:
-        """Number of trees of single folds: mixed-integer problems that were solved."""
-        return self.accounts.n_slices(BoundSource.FOLD_TREES)
+        """Number of subproblems that trees solved."""
+        cells = self.state.cells
+        return int(np.asarray(cells.decided & cells.branched).sum())
 
     def progress(self) -> Progress:
         """Return how far the search is."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.cells import table_filled
+from sparsecv_mio.search.cells import MANY_CELLS, table_filled
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
@@ -27,8 +27,12 @@ class GridState(SearchState):
         Upper bounds on the optimal training objective of every subproblem; inf where none is known.
     tree_tries : (G, T, K) table of int
         Trees that a subproblem had.
+    fitted : (G, T, K) table of int
+        Numbers of the supports that were fitted with bounds on their objectives; -1 for none.
     is_searched : (G, T, K) table of bool
         Subproblems with a local search of their own.
+    full_nodes : (G,) int array
+        Nodes of the first trees of the full data.
     has_supports, is_relaxed : (G,) bool arrays
         Gammas at which the full data has supports of its own; gammas at which it was relaxed.
     is_offered : (G, T) bool array
@@ -60,7 +64,9 @@ class GridState(SearchState):
 
     objective_upper: FloatArray
     tree_tries: NDArray[np.int8]
+    fitted: NDArray[np.int32]
     is_searched: BoolArray
+    full_nodes: IntArray
     has_supports: BoolArray
     is_relaxed: BoolArray
     is_offered: BoolArray
@@ -89,11 +95,15 @@ class GridState(SearchState):
             As of the class.
         """
         shape = known.context.shape
-        pairs = shape[:2]
+        pairs, stores_objectives = shape[:2], known.cells.has_rows_of_pairs or np.prod(shape) <= MANY_CELLS
+        objective_upper = (
+            table_filled(shape, np.inf, better=min) if stores_objectives else np.broadcast_to(np.inf, shape)
+        )
         return cls(
             context=known.context, cells=known.cells, all_rows=known.all_rows, counts=known.counts,
-            changes=known.changes, objective_upper=table_filled(shape, np.inf, better=min),
+            changes=known.changes, objective_upper=objective_upper, fitted=table_filled(shape, -1, np.int32),
             tree_tries=table_filled(shape, 0, np.int8), is_searched=table_filled(shape, False, bool),
+            full_nodes=np.zeros(shape[0], dtype=np.int64),
             has_supports=np.zeros(shape[0], dtype=bool), is_relaxed=np.zeros(shape[0], dtype=bool),
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
             list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
@@ -122,6 +132,11 @@ class GridState(SearchState):
         """Return what is known of the full data at a pair."""
         return self.all_rows.best[pair[0]].by_size[int(self.context.grid.taus[pair[1]])]
 
+    def full_subsets(self, gamma: int) -> list[BestSubset]:
+        """Return what is known of the full data at a gamma, by size."""
+        by_size = self.all_rows.best[gamma].by_size
+        return [by_size[tau] for tau in self.context.grid.taus.tolist()]
+
     def is_bounded(self, pair: Pair) -> bool:
         """Return True if every fold of a pair has an upper bound."""
         return bool(np.isfinite(self.cells.upper[pair]).all())
@@ -139,6 +154,11 @@ class GridState(SearchState):
         near = self.cells.shown_near((*pair, fold), other_folds=False)
         return (*near, self.full_support(pair))
 
+    def supports_shown(self, gamma: int, taus: IntArray, fold: int) -> tuple[IntArray, ...]:
+        """Return the distinct supports that a fold shows at some sizes of a gamma."""
+        numbers = np.unique(self.cells.support[gamma, taus, fold])
+        return tuple(self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist())
+
     def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
         """(G, T): bounds on the full data that exclude a pair, whose lower bounds then sum to its bar; inf for none."""
         key = bars.tobytes()
@@ -146,7 +166,7 @@ class GridState(SearchState):
             self.computed[key] = self.enough_to_exclude(self.objective_upper, bars, self.slip)
         return self.computed[key]
 
-    def find_lowest_tries(self, pair: Pair) -> None:
-        """Compute `lowest_tries` of a pair anew; O(K)."""
-        is_open = ~np.asarray(self.cells.final[pair])
-        self.lowest_tries[pair] = np.asarray(self.tree_tries[pair])[is_open].min(initial=DONE)
+    def find_lowest_tries(self, pairs: BoolArray) -> None:
+        """Compute `lowest_tries` of some pairs (G, T) anew; O(K) a pair."""
+        for g, t in np.argwhere(pairs).tolist():
+            self.lowest_tries[g, t] = np.where(self.cells.final[g, t], DONE, self.tree_tries[g, t]).min()

@@ -30,7 +30,6 @@ from sparsecv_mio.search.observers import (
 )
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.registry import has_problem_class, make_problems
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
@@ -79,10 +78,10 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
-    if has_problem_class(options.loss):
+    if options.loss is not Loss.SQUARED or _has_few_columns(context, method):
         from sparsecv_mio.search.grid_search import GridSearch
 
-        return GridSearch(context, make_problems(context), signals)
+        return GridSearch(context, signals)
     run = Run.begun(context, signals, options.oracles)
     wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
     if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
@@ -105,6 +104,13 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     from sparsecv_mio.search.one_by_one import OneByOne
 
     return OneByOne(run, method, mio)
+
+
+def _has_few_columns(context: Context, method: Method) -> bool:
+    from sparsecv_mio.thresholds import SMALL
+
+    few = context.data.q <= SMALL and not by_rows(context.data, context.folds.k)
+    return few and method is Method.ROUNDS and not context.data.restrictions.beyond_forcing
 
 
 class RowMaker:

@@ -9,8 +9,16 @@ from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS
 from sparsecv_mio.search.cells import has_rows_of_pairs
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems.protocol import Capability, FoldProblem
-from sparsecv_mio.thresholds import FEW_FOLDS, FEWEST_FOLDS, SMALL
-from sparsecv_mio.trees.subsets import FIRST_NODES, UNLIMITED
+from sparsecv_mio.thresholds import (
+    FEW_FOLDS,
+    FEWEST_FOLDS,
+    LARGEST_FOLD,
+    MANY_FOLDS,
+    PATH_TREE_COLUMNS,
+    SMALL,
+    SUPPORTS_TRIED,
+)
+from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED
 
 MIN_ROWS_OF_COLUMN = 10  # training rows per column from which on supports of the full data estimate errors of folds
 
@@ -23,7 +31,10 @@ def _setting(default: Any, unit: str, reason: str) -> Any:
 class Plan:
     """What a search runs, and with which limits. `metadata` of a field has its unit, and why it has its value."""
 
-    order: str = _setting("winner first", "name", "best where trees of folds are expensive")
+    orders: tuple[str, ...] = _setting(
+        ("first answers", "winner first"), "names", "together: cheap trees; winner first: expensive trees of folds"
+    )
+    order_of_pairs: str = _setting("given pairs", "name", "of the pairs of a goal beyond the choice")
     n_threads: int = _setting(1, "threads", "--threads")
     lists_held_out: bool = _setting(False, "-", f"{FEWEST_FOLDS} folds or more that score all their held-out rows")
     searches_folds: bool = _setting(
@@ -33,6 +44,13 @@ class Plan:
         False, "-", f"squared loss, over {SMALL} columns, at most {FEW_FOLDS} folds: they learn from each other"
     )
     relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
+    first_full_nodes: int = _setting(0, "nodes", "of the first trees on the full data; 0: local search alone")
+    leaves_folds_out: bool = _setting(
+        False, "-", f"{FEWEST_FOLDS} folds of at most {LARGEST_FOLD} rows, at most {PATH_TREE_COLUMNS} columns"
+    )
+    may_leave_out: bool = _setting(False, "-", f"at most {MANY_FOLDS} folds, and no more than the choice is requested")
+    cheap_nodes: int = _setting(0, "nodes", "of all first trees on the full data, up to which no pair is left out")
+    tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "of a size that every fold is left out of")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
     stores_sums: bool = _setting(False, "-", "very many subproblems, of which nobody requests more than the choice")
@@ -61,6 +79,8 @@ class Plan:
         full : FoldProblem
             Problem of the full data, asked for its capabilities.
         """
+        if Capability.SHARED_TREE in full.capabilities:
+            return cls._of_shared_trees(context, full)
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
@@ -76,6 +96,24 @@ class Plan:
             stores_sums=has_rows_of_pairs(context.shape) and lists and not requests_all,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
+        )
+
+    @classmethod
+    def _of_shared_trees(cls, context: Context, full: FoldProblem) -> Plan:
+        """Return the plan for problems whose sizes share a tree."""
+        folds, q = context.folds, context.data.q
+        leaves_out = folds.k >= FEWEST_FOLDS * folds.times_scored and q <= PATH_TREE_COLUMNS
+        leaves_out = leaves_out and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in full.capabilities
+        return cls(
+            orders=("together",),
+            order_of_pairs="together",
+            n_threads=context.threads,
+            first_full_nodes=FIRST_LOOK * ROUND_GROWTH,
+            first_node_limit=FIRST_LOOK * ROUND_GROWTH,
+            node_growth=ROUND_GROWTH,
+            leaves_folds_out=bool(leaves_out),
+            may_leave_out=not context.all_asked_for and folds.k <= MANY_FOLDS,
+            cheap_nodes=FIRST_LOOK * ROUND_GROWTH if q <= SMALL else -1,
         )
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:

@@ -66,14 +66,18 @@ class Step:
         Relative gap that may stay open in a solved pair; 0 for none.
     wanted : (G, T) bool array, optional
         The pairs, of a step at several gammas.
-    starts_by_gamma : dict of int to tuple of int arrays
-        Supports to begin from, of a step at several gammas, by index.
+    starts : dict of int to tuple of int arrays
+        Supports to begin from by the index of the gamma, of a step at several gammas, or by that of the size.
     cutoffs : (G, T) array, optional
         Of the full data at several pairs: lower bounds that are enough.
     n_passes : int
         Of a search in all folds: passes before this one.
     seconds : float
         Time after which the step ends with what it has found.
+    is_open : (T, K) bool array, optional
+        Of all folds at a gamma: subproblems that are not solved.
+    full_lower : (T,) array, optional
+        Lower bounds on the optima of the full data at a gamma.
     """
 
     source: str
@@ -91,10 +95,12 @@ class Step:
     is_known_in_folds: bool = True
     gap_left: float = 0.0
     wanted: BoolArray | None = None
-    starts_by_gamma: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
+    starts: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
     cutoffs: FloatArray | None = None
     n_passes: int = 0
     seconds: float = np.inf
+    is_open: BoolArray | None = None
+    full_lower: FloatArray | None = None
 
     def covers(self, gamma: int, tau: int) -> bool:
         """Return True if the step works on a pair, by index."""

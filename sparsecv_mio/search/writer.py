@@ -15,7 +15,7 @@ from sparsecv_mio.bounds.closed_form import training_loss_bound
 from sparsecv_mio.bounds.more_weight import said_of_held_out
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.cells import Index, held_sums, pair_rows_of, shared_rows
+from sparsecv_mio.search.cells import Index, held_sums, is_own, pair_rows_of, shared_rows
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.plan import Plan
@@ -28,6 +28,7 @@ from sparsecv_mio.search.steps import (
     SupportInFolds,
     WeightedBounds,
 )
+from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import SUM_RTOL
 
 FOLD_ARRAYS = [one.name for one in fields(FoldBounds) if one.name not in ("gamma", "taus", "folds", "supports", "tied")]
@@ -35,8 +36,11 @@ FOLD_ARRAYS = [one.name for one in fields(FoldBounds) if one.name not in ("gamma
 
 def _part_of(statement: FoldBounds) -> Index:
     """Return the index of the subproblems of a statement: of one size that of a row."""
-    taus: Any = list(statement.taus) if len(statement.taus) > 1 else statement.taus[0]
-    return statement.gamma, taus, statement.folds
+    first, last, taus = statement.taus[0], statement.taus[-1], list(statement.taus)
+    if len(taus) == 1:
+        return statement.gamma, first, statement.folds
+    is_range = last - first == len(taus) - 1
+    return statement.gamma, slice(first, last + 1) if is_range else taus, statement.folds
 
 
 class Writer:
@@ -53,6 +57,7 @@ class Writer:
     def __init__(self, state: GridState, plan: Plan, accounts: Accounts) -> None:
         self.state, self.plan, self.accounts = state, plan, accounts
         self._touched: BoolArray = np.zeros(state.is_offered.shape, dtype=bool)
+        self._first_subsets: dict[int, BestSubsets] = {}
 
     def take(self, batch: Sequence[Findings]) -> None:
         """Take the findings of some steps, and apply what follows from those of one account together."""
@@ -69,11 +74,11 @@ class Writer:
             state.counts.add(findings.n_nodes, problems=findings.n_problems)
             for statement in findings.statements:
                 self._takers[type(statement)](self, statement, findings.step)
+            self._take_first_subsets()
             self._count_tries(findings)
         state.forget_computed()
         self._apply_implications()
-        for g, t in np.argwhere(self._touched).tolist():
-            state.find_lowest_tries((g, t))
+        state.find_lowest_tries(self._touched)
         for findings in group:
             self._store_sums(findings)
         state.forget_computed()
@@ -90,16 +95,22 @@ class Writer:
 
     def _take_full_data(self, statement: FullDataBounds, step: Step) -> None:
         """Take best subsets of the full data; bounds hold at other sizes and gammas too."""
-        state, g = self.state, statement.gamma
-        all_rows = state.all_rows
+        state, g, all_rows = self.state, statement.gamma, self.state.all_rows
         if state.has_supports[g]:
             before = all_rows.of_pairs(lambda subset: subset.lower)
             all_rows.improve(g, statement.subsets)
             self._touched |= all_rows.lower_bounds() > before
-            return
-        first = {i: all_rows.best[i] for i in np.flatnonzero(state.has_supports).tolist()}
-        all_rows.keep(first | {g: statement.subsets})
-        state.has_supports[g] = True
+        else:
+            self._first_subsets[g] = statement.subsets
+            state.full_nodes[g] = statement.subsets.nodes
+
+    def _take_first_subsets(self) -> None:
+        """Take the first supports of some gammas; others have those of the nearest gamma until then."""
+        state, known = self.state, np.flatnonzero(self.state.has_supports).tolist()
+        if self._first_subsets:
+            state.all_rows.keep({g: state.all_rows.best[g] for g in known} | self._first_subsets)
+            state.has_supports[list(self._first_subsets)] = True
+            self._first_subsets.clear()
 
     def _take_support(self, statement: SupportInFolds, step: Step) -> None:
         """Take a support of the full data, fitted in every fold."""
@@ -157,7 +168,8 @@ class Writer:
     def _offer(self, part: Index, numbers: Any, held_out: FloatArray, objective: FloatArray, upper: FloatArray) -> None:
         """Offer supports, by their numbers, to the subproblems of a part."""
         state, table = self.state, self.state.objective_upper
-        table[part] = np.minimum(table[part], upper)
+        if is_own(table):
+            table[part] = np.minimum(table[part], upper)
         state.cells.offer(part, numbers, held_out, objective)
         if np.ndim(part[1]) == 0:
             shared_rows(table, state.cells.value, [part[:2]])
@@ -175,7 +187,7 @@ class Writer:
         for g, t in np.argwhere(self._touched & np.isfinite(sums)).tolist():
             least = state.context.folds.k * (full_lower[g, t] - state.slip) * (1.0 - SUM_RTOL)
             state.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
-        rows = self._touched & ~np.isfinite(sums)
+        rows = self._touched & ~np.isfinite(sums) & is_own(state.objective_upper)
         for g in np.flatnonzero(rows.any(axis=1)).tolist():
             taus = np.flatnonzero(rows[g])
             for some in [taus] if not self.plan.stores_sums else taus[:, None]:  # rows of all would take memory

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
@@ -12,6 +13,7 @@ from sparsecv_mio.slices import Clock
 from sparsecv_mio.trees.subsets import BestSubsets
 
 if TYPE_CHECKING:
+    from sparsecv_mio.search.steps import FoldBounds
     from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 IsExpired = Callable[[], bool]
@@ -29,6 +31,7 @@ class Capability(Flag):
     SHARED_TREE = auto()  # sizes share a tree: all of a gamma are solved at once
     LEFT_OUT_FITS = auto()  # every fold is left out of fits of the full data in closed form; one tree serves all folds
     WEIGHTED_RELAXATIONS = auto()  # lower bounds on objective + weight * held-out loss
+    HOLD_OUT = auto()  # a support of the full data is fitted in every fold at once
     FULL_DATA_RELAXATIONS = auto()  # roots of trees of the full data bound all sizes at once
     FOLD_SEARCHES = auto()  # local search in all folds at once, which learn from each other (of `Problems`)
 
@@ -97,47 +100,70 @@ class FoldsSearched:
     n_problems: int
 
 
-class FoldProblem(Protocol):
+class FoldProblem(ABC):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma with one loss.
 
-    A problem is pure: what it returns depends on its rows and the arguments alone. All bounds include rounding.
+    A problem is pure: what it returns depends on its rows and the arguments alone. All bounds include rounding. What is
+    not abstract belongs to the capability that its docstring names.
     """
 
     @property
+    @abstractmethod
     def capabilities(self) -> Capability:
         """What the problem can do beyond `solve`, `fit` and `enclose`."""
 
+    @abstractmethod
     def solve(
         self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
         """Solve best subsets of some sizes by branch and bound; node limit 0 searches for supports only."""
 
-    def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
-        """Bound the optima of some sizes by the roots of their trees (FULL_DATA_RELAXATIONS)."""
-
+    @abstractmethod
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports to the training rows and score the held-out rows."""
 
+    @abstractmethod
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports without bounds on their held-out losses, which may take less time than `fit`."""
 
+    @abstractmethod
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired
     ) -> Enclosed:  # fmt: skip
         """Bound the held-out loss of every fit of some sizes with at most some objectives, (S,)."""
 
+    @abstractmethod
+    def has_one_support(self, size: int) -> bool:
+        """Return True if a size leaves one support: that of all columns, or of those in every support."""
+
+    def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """Bound the optima of some sizes by the roots of their trees (FULL_DATA_RELAXATIONS)."""
+        raise NotImplementedError
+
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) upper bounds on objectives and held-out losses of a support of the full data in every fold."""
+        """Return (K,) upper bounds on objectives and held-out losses of a support in every fold (HOLD_OUT)."""
+        raise NotImplementedError
 
     def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
         """Return bounds on all folds by near-best supports of the full data (HELD_OUT_LISTS)."""
+        raise NotImplementedError
+
+    def bound_left_out(
+        self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
+    ) -> list[FoldBounds] | None:
+        """Bound all folds by full-data fits of supports for some sizes, by index; None if no use (LEFT_OUT_FITS)."""
+        raise NotImplementedError
+
+    def solve_left_out(
+        self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
+    ) -> tuple[list[FoldBounds], int]:
+        """Solve what one tree for all folds can solve, and count its nodes (LEFT_OUT_FITS)."""
+        raise NotImplementedError
 
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
         """(W, G, T) over the grid: lower bounds on objective + weight * held-out loss (WEIGHTED_RELAXATIONS)."""
-
-    def has_one_support(self, size: int) -> bool:
-        """Return True if a size leaves one support: that of all columns, or of those in every support."""
+        raise NotImplementedError
 
 
 class Problems(Protocol):

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.words import Loss
 
-SMOOTH_LOSSES = (Loss.LOGISTIC, Loss.POISSON)
 
-
-def has_problem_class(loss: Loss) -> bool:
-    """Return True if a loss has a problem class."""
-    return loss in SMOOTH_LOSSES
-
-
-def make_problems(context: Context) -> Problems:
+def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
     """Return the problems of a question.
 
     Parameters
     ----------
     context : Context
+    full_data : BestOnAllRows
+        Moments of the full data, of squared loss.
     """
+    if context.data.loss is Loss.SQUARED:
+        from sparsecv_mio.search.problems.squared import SquaredProblems
+
+        return SquaredProblems(context, full_data)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need
 
     return SmoothProblems(context.data, context.folds, context.grid, context.threads)

@@ -21,7 +21,7 @@ from sparsecv_mio.problem.glm_refit import refit_glm
 from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, IsExpired, Problems
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldProblem, IsExpired, Problems
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -41,7 +41,7 @@ def rounding_of_sums(data: StandardData) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class SmoothProblem:
+class SmoothProblem(FoldProblem):
     """The training rows of a fold, or the full data, at one gamma.
 
     Attributes
@@ -72,7 +72,11 @@ class SmoothProblem:
         if self.fold != ALL_ROWS:
             return Capability.WEIGHTED_RELAXATIONS
         wide = np.count_nonzero(self.subsets.fits.copies) > WIDE
-        return Capability.HELD_OUT_LISTS | (Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS)
+        return (
+            Capability.HELD_OUT_LISTS
+            | Capability.HOLD_OUT
+            | (Capability.NONE if wide else Capability.FULL_DATA_RELAXATIONS)
+        )
 
     def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
         """Return the subsets with some supports alone to begin from: earlier calls leave none."""

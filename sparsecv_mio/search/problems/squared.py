@@ -19,7 +19,14 @@ from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
-from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldsSearched, IsExpired
+from sparsecv_mio.search.problems.protocol import (
+    Capability,
+    Enclosed,
+    Fits,
+    FoldProblem,
+    FoldsSearched,
+    IsExpired,
+)
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.trees.every_size import solve_path
@@ -31,7 +38,7 @@ FOLDS_AT_ONCE = 32  # whose training moments are computed together: one costs ne
 
 
 @dataclass(frozen=True, eq=False)
-class SquaredProblem:
+class SquaredProblem(FoldProblem):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma.
 
     Attributes
@@ -98,30 +105,17 @@ class SquaredProblem:
 
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
-        relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound held-out losses by the ridge ball of the fold, and by relaxations of what screening leaves."""
         incumbents = [
             Incumbent(size, support, float(upper))
             for size, support, upper in zip(sizes, supports, objective_upper, strict=True)
         ]
-        ends, floors = self.store.context.hands.do(
-            held_out_intervals, self.here, incumbents, relaxes and not is_expired()
-        )
+        ends, floors = self.store.context.hands.do(held_out_intervals, self.here, incumbents, not is_expired())
         lower, upper = (np.array([getattr(one, name) for one in ends]) for name in ("lower", "upper"))
         return Enclosed(lower, upper, np.array(floors))
 
     # -- the full data, with every fold left out of its fits ----------------------------------------------------------
-
-    def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) upper bounds on objectives, and held-out losses, of a support with every fold left out."""
-        root = left_out_folds.FullFit(self.store.left_out, self.gamma, [support], [0])
-        (bounds, *others) = left_out_folds.bound_folds(root, np.zeros(len(self.store.left_out.taus)))
-        chunks = [bounds, *others]
-        return (
-            np.concatenate([chunk.objective_upper[0] for chunk in chunks]),
-            np.concatenate([chunk.held_out[0] for chunk in chunks]),
-        )
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray

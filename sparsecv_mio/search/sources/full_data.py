@@ -16,7 +16,7 @@ from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problems
 from sparsecv_mio.search.sources.protocol import find_open_gammas
 from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import UNLIMITED
@@ -110,7 +110,8 @@ class FullDataTrees:
         statements: list[Statement] = [FullDataBounds(step.gamma, subsets)]
         support, is_complete = subsets.by_size[size].support, subsets.by_size[size].complete
         is_finished = is_complete or (subsets.finished and not np.isfinite(step.cutoff))  # a higher cutoff says more
-        if not (step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(start))):
+        is_known = step.is_known_in_folds and np.array_equal(np.sort(support), np.sort(start))
+        if Capability.HOLD_OUT in problem.capabilities and not is_known:
             in_folds = problem.hold_out(support, is_expired)
             statements.append(SupportInFolds(step.gamma, step.taus[-1], support, *in_folds))
         return Findings(step, tuple(statements), subsets.nodes, 1, is_finished, was_stopped=is_expired())

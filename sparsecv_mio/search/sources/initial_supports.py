@@ -34,15 +34,21 @@ class InitialSupports:
     name: ClassVar[str] = "initial supports"
 
     def account(self, step: Step) -> BoundSource:
-        """Return the account of initial supports."""
-        return BoundSource.FIRST_SUPPORTS
+        """Return the account of initial supports, or of trees."""
+        return BoundSource.ALL_ROWS if step.node_limit else BoundSource.FIRST_SUPPORTS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return "first supports of all rows"
+        return "best subsets on all rows" if step.node_limit else "first supports of all rows"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the gammas without supports, from the supports of the gammas that have some."""
+        """Yield the gammas without supports, from the supports of those that have some; cheap trees all at once."""
+        if plan.first_full_nodes:
+            sizes, missing = state.context.grid.taus.tolist(), wanted & ~state.has_supports[:, None]
+            if missing.any():
+                first = tuple(range(len(sizes))), FULL_DATA, tuple(sizes)
+                yield Step(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=missing)
+            return
         known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
         starts = tuple(subset.support for result in known for subset in result.by_size.values())
         taus = state.context.grid.taus
@@ -53,11 +59,17 @@ class InitialSupports:
             )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Search."""
-        subsets = problems.full(step.gamma).solve(
-            step.sizes, step.warm_starts, 0, is_expired, exchanges=step.exchanges
-        )  # fmt: skip
-        return Findings(step, (FullDataBounds(step.gamma, subsets),), n_problems=1)
+        """Search, or grow trees, each from the supports of the larger gamma before."""
+        gammas = [step.gamma] if step.wanted is None else np.flatnonzero(step.wanted.any(axis=1))[::-1].tolist()
+        found, starts = list[FullDataBounds](), step.warm_starts
+        for g in gammas:
+            if found and is_expired():
+                break
+            subsets = problems.full(g).solve(step.sizes, starts, step.node_limit, is_expired, exchanges=step.exchanges)
+            found.append(FullDataBounds(g, subsets))
+            starts = (*step.warm_starts, *(subset.support for subset in subsets.by_size.values()))
+        n_nodes = sum(bounds.subsets.nodes for bounds in found)
+        return Findings(step, tuple(found), n_nodes, len(found), was_stopped=len(found) < len(gammas))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note nothing: the state has the supports."""

@@ -6,8 +6,10 @@ from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
+from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.protocol import Source
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
 from sparsecv_mio.search.steps import Step
 
@@ -15,7 +17,7 @@ SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FullDataRelaxations(), FullDataTrees(),
-        HeldOutLists(), SubproblemTrees(), WeightedRelaxations(),
+        HeldOutLists(), LeftOutTrees(), SupportFits(), SubproblemTrees(), WeightedRelaxations(),
     )
 }  # fmt: skip
 

@@ -1,23 +1,25 @@
-"""Trees of single folds: they solve subproblems, those first that promise to raise the pair most."""
+"""Trees of single folds: they solve subproblems, those first that promise to raise the lower bounds most."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, cells_to_raise
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
-from sparsecv_mio.search.steps import Findings, Step
+from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
 
 class SubproblemTrees:
-    """Trees of single folds."""
+    """Trees of single folds, of one pair or, where sizes share a tree, of many."""
 
     name: ClassVar[str] = "subproblem trees"
 
@@ -27,7 +29,8 @@ class SubproblemTrees:
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return f"trees: tau {step.sizes[0]}"
+        sizes = sorted({step.sizes[0], step.sizes[-1]})
+        return f"trees: tau {' to '.join(map(str, sizes))}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the open folds of a pair, those first that promise to raise its lower bound most."""
@@ -39,18 +42,59 @@ class SubproblemTrees:
             starts = state.supports_near(aim.pair, fold)
             yield Step(self.name, g, (t,), (fold,), (size,), starts, node_limit, tries=tries)
 
-    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow the tree, and turn its outcome into certified numbers."""
-        (size,), problem = step.sizes, problems.fold(step.folds[0], step.gamma)
-        subsets = problem.solve([size], step.warm_starts, step.node_limit, is_expired)
-        bounds = bound_subproblems(
-            problem, step.gamma, step.taus, step.folds[0], [subsets.by_size[size]], subsets.finished, is_expired
+    def steps_by_fold(self, state: GridState, plan: Plan, subproblems: BoolArray, tries: int) -> Iterator[Step]:
+        """Yield some subproblems (G, T, K) fold by fold, those first whose lower bounds may rise most."""
+        shown = state.cells.nominal
+        rise = np.where(subproblems & np.isfinite(shown), np.maximum(shown - state.cells.lower, 0.0), 0.0)
+        for fold in np.argsort(-rise.sum(axis=(0, 1)), kind="stable").tolist():
+            wanted = subproblems[:, :, fold]
+            if wanted.any():
+                yield self._step_of_fold(state, plan, fold, wanted, tries)
+
+    def _step_of_fold(self, state: GridState, plan: Plan, fold: int, wanted: BoolArray, tries: int) -> Step:
+        """Return a step over some pairs (G, T) in a fold."""
+        taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
+        step = Step(
+            self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()),
+            node_limit=plan.node_limit(tries), tries=tries, wanted=wanted,
         )  # fmt: skip
-        was_stopped = is_expired() and not bool(bounds.is_final.all())
-        return Findings(step, (bounds,), subsets.nodes, 1, subsets.finished, was_stopped)
+        for g in np.flatnonzero(wanted.any(axis=1)).tolist():
+            own = state.supports_shown(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds else ()
+            step.starts[g] = (*(subset.support for subset in state.full_subsets(g)), *own)
+        return step
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Grow the trees from the largest gamma on, and turn their outcomes into certified numbers."""
+        (fold,), done = step.folds, Findings(step, ())
+        bounds, before = list[FoldBounds](), tuple[IntArray, ...]()
+        for g, taus, starts in _gammas_of(step):
+            if is_expired():
+                return replace(done, statements=tuple(bounds), was_stopped=True)
+            problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
+            found = problem.solve(sizes, (*starts, *before), step.node_limit, is_expired)
+            subsets = [found.by_size[size] for size in sizes]
+            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, found.finished, is_expired))
+            before = tuple(subset.support for subset in subsets)
+            done = replace(
+                done, n_nodes=done.n_nodes + found.nodes, n_problems=done.n_problems + 1,
+                is_finished=done.is_finished and found.finished,
+            )  # fmt: skip
+        was_stopped = is_expired() and not all(bool(some.is_final.all()) for some in bounds)
+        return replace(done, statements=tuple(bounds), was_stopped=was_stopped)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the nodes that the subproblem had."""
-        step = findings.step
-        where = step.gamma, step.taus[0], step.folds[0]
-        state.tree_tries[where] = DONE if findings.is_finished else step.tries + 1
+        """Note the nodes that the subproblems had."""
+        for known in findings.statements:
+            assert isinstance(known, FoldBounds)
+            tries = np.where(known.is_final | findings.is_finished, DONE, findings.step.tries + 1)
+            for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):
+                state.tree_tries[known.gamma, t, known.folds.start] = tried
+
+
+def _gammas_of(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
+    """Yield the gammas of a step, the largest first, with their sizes by index and supports to begin from."""
+    if step.wanted is None:
+        yield step.gamma, step.taus, step.warm_starts
+        return
+    for g in np.flatnonzero(step.wanted.any(axis=1))[::-1].tolist():
+        yield g, tuple(np.flatnonzero(step.wanted[g]).tolist()), step.starts[g]

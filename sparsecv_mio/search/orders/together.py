@@ -1,0 +1,98 @@
+"""The order for cheap trees: all sizes of a gamma at once, all folds at once where they are many, then fold by fold.
+
+Where the first trees of the full data take long, pairs are left out that a pair solved before excludes: the folds of
+all pairs are bounded first, the pair with the best estimate is solved, and the other gammas follow by their estimates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.goals import SearchGoal
+from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
+from sparsecv_mio.search.pairs import likely_winner
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.initial_supports import InitialSupports
+from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.sources.support_fits import SupportFits
+from sparsecv_mio.search.steps import Step
+
+
+def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the steps of the first phase that is not over.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+        Its pairs, or all pairs that are not excluded, are solved.
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    every, given = np.ones(state.is_offered.shape, dtype=bool), goal.pairs(state)
+    leaves_out = plan.may_leave_out and bool(state.full_nodes.sum() > plan.cheap_nodes)
+    wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
+    for steps in (
+        InitialSupports().steps(state, plan, every),
+        _bounds(state, plan) if leaves_out else iter(()),
+        _likely_winner(state, plan) if leaves_out else iter(()),
+        _left_out_trees(state, plan, wanted, leaves_out),
+        _fold_trees(state, plan, wanted, leaves_out),
+    ):
+        phase = list(steps)
+        if phase or running:
+            yield from (step for step in phase if not _is_running(step, running))
+            return
+
+
+def _is_running(step: Step, running: Sequence[Step]) -> bool:
+    """Return True if a source works on a gamma or fold already; bounds of all pairs are waited for."""
+    target = step.source, step.gamma, step.folds
+    return any(target == (other.source, other.gamma, other.folds) for other in running)
+
+
+def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
+    """Yield bounds of all folds in closed form, and fits in every fold at the gammas where these are no use."""
+    if plan.leaves_folds_out:
+        yield from LeftOutTrees().steps(state, plan, state.list_stage < BOUNDED, 0)
+    if not plan.leaves_folds_out or not (state.list_stage < BOUNDED).any():
+        yield from SupportFits().steps(state, plan, ~np.isfinite(state.cells.nominal.sum(axis=2)))
+
+
+def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
+    """Yield one tree for all folds of the pair with the best estimate, and then a tree of every fold that it leaves."""
+    g, t = likely_winner(state.bounds())
+    if plan.leaves_folds_out and state.list_stage[g, t] < SOLVED:
+        yield LeftOutTrees().step(state, plan, g, [t], int(state.full_nodes[g]))
+    elif state.lowest_tries[g, t] == 0:
+        pair = np.zeros(state.is_offered.shape, dtype=bool)
+        pair[g, t] = True
+        yield from SubproblemTrees().steps_by_fold(state, plan, state.open & pair[:, :, None], 0)
+
+
+def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate: bool) -> Iterator[Step]:
+    """Yield one tree for all folds of a gamma: the largest gamma first, or that with the best estimate."""
+    pairs = wanted.any(axis=2) & (state.list_stage < SOLVED)
+    if not plan.leaves_folds_out or not pairs.any():
+        return
+    gammas = np.flatnonzero(pairs.any(axis=1))[::-1]
+    if by_estimate:
+        gammas = gammas[np.argsort(state.bounds().nominal.min(axis=1)[gammas], kind="stable")][:1]
+    for g in gammas.tolist()[: len(gammas) if plan.n_threads == 1 else 1]:
+        nodes = max(int(state.full_nodes[g]), 1)
+        yield LeftOutTrees().step(state, plan, g, np.flatnonzero(pairs[g]).tolist(), nodes)
+
+
+def _fold_trees(state: GridState, plan: Plan, wanted: BoolArray, one_by_one: bool) -> Iterator[Step]:
+    """Yield trees of the folds with the fewest tries; where pairs are left out, the state is read after each."""
+    tries = np.where(wanted, state.tree_tries, plan.max_tries)
+    lowest = int(tries.min(initial=plan.max_tries))
+    if lowest < plan.max_tries:
+        steps = list(SubproblemTrees().steps_by_fold(state, plan, wanted & (tries == lowest), lowest))
+        yield from steps[: plan.n_threads] if one_by_one else steps

@@ -1,0 +1,79 @@
+"""Full-data fits with every fold left out: bounds on all folds of a gamma at once, or one tree that solves them.
+
+Where folds are many, one tree of the full data solves all sizes and folds of a gamma for the work of a few trees of
+single folds (docs/theory.md, section 5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step
+
+
+class LeftOutTrees:
+    """Every fold left out of fits of the full data."""
+
+    name: ClassVar[str] = "left-out trees"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of trees for all folds, or of bounds in closed form."""
+        return BoundSource.SHARED_TREES if step.node_limit else BoundSource.CLOSED_FORM
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "trees of all folds at once" if step.node_limit else "bounds of every fold by the fits on all rows"
+
+    def step(self, state: GridState, plan: Plan, gamma: int, taus: Sequence[int], node_limit: int) -> Step:
+        """Return the step over some sizes of a gamma.
+
+        Parameters
+        ----------
+        state : GridState
+        plan : Plan
+        gamma : int
+            Index.
+        taus : sequence of int
+            Indices of the sizes.
+        node_limit : int
+            Nodes that one tree of the full data costs; 0 for bounds alone.
+        """
+        subsets = [state.full_subset((gamma, t)) for t in taus]
+        supports = tuple((subset.candidates or (subset.support,))[: plan.tried_supports] for subset in subsets)
+        return Step(
+            self.name, gamma, tuple(taus), ALL_FOLDS, tuple(int(state.context.grid.taus[t]) for t in taus),
+            node_limit=node_limit, n_threads=plan.n_threads, starts=dict(zip(taus, supports, strict=True)),
+            is_open=~np.asarray(state.cells.final[gamma]) if node_limit else None,
+            full_lower=np.array([subset.lower for subset in state.full_subsets(gamma)]),
+        )  # fmt: skip
+
+    def steps(self, state: GridState, plan: Plan, wanted: np.ndarray, node_limit: int) -> Iterator[Step]:
+        """Yield a step for each gamma of some pairs (G, T), the largest gamma first."""
+        for g in np.flatnonzero(wanted.any(axis=1))[::-1].tolist():
+            yield self.step(state, plan, g, np.flatnonzero(wanted[g]).tolist(), node_limit)
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Leave every fold out of the supports, and solve what one tree can solve."""
+        problem = problems.full(step.gamma)
+        pairs = [(support, t) for t in step.taus for support in step.starts[t]]
+        supports, taus = [support for support, _ in pairs], [t for _, t in pairs]
+        assert step.full_lower is not None
+        if not step.node_limit:
+            bounds = None if is_expired() else problem.bound_left_out(supports, taus, step.full_lower)
+            return Findings(step, tuple(bounds or ()), n_problems=1, is_finished=bounds is not None)
+        assert step.is_open is not None
+        bounds, n_nodes = problem.solve_left_out(supports, taus, step.is_open, step.node_limit, is_expired)
+        return Findings(step, tuple(bounds), n_nodes, 1, was_stopped=is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note what was done for the pairs; where fits of the full data are no use, nothing more can be done."""
+        step, stage = findings.step, state.list_stage
+        done = SOLVED if step.node_limit or not findings.is_finished else BOUNDED
+        stage[step.gamma, list(step.taus)] = np.maximum(stage[step.gamma, list(step.taus)], done)

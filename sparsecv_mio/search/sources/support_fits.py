@@ -1,0 +1,64 @@
+"""Fits of supports in every fold, with certified objectives: the training-loss bound is computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.outcomes import show_supports
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+
+
+class SupportFits:
+    """Fits of the supports that folds show, or of the full data where they show none."""
+
+    name: ClassVar[str] = "support fits"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of trees of the full data: their bounds need these objectives."""
+        return BoundSource.ALL_ROWS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "supports in every fold"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the folds in which some pairs (G, T) show a support that was not fitted, or none."""
+        shows = np.isfinite(state.cells.nominal)
+        is_new = wanted[:, :, None] & ~(shows & (state.fitted == state.cells.support)) & ~state.cells.final
+        for fold in np.flatnonzero(is_new.any(axis=(0, 1))).tolist():
+            here = is_new[:, :, fold]
+            taus = tuple(np.flatnonzero(here.any(axis=0)).tolist())
+            step = Step(self.name, -1, taus, (fold,), wanted=here)
+            for g in np.flatnonzero(here.any(axis=1)).tolist():
+                step.starts[g] = tuple(
+                    state.cells.pool.supports[state.cells.support[g, t, fold]]
+                    if shows[g, t, fold] else state.full_support((g, t))
+                    for t in np.flatnonzero(here[g]).tolist()
+                )  # fmt: skip
+            yield step
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Fit the supports, gamma by gamma."""
+        assert step.wanted is not None
+        (fold,), found = step.folds, list[FoldBounds]()
+        for g, supports in step.starts.items():
+            if is_expired():
+                return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
+            taus = tuple(np.flatnonzero(step.wanted[g]).tolist())
+            found.append(show_supports(problems.fold(fold, g), g, taus, fold, supports))
+        return Findings(step, tuple(found), n_problems=len(found))
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note which supports were fitted."""
+        for known in findings.statements:
+            assert isinstance(known, FoldBounds)
+            numbers = [state.cells.pool.number(support) for support in known.supports]
+            state.fitted[known.gamma, list(known.taus), known.folds.start] = numbers
