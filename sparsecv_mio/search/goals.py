@@ -86,6 +86,18 @@ class StablePair:
         return leading & workable if (leading & workable).any() else workable
 
 
+class Estimates:
+    """An estimate of the CV error of every pair from supports that the folds found themselves."""
+
+    def is_settled(self, state: GridState) -> bool:
+        """Return True if the folds of every open pair have searched."""
+        return int(state.fold_passes) == DONE or not self.pairs(state).any()
+
+    def pairs(self, state: GridState) -> BoolArray:
+        """(G, T): pairs with folds that are not solved."""
+        return ~np.asarray(state.cells.decided.all(axis=2))
+
+
 class FullDataModel:
     """The best subset of the full data at the pair to report."""
 

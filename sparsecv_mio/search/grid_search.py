@@ -9,6 +9,7 @@ pure. The writer alone changes the state. So a record, a checkpoint and a repeat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from itertools import islice
 from typing import Any
 
@@ -17,12 +18,14 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.certificate.parts import Work
+from sparsecv_mio.parallel import blas_on_one_thread
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.cells import Archive, below, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import (
     CertifiedChoice,
+    Estimates,
     FullDataModel,
     SearchGoal,
     goals_beyond_choice,
@@ -32,13 +35,17 @@ from sparsecv_mio.search.goals import (
 from sparsecv_mio.search.grid_archive import archive_state, check_archive, restore_state
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
+from sparsecv_mio.search.orders.by_size import by_size
+from sparsecv_mio.search.orders.estimates import estimates
 from sparsecv_mio.search.orders.first_answers import first_answers
+from sparsecv_mio.search.orders.first_supports import first_supports
 from sparsecv_mio.search.orders.given_pairs import given_pairs
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step
 from sparsecv_mio.search.writer import Writer
 from sparsecv_mio.trees.subsets import BestSubset
@@ -46,7 +53,8 @@ from sparsecv_mio.units import MODEL_SHARE
 
 Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[Step]]
 ORDERS: dict[str, Order] = {
-    "first answers": first_answers, "winner first": winner_first, "together": together, "given pairs": given_pairs,
+    "first answers": first_answers, "winner first": winner_first, "first supports": first_supports,
+    "together": together, "by size": by_size, "given pairs": given_pairs,
 }  # fmt: skip
 
 
@@ -72,7 +80,7 @@ def search_grid(
         Observers: progress, trace, checkpoint.
     """
     deadline = state.context.deadline
-    try:
+    with blas_on_one_thread(), closing(executor):  # steps are the parallelism
         while not goal.is_settled(state) and not deadline.expired():
             while executor.n_idle:
                 steps = list(islice(order(goal, state, plan, executor.running, deadline.share), executor.n_idle))
@@ -88,8 +96,6 @@ def search_grid(
             signals.safe_point()
             yield
         writer.take(executor.stop())  # a step that was stopped states what it has proved
-    finally:
-        executor.close()
 
 
 class GridSearch(Watched):
@@ -106,10 +112,10 @@ class GridSearch(Watched):
     def __init__(self, context: Context, signals: Signals) -> None:
         known = SearchState.new(context)
         self.context, self.problems, self.signals = context, make_problems(context, known.all_rows), signals
-        self.name, problems = str(context.data.loss), self.problems
-        self.state = GridState.unknown(known, problems.slip)
-        self.state.cells.show_again_by(self._show_again)
+        self.name, problems = self.problems.name, self.problems
         self.plan = Plan.make(context, problems.full(0))
+        self.state = GridState.unknown(known, problems.slip, self.plan.stores_objectives)
+        self.state.cells.show_again_by(self._show_again)
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
         self.executor = Executor(problems, self.plan.n_threads, context.deadline.expired)
@@ -133,6 +139,7 @@ class GridSearch(Watched):
             yield from self._search(choice, ORDERS[last])
         for goal in goals_beyond_choice(self.state):
             yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
+        yield from self._search(Estimates(), estimates)
         self.problems.clear()
 
     def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
@@ -187,7 +194,18 @@ class GridSearch(Watched):
         """Do nothing: the last turn has left nothing over."""
 
     def score_reported_pair(self) -> None:
-        """Do nothing: the pair to report is scored in every fold."""
+        """Score the pair to report in every fold, and bound it there, where a limit came before."""
+        state, taus = self.state, self.context.grid.taus
+        if not (self.plan.bounds_reported and state.has_supports.any() and self.context.deadline.expired()):
+            return
+        pair = state.reported_pair() if is_scored(state) else state.pair_with_most_folds()
+        unknown = np.flatnonzero(~np.isfinite(state.cells.nominal[pair]) | ~np.isfinite(state.cells.upper[pair]))
+        for fold in unknown.tolist() if len(unknown) <= self.plan.reported_folds else ():
+            if self.context.deadline.abandoned.is_set():
+                return
+            step = Step(SubproblemTrees.name, pair[0], pair[1:], (fold,), (int(taus[pair[1]]),),
+                        (*state.supports_near(pair, fold),))  # fmt: skip
+            self.writer.take([SubproblemTrees().bound(step, self.problems)])
 
     def snapshot(self, over: bool = False) -> Snapshot:
         """Return copies of all that the record is made of, for any thread.

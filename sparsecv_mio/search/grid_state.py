@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.cells import MANY_CELLS, table_filled
+from sparsecv_mio.search.cells import table_filled
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
 
 DONE = 127  # in place of a number of tries: no more work can say more
 NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
+
+
+@dataclass
+class SourceRecord:
+    """What a source promised, and kept: pairs that it was to exclude, and their rises in shares of what they missed."""
+
+    promised: float = 1.0  # as if it had been promised and kept once: a source begins with the benefit of the doubt
+    kept: float = 1.0
+
+    @property
+    def share(self) -> float:
+        """Share of its promises that it kept."""
+        return min(self.kept / self.promised, 1.0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -31,6 +45,18 @@ class GridState(SearchState):
         Numbers of the supports that were fitted with bounds on their objectives; -1 for none.
     is_searched : (G, T, K) table of bool
         Subproblems with a local search of their own.
+    weighted_tries : (G, T, K) table of int
+        Trees with weighted held-out rows that brought a subproblem less than they were asked for.
+    is_enclosed, is_weighted : (K,) bool arrays
+        Folds that were enclosed by their ridge balls; folds that were relaxed with weighted held-out rows.
+    is_looked_at : (G, T) bool array
+        Pairs at which the full data had a few nodes before any sweep.
+    spent : (2,) int array
+        Nodes of first trees of targets, and of later ones.
+    tree_seconds : (G, T) array
+        CPU seconds of trees of the folds of a pair; they order work under a limit only.
+    records : dict of str to SourceRecord
+        By source, what it promised and kept.
     full_nodes : (G,) int array
         Nodes of the first trees of the full data.
     has_supports, is_relaxed : (G,) bool arrays
@@ -56,7 +82,7 @@ class GridState(SearchState):
         By fold, lower bounds on objective + weight * held-out loss.
     offered : set
         Pairs and supports, as bytes, that were fitted in every fold.
-    computed : dict
+    computed_bars, computed : dict
         Cutoffs that were computed since the writer took something.
     latest_bounds : list
         Bounds of all pairs, if they were computed since then.
@@ -66,6 +92,12 @@ class GridState(SearchState):
     tree_tries: NDArray[np.int8]
     fitted: NDArray[np.int32]
     is_searched: BoolArray
+    weighted_tries: NDArray[np.int8]
+    is_enclosed: BoolArray
+    is_weighted: BoolArray
+    is_looked_at: BoolArray
+    spent: IntArray
+    tree_seconds: FloatArray
     full_nodes: IntArray
     has_supports: BoolArray
     is_relaxed: BoolArray
@@ -78,13 +110,15 @@ class GridState(SearchState):
     fold_passes: IntArray
     round: IntArray
     slip: float = 0.0
+    records: dict[str, SourceRecord] = field(default_factory=dict)
     weighted: dict[int, FloatArray] = field(default_factory=dict)
     offered: set[tuple[int, int, bytes]] = field(default_factory=set)
+    computed_bars: dict[str, FloatArray] = field(default_factory=dict)
     computed: dict[bytes, FloatArray] = field(default_factory=dict)
     latest_bounds: list[PairBounds] = field(default_factory=list)
 
     @classmethod
-    def unknown(cls, known: SearchState, slip: float = 0.0) -> GridState:
+    def unknown(cls, known: SearchState, slip: float = 0.0, stores_objectives: bool = True) -> GridState:
         """Return the state in which nothing is known.
 
         Parameters
@@ -93,16 +127,21 @@ class GridState(SearchState):
             Tables of subproblems and of the full data, empty.
         slip : float
             As of the class.
+        stores_objectives : bool
+            False if bounds on the full data exclude no pair.
         """
         shape = known.context.shape
-        pairs, stores_objectives = shape[:2], known.cells.has_rows_of_pairs or np.prod(shape) <= MANY_CELLS
-        objective_upper = (
-            table_filled(shape, np.inf, better=min) if stores_objectives else np.broadcast_to(np.inf, shape)
-        )
+        pairs, filled = shape[:2], partial(table_filled, shape, by_pairs=known.cells.has_rows_of_pairs)
+        nothing = partial(np.broadcast_to, shape=shape)
         return cls(
             context=known.context, cells=known.cells, all_rows=known.all_rows, counts=known.counts,
-            changes=known.changes, objective_upper=objective_upper, fitted=table_filled(shape, -1, np.int32),
+            changes=known.changes,
+            objective_upper=filled(np.inf, better=min) if stores_objectives else nothing(np.inf),
+            fitted=filled(-1, np.int32) if stores_objectives else nothing(np.int32(-1)),
             tree_tries=table_filled(shape, 0, np.int8), is_searched=table_filled(shape, False, bool),
+            weighted_tries=table_filled(shape, 0, np.int8),
+            is_enclosed=np.zeros(shape[2], dtype=bool), is_weighted=np.zeros(shape[2], dtype=bool),
+            is_looked_at=np.zeros(pairs, dtype=bool), spent=np.zeros(2, dtype=np.int64), tree_seconds=np.zeros(pairs),
             full_nodes=np.zeros(shape[0], dtype=np.int64),
             has_supports=np.zeros(shape[0], dtype=bool), is_relaxed=np.zeros(shape[0], dtype=bool),
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
@@ -120,6 +159,7 @@ class GridState(SearchState):
     def forget_computed(self) -> None:
         """Forget what was computed of the subproblems, which have changed."""
         self.computed.clear()
+        self.computed_bars.clear()
         self.latest_bounds.clear()
 
     # -- questions of orders and sources ------------------------------------------------------------------------------
@@ -141,6 +181,15 @@ class GridState(SearchState):
         """Return True if every fold of a pair has an upper bound."""
         return bool(np.isfinite(self.cells.upper[pair]).all())
 
+    def pair_with_most_folds(self) -> Pair:
+        """Return the pair whose folds show most held-out losses, of several that with the smallest in those folds."""
+        shown = np.asarray(self.cells.nominal)
+        missing = ~np.isfinite(shown)
+        sums, counts = np.where(missing, 0.0, shown).sum(axis=2), missing.sum(axis=2)
+        counts = np.where(self.has_supports[:, None], counts, counts.max() + 1)
+        g, t = np.unravel_index(int(np.lexsort((sums.ravel(), counts.ravel()))[0]), counts.shape)
+        return int(g), int(t)
+
     def open_folds(self, pair: Pair, max_tries: int = DONE) -> IntArray:
         """Return the open folds of a pair with at most some number of trees."""
         return np.flatnonzero(~np.asarray(self.cells.final[pair]) & (np.asarray(self.tree_tries[pair]) <= max_tries))
@@ -158,6 +207,42 @@ class GridState(SearchState):
         """Return the distinct supports that a fold shows at some sizes of a gamma."""
         numbers = np.unique(self.cells.support[gamma, taus, fold])
         return tuple(self.cells.pool.supports[number] for number in numbers[numbers > 0].tolist())
+
+    def records_of(self, source: str) -> SourceRecord:
+        """Return the record of a source."""
+        return self.records.setdefault(source, SourceRecord())
+
+    def rise_by_full_data(self, gamma: int, taus: list[int], bars: FloatArray) -> float:
+        """Return the shares of what pairs miss to their bars, by which best subsets of the full data may raise them."""
+        if not np.isfinite(self.objective_upper[gamma, taus]).all():
+            return 0.0
+        upper = np.array([self.full_subset((gamma, t)).upper for t in taus])
+        reach = np.minimum(upper[:, None] - self.objective_upper[gamma, taus], self.cells.nominal[gamma, taus])
+        rise = np.maximum(reach - self.cells.lower[gamma, taus], 0.0).sum(axis=1)
+        room = np.maximum(bars[gamma, taus] - self.bounds().lower[gamma, taus], np.finfo(float).tiny)
+        return float(np.minimum(rise / room, 1.0).sum())
+
+    def bars_in_question(self) -> FloatArray:
+        """(G, T): sums of lower bounds from which on a pair is not in question; inf for the best pair itself.
+
+        A pair is compared with the best pair of the grid once that is solved; before, with the best one of no larger
+        tau: a proof among small sizes needs no more.
+        """
+        if "bars" not in self.computed_bars:
+            upper = self.bounds().upper
+            bar = np.minimum.accumulate(upper.min(axis=0))
+            best = np.unravel_index(int(upper.argmin()), upper.shape)
+            if self.cells.final[best].all():
+                bar = np.full(len(bar), upper[best])
+            bars = np.tile(bar * (1.0 - self.context.gap), (len(upper), 1))
+            bars[best] = np.inf
+            self.computed_bars["bars"] = bars
+        return self.computed_bars["bars"]
+
+    def subproblems_in_question(self) -> BoolArray:
+        """(G, T, K): open subproblems of the pairs that are neither solved nor excluded."""
+        is_beaten = self.bounds().lower >= self.bars_in_question()
+        return np.asarray(self.open & ~is_beaten[:, :, None])
 
     def cutoffs_to_exclude(self, bars: FloatArray) -> FloatArray:
         """(G, T): bounds on the full data that exclude a pair, whose lower bounds then sum to its bar; inf for none."""

@@ -109,7 +109,8 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
 def _has_few_columns(context: Context, method: Method) -> bool:
     from sparsecv_mio.thresholds import SMALL
 
-    few = context.data.q <= SMALL and not by_rows(context.data, context.folds.k)
+    few = not by_rows(context.data, context.folds.k) and not is_very_wide(context.data)
+    few &= context.data.q <= SMALL or context.folds.k <= 50
     return few and method is Method.ROUNDS and not context.data.restrictions.beyond_forcing
 
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from math import comb
 from typing import Any
 
-from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS
+import numpy as np
+
+from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MOST_MISSED
 from sparsecv_mio.search.cells import has_rows_of_pairs
 from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.deadline import SLICE_SHARE
 from sparsecv_mio.search.problems.protocol import Capability, FoldProblem
 from sparsecv_mio.thresholds import (
     FEW_FOLDS,
     FEWEST_FOLDS,
+    FOLDS_ONE_BY_ONE,
     LARGEST_FOLD,
+    MANY,
     MANY_FOLDS,
     PATH_TREE_COLUMNS,
     SMALL,
@@ -20,7 +26,11 @@ from sparsecv_mio.thresholds import (
 )
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED
 
+CELLS_AT_ONCE = 1 << 18  # some 16 MB
 MIN_ROWS_OF_COLUMN = 10  # training rows per column from which on supports of the full data estimate errors of folds
+
+
+SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more supports is solved first
 
 
 def _setting(default: Any, unit: str, reason: str) -> Any:
@@ -48,9 +58,26 @@ class Plan:
     leaves_folds_out: bool = _setting(
         False, "-", f"{FEWEST_FOLDS} folds of at most {LARGEST_FOLD} rows, at most {PATH_TREE_COLUMNS} columns"
     )
+    stores_objectives: bool = _setting(True, "-", f"at most {MANY_FOLDS} folds, or rows for pairs whose folds differ")
+    gammas_at_once: int = _setting(1, "gammas", f"at most {CELLS_AT_ONCE} subproblems whose bounds are stated together")
+    streams_folds: bool = _setting(False, "-", f"over {MANY_FOLDS} folds: bounds are stated by chunks of folds")
     may_leave_out: bool = _setting(False, "-", f"at most {MANY_FOLDS} folds, and no more than the choice is requested")
     cheap_nodes: int = _setting(0, "nodes", "of all first trees on the full data, up to which no pair is left out")
     tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "of a size that every fold is left out of")
+    bounds_reported: bool = _setting(False, "-", "the pair to report is bounded after a limit: it takes no tree")
+    reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "of the pair to report that are bounded after a limit")
+    small_sizes: tuple[int, ...] = _setting((), "indices", f"sizes of at most {SUPPORTS_OF_SMALL} supports, in a limit")
+    encloses_folds: bool = _setting(False, "-", f"at most {MANY} columns: a factorisation for each fold and gamma")
+    grows_weighted_trees: bool = _setting(False, "-", f"at most {MANY} columns: relaxations cost little")
+    first_weighted_nodes: int = _setting(
+        FIRST_LOOK // ROUND_GROWTH, "nodes", "the first tree with weighted held-out rows"
+    )
+    max_weighted_tries: int = _setting(MOST_MISSED, "tries", "the next tree would have 65,536 nodes")
+    least_missing: float = _setting(0.05, "share", "of the rise of a pair, below which a fold is not worth such a tree")
+    near_best: float = _setting(0.25, "share", "of the best promise of a fold, below which others wait")
+    compared_steps: int = _setting(8, "steps", "of each source that are ranked at once")
+    look_nodes: int = _setting(FIRST_LOOK, "nodes", "of the full data at every pair before sizes beyond are swept")
+    slice_seconds: float = _setting(np.inf, "seconds", f"{SLICE_SHARE:.0%} of a limit, that a step may take under it")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
     stores_sums: bool = _setting(False, "-", "very many subproblems, of which nobody requests more than the choice")
@@ -101,19 +128,36 @@ class Plan:
     @classmethod
     def _of_shared_trees(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems whose sizes share a tree."""
-        folds, q = context.folds, context.data.q
+        folds, q, is_limited = context.folds, context.data.q, np.isfinite(context.deadline.at)
+        can, is_small, few_folds = full.capabilities, q <= SMALL, folds.k <= FEW_FOLDS
+        has_few_pairs = context.all_asked_for or (len(context.grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
+        by_size = not is_small and few_folds and bool(is_limited or not has_few_pairs)
         leaves_out = folds.k >= FEWEST_FOLDS * folds.times_scored and q <= PATH_TREE_COLUMNS
-        leaves_out = leaves_out and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in full.capabilities
+        leaves_out = leaves_out and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in can
+        nodes = FIRST_LOOK * ROUND_GROWTH
         return cls(
-            orders=("together",),
+            orders=("together",) if is_small else ("first supports", "by size" if by_size else "together"),
             order_of_pairs="together",
             n_threads=context.threads,
-            first_full_nodes=FIRST_LOOK * ROUND_GROWTH,
-            first_node_limit=FIRST_LOOK * ROUND_GROWTH,
+            first_full_nodes=0 if by_size else nodes,
+            first_node_limit=nodes,
             node_growth=ROUND_GROWTH,
+            max_tries=UNLIMITED.bit_length() // ROUND_GROWTH.bit_length(),
             leaves_folds_out=bool(leaves_out),
+            bounds_reported=True,
+            searches_all_folds=Capability.FOLD_SEARCHES in can and few_folds,
+            searches_folds=not is_small,
+            relaxes_full_data=by_size,
+            relaxed_stride=1,
+            small_sizes=_small_sizes(context, full) if by_size and is_limited else (),
+            encloses_folds=by_size and q <= MANY,
+            grows_weighted_trees=by_size and q <= MANY and Capability.WEIGHTED_TREES in can,
+            slice_seconds=SLICE_SHARE * (context.deadline.limit or np.inf),
+            stores_objectives=folds.k <= MANY_FOLDS,
+            streams_folds=folds.k > MANY_FOLDS,
+            gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
             may_leave_out=not context.all_asked_for and folds.k <= MANY_FOLDS,
-            cheap_nodes=FIRST_LOOK * ROUND_GROWTH if q <= SMALL else -1,
+            cheap_nodes=nodes if is_small else -1,
         )
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:
@@ -126,3 +170,11 @@ class Plan:
             f"{setting.name}: {getattr(self, setting.name)} [{setting.metadata['unit']}] {setting.metadata['reason']}"
             for setting in fields(self)
         ]
+
+
+def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
+    """Return the indices of the sizes with few supports: the smallest ones, and that of all columns."""
+    n_forced, q = len(context.data.forced), context.data.q
+    counts = [comb(q - n_forced, max(min(tau, q) - n_forced, 0)) for tau in context.grid.taus.tolist()]
+    n_small = next((t for t, count in enumerate(counts) if count > SUPPORTS_OF_SMALL), len(counts))
+    return tuple(t for t, tau in enumerate(context.grid.taus.tolist()) if t < n_small or tau >= q)

@@ -6,7 +6,7 @@ are the same in any thread or process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,10 @@ from sparsecv_mio.trees.subsets import BestSubsets
 
 FULL_DATA = (-1,)  # in place of folds
 ALL_FOLDS: tuple[int, ...] = ()  # every fold at once
+ARRAYS_OF_FOLDS: dict[str, Any] = {  # of bounds on folds, with what says nothing
+    "best": np.int32(-1), "held_out": np.nan, "objective": np.inf, "objective_lower": 0.0, "objective_upper": np.inf,
+    "lower": 0.0, "upper": np.inf, "tie": 0.0, "is_solved": False, "is_final": False, "is_branched": False,
+}  # fmt: skip
 NUMBERS_OF_SUBPROBLEM = (
     "held_out",
     "objective_lower",
@@ -74,8 +78,17 @@ class Step:
         Of a search in all folds: passes before this one.
     seconds : float
         Time after which the step ends with what it has found.
+    objective_upper, held_out, lower, is_full_solved : (G, T) arrays, optional
+        Of a fold at several pairs: upper bounds on objectives, held-out losses shown, lower bounds on these, and pairs
+        whose best subset of the full data is known.
+    promised : float
+        Pairs that the step is expected to bring to their aims.
+    work : float
+        Nodes that it is expected to take.
     is_open : (T, K) bool array, optional
         Of all folds at a gamma: subproblems that are not solved.
+    streams : bool
+        True if its statements are made while the writer takes them.
     full_lower : (T,) array, optional
         Lower bounds on the optima of the full data at a gamma.
     """
@@ -99,8 +112,15 @@ class Step:
     cutoffs: FloatArray | None = None
     n_passes: int = 0
     seconds: float = np.inf
+    objective_upper: FloatArray | None = None
+    held_out: FloatArray | None = None
+    lower: FloatArray | None = None
+    is_full_solved: BoolArray | None = None
+    promised: float = 0.0
+    work: float = 1.0
     is_open: BoolArray | None = None
     full_lower: FloatArray | None = None
+    streams: bool = False
 
     def covers(self, gamma: int, tau: int) -> bool:
         """Return True if the step works on a pair, by index."""
@@ -180,8 +200,9 @@ class FoldBounds:
 
     @classmethod
     def unknown(
-        cls, gamma: int, taus: tuple[int, ...], folds: slice, n_folds: int, supports: Sequence[IntArray] = ()
-    ) -> FoldBounds:
+        cls, gamma: int, taus: tuple[int, ...], folds: slice, n_folds: int, supports: Sequence[IntArray] = (),
+        filled: Collection[str] = ARRAYS_OF_FOLDS,
+    ) -> FoldBounds:  # fmt: skip
         """Return bounds that say nothing, whose arrays are to be filled.
 
         Parameters
@@ -190,14 +211,14 @@ class FoldBounds:
             As of the class.
         n_folds : int
             K'.
+        filled : collection of str
+            Names of the arrays that will be filled; others take no memory.
         """
         shape = len(taus), n_folds
-        fills: dict[str, Any] = {
-            "best": np.int32(-1), "held_out": np.nan, "objective": np.inf, "objective_upper": np.inf, "upper": np.inf,
-            "objective_lower": 0.0, "lower": 0.0, "tie": 0.0,
-            "is_solved": False, "is_final": False, "is_branched": False,
-        }  # fmt: skip
-        arrays: dict[str, Any] = {name: np.full(shape, fill) for name, fill in fills.items()}
+        arrays: dict[str, Any] = {
+            name: np.full(shape, nothing) if name in filled else np.broadcast_to(nothing, shape)
+            for name, nothing in ARRAYS_OF_FOLDS.items()
+        }
         return cls(gamma, taus, folds, supports, **arrays)
 
 
@@ -209,7 +230,22 @@ class WeightedBounds:
     lower: FloatArray
 
 
-Statement = FullDataBounds | SupportInFolds | FoldBounds | WeightedBounds
+@dataclass(frozen=True, eq=False)
+class HeldOutBounds:
+    """(G, T) lower bounds on the held-out losses of the optima of a fold."""
+
+    fold: int
+    lower: FloatArray
+
+
+@dataclass(frozen=True)
+class NodeCount:
+    """Nodes of trees, where a step states them along with what it streams."""
+
+    n_nodes: int
+
+
+Statement = FullDataBounds | SupportInFolds | FoldBounds | WeightedBounds | HeldOutBounds | NodeCount
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +255,8 @@ class Findings:
     Attributes
     ----------
     step : Step
-    statements : tuple
+    statements : iterable
+        A tuple, or made while the writer takes them, where all together would take much memory.
     n_nodes, n_problems : int
         Work: nodes of trees, and problems that were set up.
     is_finished : bool
@@ -231,7 +268,7 @@ class Findings:
     """
 
     step: Step
-    statements: tuple[Statement, ...] = ()
+    statements: Iterable[Statement] = ()
     n_nodes: int = 0
     n_problems: int = 0
     is_finished: bool = True

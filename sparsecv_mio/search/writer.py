@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import Any, ClassVar
 
@@ -17,21 +17,22 @@ from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
 from sparsecv_mio.search.cells import Index, held_sums, is_own, pair_rows_of, shared_rows
 from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import (
+    ARRAYS_OF_FOLDS,
     Findings,
     FoldBounds,
     FullDataBounds,
+    HeldOutBounds,
+    NodeCount,
     Step,
     SupportInFolds,
     WeightedBounds,
 )
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import SUM_RTOL
-
-FOLD_ARRAYS = [one.name for one in fields(FoldBounds) if one.name not in ("gamma", "taus", "folds", "supports", "tied")]
 
 
 def _part_of(statement: FoldBounds) -> Index:
@@ -67,7 +68,8 @@ class Writer:
                 self._take_group(account, group)
 
     def _take_group(self, account: str, group: Sequence[Findings]) -> None:
-        state = self.state
+        state, promised = self.state, sum(findings.step.promised for findings in group)
+        before = state.bounds() if promised else None
         self._touched[...] = False
         for findings in group:
             self.accounts.took(account, findings.cpu_seconds)
@@ -82,10 +84,23 @@ class Writer:
         for findings in group:
             self._store_sums(findings)
         state.forget_computed()
+        if before is not None:
+            self._record_rises(group[0].step.source, before, promised)
+
+    def _record_rises(self, source: str, before: PairBounds, promised: float) -> None:
+        """Note by which shares of what they missed the pairs rose, beside what the steps of a source promised."""
+        goal, record = before.ceiling * (1.0 - self.state.context.gap), self.state.records_of(source)
+        if np.isfinite(goal):
+            room = np.maximum(goal - before.lower, 0.0)
+            rise = np.minimum(self.state.bounds().lower - before.lower, room)
+            record.promised += promised
+            record.kept += float((rise[room > 0.0] / room[room > 0.0]).sum())
 
     def _count_tries(self, findings: Findings) -> None:
         """Note what a step tried; what the clock ended may be tried again."""
         state, step = self.state, findings.step
+        if step.tries < self.plan.max_tries and findings.n_nodes:
+            state.spent[int(step.tries > 0)] += findings.n_nodes
         if not findings.was_stopped:
             source_of(step).count_tries(state, findings)
             if step.tries < self.plan.max_tries:
@@ -102,7 +117,6 @@ class Writer:
             self._touched |= all_rows.lower_bounds() > before
         else:
             self._first_subsets[g] = statement.subsets
-            state.full_nodes[g] = statement.subsets.nodes
 
     def _take_first_subsets(self) -> None:
         """Take the first supports of some gammas; others have those of the nearest gamma until then."""
@@ -124,12 +138,13 @@ class Writer:
         """Take what is known of some sizes in some folds."""
         cells, part = self.state.cells, _part_of(statement)
         known = statement if len(statement.taus) > 1 else replace(
-            statement, **{name: getattr(statement, name)[0] for name in FOLD_ARRAYS}
+            statement, **{name: getattr(statement, name)[0] for name in ARRAYS_OF_FOLDS}
         )  # fmt: skip
         numbers = np.array([*map(cells.pool.number, statement.supports), 0], dtype=np.int32)
         best, is_solved = numbers[known.best], known.is_solved
         self._offer(part, best, known.held_out, known.objective, known.objective_upper)
-        cells.raise_floor(part, known.objective_lower)
+        if is_own(statement.objective_lower):
+            cells.raise_floor(part, known.objective_lower)
         cells.narrow(part, known.lower, known.upper)
         if statement.tied:
             is_solved = is_solved & ~self._decide_ties(statement, numbers).reshape(is_solved.shape)
@@ -160,15 +175,24 @@ class Writer:
         self.state.weighted[statement.fold] = statement.lower
         self._touched |= True
 
+    def _take_held_out(self, statement: HeldOutBounds, step: Step) -> None:
+        """Take lower bounds on the held-out losses of a fold."""
+        self.state.cells.narrow(np.s_[:, :, statement.fold], statement.lower, np.inf)
+
+    def _take_count(self, statement: NodeCount, step: Step) -> None:
+        """Count nodes."""
+        self.state.counts.add(statement.n_nodes)
+
     _takers: ClassVar[dict[type, Any]] = {
         FullDataBounds: _take_full_data, SupportInFolds: _take_support, FoldBounds: _take_folds,
-        WeightedBounds: _take_weighted,
+        WeightedBounds: _take_weighted, HeldOutBounds: _take_held_out,
+        NodeCount: _take_count,
     }  # fmt: skip
 
     def _offer(self, part: Index, numbers: Any, held_out: FloatArray, objective: FloatArray, upper: FloatArray) -> None:
         """Offer supports, by their numbers, to the subproblems of a part."""
         state, table = self.state, self.state.objective_upper
-        if is_own(table):
+        if is_own(table) and is_own(upper):
             table[part] = np.minimum(table[part], upper)
         state.cells.offer(part, numbers, held_out, objective)
         if np.ndim(part[1]) == 0:

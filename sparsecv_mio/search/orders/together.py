@@ -39,7 +39,7 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     leaves_out = plan.may_leave_out and bool(state.full_nodes.sum() > plan.cheap_nodes)
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
     for steps in (
-        InitialSupports().steps(state, plan, every),
+        InitialSupports().trees(state, plan, every),
         _bounds(state, plan) if leaves_out else iter(()),
         _likely_winner(state, plan) if leaves_out else iter(()),
         _left_out_trees(state, plan, wanted, leaves_out),
@@ -84,7 +84,7 @@ def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate
     gammas = np.flatnonzero(pairs.any(axis=1))[::-1]
     if by_estimate:
         gammas = gammas[np.argsort(state.bounds().nominal.min(axis=1)[gammas], kind="stable")][:1]
-    for g in gammas.tolist()[: len(gammas) if plan.n_threads == 1 else 1]:
+    for g in gammas.tolist()[: plan.gammas_at_once]:
         nodes = max(int(state.full_nodes[g]), 1)
         yield LeftOutTrees().step(state, plan, g, np.flatnonzero(pairs[g]).tolist(), nodes)
 

@@ -24,7 +24,7 @@ from sparsecv_mio.bounds.closed_form import ball_of_left_out, training_loss_boun
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
-from sparsecv_mio.parallel import on_threads
+from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.context import BestOnAllRows
@@ -233,9 +233,9 @@ class LeftOutFolds:
             yield lo, hi
             lo = hi
 
-    def over_chunks(self, work: Callable[[int, int], Made]) -> list[Made]:
-        """Return what `work(lo, hi)` makes of every chunk of folds, on threads where there are several."""
-        return on_threads(lambda piece: work(*piece), list(self.chunks()), self.threads)
+    def over_chunks(self, work: Callable[[int, int], Made]) -> Iterator[Made]:
+        """Yield what `work(lo, hi)` makes of every chunk of folds, on threads where there are several."""
+        return run_folds(self.chunks(), work, 1 if self.one_chunk else self.threads)
 
     def rows(self, lo: int, hi: int) -> HeldOutRows:
         """Rows of the folds lo..hi of a chunk; kept where all of them are not much."""
@@ -298,7 +298,8 @@ class LeftOutFolds:
                 largest[which] = np.linalg.eigvalsh(blocks @ blocks.transpose(0, 2, 1))[:, -1]
             leverage[lo:hi] = largest * (1.0 + rounding) + rounding
 
-        self.over_chunks(measure)
+        for _ in self.over_chunks(measure):
+            pass
         return leverage, norm
 
     # -- supports ---------------------------------------------------------------------------------------------------
@@ -455,7 +456,7 @@ class ScoredTogether:
         return left_out.score(self.listing.after(self.first), left_out.rows(lo, hi), limit, leverage, self.first, mine)
 
 
-def bound_folds(root: FullFit, full_lower: FloatArray) -> list[FoldBounds]:
+def bound_folds(root: FullFit, full_lower: FloatArray) -> Iterator[FoldBounds]:
     """Bound every fold by its incumbents, in closed form.
 
     Their held-out losses are the estimates that order a search. Their objectives u are feasible in the fold: the
@@ -474,7 +475,7 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> list[FoldBounds]:
     def bound(lo: int, hi: int) -> FoldBounds:
         scores, cutoffs = root.scores(lo, hi), root.cutoffs(lo, hi)
         well = is_well_known(root, scores)
-        bounds = show_scores(root, scores, root.supports, (lo, hi))
+        bounds = show_scores(root, scores, root.supports, (lo, hi), ("objective_upper",))
         leverage = np.minimum(root.leverage[lo:hi], 1.0)
         residual = root.residual[lo:hi] * (1.0 + KEEP_RTOL) + form.slack
         bounds.objective_upper[...] = np.where(well, cutoffs, np.inf)
@@ -485,7 +486,12 @@ def bound_folds(root: FullFit, full_lower: FloatArray) -> list[FoldBounds]:
     return root.left_out.over_chunks(bound)
 
 
-def show_scores(root: FullFit, scores: BestByFold, supports: Sequence[IntArray], part: tuple[int, int]) -> FoldBounds:
+SHOWN = "best", "held_out", "objective", "lower", "upper", "is_solved", "is_branched"
+
+
+def show_scores(
+    root: FullFit, scores: BestByFold, supports: Sequence[IntArray], part: tuple[int, int], also: tuple[str, ...] = ()
+) -> FoldBounds:
     """Return the best support of every size and fold of a chunk, of which nothing is proved.
 
     Parameters
@@ -497,17 +503,21 @@ def show_scores(root: FullFit, scores: BestByFold, supports: Sequence[IntArray],
         Those that `scores.which` counts.
     part : int, int
         First fold of the chunk, and the one after its last.
+    also : tuple of str
+        Further arrays that will be filled.
     """
     well, n_sizes = is_well_known(root, scores), len(root.left_out.taus)
-    bounds = FoldBounds.unknown(root.g, tuple(range(n_sizes)), slice(*part), part[1] - part[0], supports)
+    bounds = FoldBounds.unknown(
+        root.g, tuple(range(n_sizes)), slice(*part), part[1] - part[0], supports, (*SHOWN, *also)
+    )
     bounds.best[...] = np.where(well, scores.which, -1)
     bounds.held_out[...] = np.where(well, scores.held_out, np.nan)
     bounds.objective[...] = np.where(well, scores.value, np.inf)
     return bounds
 
 
-def solve_scored(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray) -> int:
-    """Solve the subproblems whose best support is sure to be optimal; returns how many.
+def solve_scored(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_branched: BoolArray) -> None:
+    """Solve the subproblems whose best support is sure to be optimal.
 
     One whose held-out loss is not accurate enough stays open.
 
@@ -530,7 +540,6 @@ def solve_scored(bounds: FoldBounds, scores: BestByFold, is_sure: BoolArray, is_
     bounds.lower[sure] = np.maximum(scores.held_out - scores.error, 0.0)[sure]
     bounds.upper[sure] = (scores.held_out + scores.error)[sure]
     bounds.is_solved[...], bounds.is_branched[...] = sure, sure & is_branched[:, None]
-    return int(np.count_nonzero(sure))
 
 
 def is_well_known(root: FullFit, scores: BestByFold) -> BoolArray:

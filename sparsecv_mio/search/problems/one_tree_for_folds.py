@@ -18,7 +18,7 @@ what a tree of every fold would, then one for most folds a sixteenth.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,7 @@ from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows
 from sparsecv_mio.parallel import on_threads
 from sparsecv_mio.search.problems import left_out_folds
 from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds, ScoredTogether
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.trees.listing import supports_below
 from sparsecv_mio.trees.subsets import MOST_TRIED
 
@@ -70,8 +70,8 @@ def is_usable(root: FullFit) -> bool:
     return float(np.mean(root.leverage < left_out_folds.WIDEST_LEVERAGE)) >= LEAST_SHARE
 
 
-def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> tuple[list[FoldBounds], int]:
-    """Solve what one tree for all folds can solve.
+def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> Iterator[FoldBounds | NodeCount]:
+    """Solve what one tree for all folds can solve; yields bounds by chunk of folds, and the nodes that they took.
 
     Parameters
     ----------
@@ -79,34 +79,29 @@ def solve_folds(root: FullFit, wanted: Wanted, n_nodes: int) -> tuple[list[FoldB
     wanted : Wanted
     n_nodes : int
         Nodes that a tree on the full data costs.
-
-    Returns
-    -------
-    bounds : list of FoldBounds
-        By chunk of folds.
-    n_nodes : int
     """
-    folds, one_tree = root.left_out.folds, n_nodes + FOLD_OVERHEAD
+    folds, one_tree, n_solved = root.left_out.folds, n_nodes + FOLD_OVERHEAD, 0
     is_shared = can_share(root.left_out, root.form.m)
     budget = one_tree if is_shared else one_tree * max(folds.k // 4, 1)
-    bounds, nodes, n_solved = list_below_thresholds(root, wanted, budget, EVERY_FOLD)
-    if is_shared:
-        is_open = wanted.is_open.copy()
-        for chunk in bounds:
-            is_open[:, chunk.folds] &= ~chunk.is_solved
-        if is_open[list(wanted.taus)].any():
-            rest = Wanted(wanted.taus, is_open, wanted.is_expired)
-            more, spent, also_solved = grow_alive_folds(root, rest, folds.k * one_tree)
-            bounds, nodes, n_solved = [*bounds, *more], nodes + spent, n_solved + also_solved
+    is_open = wanted.is_open.copy() if is_shared else wanted.is_open
+    for known in list_below_thresholds(root, wanted, budget, EVERY_FOLD):
+        if isinstance(known, FoldBounds):
+            n_solved += int(known.is_solved.sum())
+            if is_shared:
+                is_open[:, known.folds] &= ~known.is_solved
+        yield known
+    if is_shared and is_open[list(wanted.taus)].any():
+        rest = Wanted(wanted.taus, is_open, wanted.is_expired)
+        for known in grow_alive_folds(root, rest, folds.k * one_tree):
+            n_solved += int(known.is_solved.sum()) if isinstance(known, FoldBounds) else 0
+            yield known
     if not n_solved:
-        more, spent, _ = list_below_thresholds(root, wanted, folds.k * one_tree // 16, FEWER_FOLDS)
-        bounds, nodes = [*bounds, *more], nodes + spent
-    return bounds, nodes
+        yield from list_below_thresholds(root, wanted, folds.k * one_tree // 16, FEWER_FOLDS)
 
 
 def list_below_thresholds(
     root: FullFit, wanted: Wanted, budget: int, levels: tuple[float, ...]
-) -> tuple[list[FoldBounds], int, int]:
+) -> Iterator[FoldBounds | NodeCount]:
     """Solve what thresholds can solve of one gamma.
 
     Parameters
@@ -117,13 +112,8 @@ def list_below_thresholds(
         Nodes each level may cost.
     levels : tuple of float
         Shares of the folds to cover, tried in turn until a list fits the budget.
-
-    Returns
-    -------
-    bounds : list of FoldBounds
-    n_nodes, n_solved : int
     """
-    form, sizes, nodes = root.form, wanted.sizes(root), 0
+    form, sizes = root.form, wanted.sizes(root)
     limit = fold_thresholds(root)
     for level in levels:
         cover = _cover(limit, wanted.taus, level, root.left_out.folds.k)
@@ -132,14 +122,13 @@ def list_below_thresholds(
             cutoffs[size] = max(cutoffs[size], cover[t])
         solved = root.V, root.beta, root.value
         listed, spent = supports_below(form, solved, cutoffs, budget, MOST_TRIED, wanted.is_expired)
-        nodes += spent
+        yield NodeCount(spent)
         if listed is not None:
             del limit
-            bounds, n_solved = _solve_listed(root, _candidates(root, listed, sizes), cover, wanted)
-            return bounds, nodes, n_solved
+            yield from _solve_listed(root, _candidates(root, listed, sizes), cover, wanted)
+            return
         if wanted.is_expired():
-            break
-    return [], nodes, 0
+            return
 
 
 def fold_thresholds(root: FullFit) -> NDArray[np.float32]:
@@ -153,7 +142,8 @@ def fold_thresholds(root: FullFit) -> NDArray[np.float32]:
     def measure(lo: int, hi: int) -> None:
         limit[:, lo:hi] = np.nextafter(_thresholds(root, root.scores(lo, hi), lo, hi).astype(np.float32), np.inf)
 
-    left_out.over_chunks(measure)
+    for _ in left_out.over_chunks(measure):
+        pass
     return limit
 
 
@@ -189,14 +179,12 @@ def _candidates(root: FullFit, found: dict[int, list[BoolArray]], sizes: dict[in
     return ScoredTogether(root, supports, tau_index)
 
 
-def _solve_listed(
-    root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted
-) -> tuple[list[FoldBounds], int]:
-    """Score the candidates in every fold, and return what is then known and how many subproblems are solved.
+def _solve_listed(root: FullFit, candidates: ScoredTogether, cover: FloatArray, wanted: Wanted) -> Iterator[FoldBounds]:
+    """Score the candidates in every fold, and yield what is then known.
 
     Thresholds are computed anew, fold by fold: those of all are let go by now, for the bounds take as much memory.
     """
-    left_out, n_solved = root.left_out, list[int]()
+    left_out = root.left_out
     value_error = candidates.listing.left_out_error(len(left_out.taus))[:, None]
 
     def solve(lo: int, hi: int) -> FoldBounds:
@@ -206,10 +194,10 @@ def _solve_listed(
         sure = left_out_folds.clear_of_ties_refitted(scores.value, scores.second, value_error)
         sure &= (limit <= cover[:, None]) & (leverage < left_out_folds.WIDEST_LEVERAGE) & wanted.is_open[:, lo:hi]
         bounds = left_out_folds.show_scores(root, scores, candidates.supports, (lo, hi))
-        n_solved.append(left_out_folds.solve_scored(bounds, scores, sure, root.inner))
+        left_out_folds.solve_scored(bounds, scores, sure, root.inner)
         return bounds
 
-    return left_out.over_chunks(solve), sum(n_solved)
+    return left_out.over_chunks(solve)
 
 
 Tree = tuple[IntArray, alive_folds.AliveState]  # some folds and what one tree found for them
@@ -221,7 +209,7 @@ def can_share(left_out: LeftOutFolds, n_columns: int) -> bool:
     return bool(folds.sizes.max() == 1) and left_out.one_chunk and alive_folds.memory(n_columns, folds.k) <= STORE_BYTES
 
 
-def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> tuple[list[FoldBounds], int, int]:
+def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> Iterator[FoldBounds | NodeCount]:
     """Solve the open subproblems of one gamma by trees that each serve many folds.
 
     Parameters
@@ -230,17 +218,12 @@ def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> tuple[list[F
     wanted : Wanted
     budget : int
         Nodes a tree may cost; of one that costs more nothing is solved.
-
-    Returns
-    -------
-    bounds : list of FoldBounds
-    n_nodes, n_solved : int
     """
     left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
     is_open = wanted.is_open[list(wanted.taus)].any(axis=0)
     open_folds = np.flatnonzero((root.leverage < left_out_folds.LARGEST_LEVERAGE) & is_open)
     if len(open_folds) == 0 or not any(0 < size < form.m for size in sizes.values()):
-        return [], 0, 0
+        return
     # a node is pruned once it is useless to every fold of its tree: folds that need about as many nodes share one
     decrease = left_out_folds.largest_decrease(root.residual[open_folds], root.leverage[open_folds])
     open_folds = open_folds[np.argsort(decrease, kind="stable")]
@@ -248,11 +231,9 @@ def grow_alive_folds(root: FullFit, wanted: Wanted, budget: int) -> tuple[list[F
     rows, cutoffs = left_out.rows(0, left_out.folds.k), root.cutoffs(0, left_out.folds.k)
     trees = on_threads(lambda group: _grow(root, group, rows, cutoffs, wanted, budget), groups, left_out.threads)
     done = [(group, state) for group, (_, state) in zip(groups, trees, strict=True) if state is not None]
-    nodes = sum(spent for spent, _ in trees)
-    if not done:
-        return [], nodes, 0
-    bounds, n_solved = _solve_winners(root, done, wanted)
-    return [bounds], nodes, n_solved
+    yield NodeCount(sum(spent for spent, _ in trees))
+    if done:
+        yield _solve_winners(root, done, wanted)
 
 
 def _grow(
@@ -312,7 +293,7 @@ class _Winners:
         return self._numbers[key]
 
 
-def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> tuple[FoldBounds, int]:
+def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> FoldBounds:
     """Fit the winners on the full data, leave every fold out by closed form, and solve what both agree on."""
     left_out, form, sizes = root.left_out, root.form, wanted.sizes(root)
     winners = _Winners(root)
@@ -332,5 +313,8 @@ def _solve_winners(root: FullFit, trees: Sequence[Tree], wanted: Wanted) -> tupl
     with np.errstate(invalid="ignore"):
         sure &= np.abs(scores.value - best) <= 0.5 * (form.keep * scores.value + form.slack)
     sure &= root.leverage < left_out_folds.LARGEST_LEVERAGE
-    bounds = FoldBounds.unknown(root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], winners.supports)
-    return bounds, left_out_folds.solve_scored(bounds, scores, sure, root.inner)
+    bounds = FoldBounds.unknown(
+        root.g, tuple(range(len(left_out.taus))), slice(*every), every[1], winners.supports, left_out_folds.SHOWN
+    )
+    left_out_folds.solve_scored(bounds, scores, sure, root.inner)
+    return bounds

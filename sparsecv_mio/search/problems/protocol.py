@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +13,8 @@ from sparsecv_mio.slices import Clock
 from sparsecv_mio.trees.subsets import BestSubsets
 
 if TYPE_CHECKING:
-    from sparsecv_mio.search.steps import FoldBounds
+    from sparsecv_mio.search.pairs import Pair
+    from sparsecv_mio.search.steps import FoldBounds, NodeCount
     from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 IsExpired = Callable[[], bool]
@@ -31,6 +32,7 @@ class Capability(Flag):
     SHARED_TREE = auto()  # sizes share a tree: all of a gamma are solved at once
     LEFT_OUT_FITS = auto()  # every fold is left out of fits of the full data in closed form; one tree serves all folds
     WEIGHTED_RELAXATIONS = auto()  # lower bounds on objective + weight * held-out loss
+    WEIGHTED_TREES = auto()  # relaxations and trees of a fold with its held-out rows at a weight bound their loss
     HOLD_OUT = auto()  # a support of the full data is fitted in every fold at once
     FULL_DATA_RELAXATIONS = auto()  # roots of trees of the full data bound all sizes at once
     FOLD_SEARCHES = auto()  # local search in all folds at once, which learn from each other (of `Problems`)
@@ -129,7 +131,8 @@ class FoldProblem(ABC):
 
     @abstractmethod
     def enclose(
-        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound the held-out loss of every fit of some sizes with at most some objectives, (S,)."""
 
@@ -139,36 +142,50 @@ class FoldProblem(ABC):
 
     def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """Bound the optima of some sizes by the roots of their trees (FULL_DATA_RELAXATIONS)."""
-        raise NotImplementedError
+        raise MissingCapability(Capability.FULL_DATA_RELAXATIONS)
 
     def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
         """Return (K,) upper bounds on objectives and held-out losses of a support in every fold (HOLD_OUT)."""
-        raise NotImplementedError
+        raise MissingCapability(Capability.HOLD_OUT)
 
     def near_best(self, size: int, supports: Sequence[IntArray], is_expired: IsExpired) -> NearBestHeldOut:
         """Return bounds on all folds by near-best supports of the full data (HELD_OUT_LISTS)."""
-        raise NotImplementedError
+        raise MissingCapability(Capability.HELD_OUT_LISTS)
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
-    ) -> list[FoldBounds] | None:
+    ) -> Iterator[FoldBounds] | None:
         """Bound all folds by full-data fits of supports for some sizes, by index; None if no use (LEFT_OUT_FITS)."""
-        raise NotImplementedError
+        raise MissingCapability(Capability.LEFT_OUT_FITS)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
-    ) -> tuple[list[FoldBounds], int]:
-        """Solve what one tree for all folds can solve, and count its nodes (LEFT_OUT_FITS)."""
-        raise NotImplementedError
+    ) -> Iterator[FoldBounds | NodeCount]:
+        """Solve what one tree for all folds can solve (LEFT_OUT_FITS)."""
+        raise MissingCapability(Capability.LEFT_OUT_FITS)
+
+    def relax_weighted(
+        self, wanted: BoolArray, objective_upper: FloatArray, held_out: FloatArray, is_expired: IsExpired
+    ) -> FloatArray:
+        """(G, T): lower bounds on held-out losses by relaxations of weighted held-out rows (WEIGHTED_TREES)."""
+        raise MissingCapability(Capability.WEIGHTED_TREES)
+
+    def branch_weighted(
+        self, targets: Mapping[Pair, tuple[float, float]], node_limit: int, objective_upper: FloatArray,
+        held_out: FloatArray, is_full_solved: BoolArray, is_expired: IsExpired,
+    ) -> tuple[FloatArray, int]:  # fmt: skip
+        """(G, T): the same by trees, of pairs each asked for a target, and the nodes they took (WEIGHTED_TREES)."""
+        raise MissingCapability(Capability.WEIGHTED_TREES)
 
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
         """(W, G, T) over the grid: lower bounds on objective + weight * held-out loss (WEIGHTED_RELAXATIONS)."""
-        raise NotImplementedError
+        raise MissingCapability(Capability.WEIGHTED_RELAXATIONS)
 
 
 class Problems(Protocol):
     """Problems by fold and gamma, made once and stored within a memory limit. Safe to use from several threads."""
 
+    name: str  # by which checkpoints and traces know a search
     engine: str  # who solves them, in words
     slip: float  # rounding of sums of losses over a fold and its training rows, beyond what bounds include
 

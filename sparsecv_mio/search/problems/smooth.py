@@ -140,7 +140,8 @@ class SmoothProblem(FoldProblem):
         return Fits(supports, nothing, objectives, nothing, unbounded, held_out, objectives, is_accurate)
 
     def enclose(
-        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound the held-out loss of every fit of some sizes by ellipsoids of the level sets."""
         rows, subsets = self._held_out_rows(), self._with_supports(supports)
@@ -188,7 +189,7 @@ class SmoothProblems(Problems):
     """
 
     def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, n_threads: int = 1) -> None:
-        self.data, self.folds, self.grid, self.n_threads = data, folds, grid, n_threads
+        self.data, self.folds, self.grid, self.n_threads, self.name = data, folds, grid, n_threads, str(data.loss)
         loss = "log loss" if data.loss == Loss.LOGISTIC else "deviance"
         self.engine, self.slip = f"trees bounded by tangents of the {loss}", rounding_of_sums(data)
         self._stored: dict[int, tuple[GlmSubsets, dict[int, SmoothProblem]]] = {}  # by fold: at gamma 1, by gamma

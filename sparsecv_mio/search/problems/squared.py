@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
+from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.protocol import (
@@ -27,7 +29,7 @@ from sparsecv_mio.search.problems.protocol import (
     FoldsSearched,
     IsExpired,
 )
-from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
@@ -64,7 +66,7 @@ class SquaredProblem(FoldProblem):
     @property
     def capabilities(self) -> Capability:
         """What the problem can do beyond `solve`, `fit` and `enclose`."""
-        folds, shared = self.store.context.folds, Capability.SHARED_TREE
+        folds, shared = self.store.context.folds, Capability.SHARED_TREE | Capability.WEIGHTED_TREES
         if self.fold != ALL_ROWS:
             return shared
         can_leave_out = folds.left is None  # the identities score every row that is left out
@@ -89,8 +91,7 @@ class SquaredProblem(FoldProblem):
     @property
     def here(self) -> fold_fits.FoldProblem:
         """The fold with its held-out rows, as functions of folds take it."""
-        assert self.held_out is not None
-        return fold_fits.FoldProblem(self.problem, self.held_out)
+        return fold_fits.FoldProblem(self.problem, self._held_out)
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports from Gram matrices, from the rows where these lose digits; O(s^3 + rows s) a support."""
@@ -105,32 +106,76 @@ class SquaredProblem(FoldProblem):
 
     def enclose(
         self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound held-out losses by the ridge ball of the fold, and by relaxations of what screening leaves."""
         incumbents = [
             Incumbent(size, support, float(upper))
             for size, support, upper in zip(sizes, supports, objective_upper, strict=True)
         ]
-        ends, floors = self.store.context.hands.do(held_out_intervals, self.here, incumbents, not is_expired())
+        ends, floors = self.store.context.hands.do(
+            held_out_intervals, self.here, incumbents, relaxes and not is_expired()
+        )
         lower, upper = (np.array([getattr(one, name) for one in ends]) for name in ("lower", "upper"))
         return Enclosed(lower, upper, np.array(floors))
+
+    # -- the held-out rows beside the training rows, with a weight (bounds.more_weight) -------------------------------
+
+    def relax_weighted(
+        self, wanted: BoolArray, objective_upper: FloatArray, held_out: FloatArray, is_expired: IsExpired
+    ) -> FloatArray:
+        """(G, T): lower bounds on held-out losses by relaxations, at the weights that say most."""
+        more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
+        rows, until = RowsTogether(self._at_one(), self._held_out.moments()), self._until(is_expired)
+        more, lower = self.store.context.hands.do(MoreWeight.relax, more, rows, wanted, known, until=until)
+        self.store.keep_weighted(self.fold, more)
+        return self._without_mean(lower)
+
+    def branch_weighted(
+        self, targets: Mapping[Pair, tuple[float, float]], node_limit: int, objective_upper: FloatArray,
+        held_out: FloatArray, is_full_solved: BoolArray, is_expired: IsExpired,
+    ) -> tuple[FloatArray, int]:  # fmt: skip
+        """(G, T): lower bounds on held-out losses by trees, each asked for a target; and the nodes that they took."""
+        more, known = self.store.weighted(self.fold), Known(objective_upper, held_out)
+        rows, until = RowsTogether(self._at_one(), self._held_out.moments()), self._until(is_expired)
+        more.take_light_weights(is_full_solved)
+        more, lower, spent = self.store.context.hands.do(
+            MoreWeight.branch_each, more, rows, dict(targets), node_limit, known, until=until
+        )  # fmt: skip
+        self.store.keep_weighted(self.fold, more)
+        return self._without_mean(lower), sum(spent)
+
+    def _at_one(self) -> SparseProblem:
+        return self.problem.with_gamma(1.0)
+
+    @property
+    def _held_out(self) -> fold_fits.HeldOutFold:
+        assert self.held_out is not None
+        return self.held_out
+
+    def _until(self, is_expired: IsExpired) -> Moment:
+        return Moment(is_expired, self.store.context.deadline.left)
+
+    def _without_mean(self, lower: FloatArray) -> FloatArray:
+        """Return lower bounds less what the rounded mean of the target may add to the residuals of all rows."""
+        return np.asarray(np.maximum(np.sqrt(lower) - self._held_out.off_by_mean, 0.0) ** 2)
 
     # -- the full data, with every fold left out of its fits ----------------------------------------------------------
 
     def bound_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
-    ) -> list[FoldBounds] | None:
+    ) -> Iterator[FoldBounds] | None:
         """Bound all folds by fits of the full data with each fold left out; None where that is no use."""
         root = self._full_fit(supports, taus)
         return None if root is None else left_out_folds.bound_folds(root, full_lower)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
-    ) -> tuple[list[FoldBounds], int]:
+    ) -> Iterator[FoldBounds | NodeCount]:
         """Solve what one tree for all folds can solve; no bounds where that is no use."""
         root = None if is_expired() else self._full_fit(supports, taus)
         if root is None:
-            return [], 0
+            return iter(())
         wanted = one_tree_for_folds.Wanted(sorted(set(taus)), is_open, is_expired)
         return one_tree_for_folds.solve_folds(root, wanted, n_nodes)
 
@@ -157,6 +202,7 @@ class SquaredProblems:
         Moments and normal forms of the full data, made when first needed.
     """
 
+    name = "rounds"
     slip = 0.0  # bounds on objectives include all rounding of sums over a fold and its training rows
 
     def __init__(self, context: Context, full_data: BestOnAllRows) -> None:
@@ -167,6 +213,7 @@ class SquaredProblems:
         self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
         self._folds: OrderedDict[int, fold_fits.FoldProblem] = OrderedDict()
         self._kept: dict[int, Kept] = {}
+        self._weighted: dict[int, MoreWeight] = {}
         self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
         self._lock = threading.RLock()
 
@@ -183,6 +230,15 @@ class SquaredProblems:
         """Return the problem of a fold at the gamma of an index. O(n q^2) for some folds where it is not stored."""
         here = self._fold(fold).with_gamma(float(self.context.grid.gammas[gamma]))
         return SquaredProblem(self, fold, gamma, here.problem, here.held_out)
+
+    def weighted(self, fold: int) -> MoreWeight:
+        """Return what is known of a fold with its held-out rows at some weights: trees go on from there."""
+        grid = self.context.grid
+        return self._weighted.setdefault(fold, MoreWeight(grid.gammas, grid.taus))
+
+    def keep_weighted(self, fold: int, known: MoreWeight) -> None:
+        """Store what was found of a fold with its held-out rows at some weights."""
+        self._weighted[fold] = known
 
     def _fold(self, fold: int) -> fold_fits.FoldProblem:
         data, folds = self.context.data, self.context.folds
@@ -219,6 +275,6 @@ class SquaredProblems:
         """Forget all stored folds."""
         self._passes.clear()
         with self._lock:
-            for stored in (self._moments, self._folds, self._kept):
+            for stored in (self._moments, self._folds, self._kept, self._weighted):
                 stored.clear()
             self.__dict__.pop("left_out", None)

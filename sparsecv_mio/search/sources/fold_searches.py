@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,32 +13,9 @@ from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems, SupportsFound
+from sparsecv_mio.search.sources.protocol import StepClock
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
-
-
-@dataclass(frozen=True)
-class StepClock:
-    """When a step has to end: once the search has to, or its own time is over.
-
-    Attributes
-    ----------
-    is_search_over : callable
-    at : float
-        Moment of `time.monotonic`.
-    """
-
-    is_search_over: IsExpired
-    at: float
-
-    @property
-    def left(self) -> float:
-        """Seconds until then."""
-        return 0.0 if self.is_search_over() else max(self.at - time.monotonic(), 0.0)
-
-    def expired(self) -> bool:
-        """Return True if the step has to end now."""
-        return self.is_search_over() or time.monotonic() > self.at
 
 
 class FoldSearches:
@@ -73,7 +48,7 @@ class FoldSearches:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Do a pass."""
-        gammas, clock = _gammas_of(step), StepClock(is_expired, time.monotonic() + step.seconds)
+        gammas, clock = _gammas_of(step), StepClock.of(step, is_expired)
         searched = problems.search_folds(gammas, step.taus, step.n_passes + 1, step.n_threads, clock)
         folds = [found for found in searched.found if found.fold != ALL_ROWS]
         statements: list[Statement] = [

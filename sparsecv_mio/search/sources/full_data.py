@@ -17,7 +17,7 @@ from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problems
-from sparsecv_mio.search.sources.protocol import find_open_gammas
+from sparsecv_mio.search.sources.protocol import StepClock, find_open_gammas
 from sparsecv_mio.search.steps import FULL_DATA, Findings, FullDataBounds, Statement, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import UNLIMITED
 
@@ -101,8 +101,47 @@ class FullDataTrees:
             n_threads=n_threads, tries=tries, is_known_in_folds=is_known,
         )  # fmt: skip
 
+    def steps_of_pairs(
+        self, state: GridState, plan: Plan, pairs: BoolArray, bars: FloatArray, tries: int, node_limit: int,
+        seconds: float = np.inf,
+    ) -> Iterator[Step]:  # fmt: skip
+        """Yield trees of the sizes of some pairs (G, T), which may share them, gamma by gamma.
+
+        Work on a pair ends once its bound brings the sum of its lower bounds to its bar.
+
+        Parameters
+        ----------
+        state : GridState
+        plan : Plan
+        pairs : (G, T) bool array
+        bars : (G, T) array
+        tries, node_limit : int
+            As of :class:`Step`.
+        seconds : float
+            Of all steps together.
+        """
+        wanted = pairs & ~state.all_rows.solved_pairs()
+        cutoffs, taus_of = state.cutoffs_to_exclude(bars), state.context.grid.taus
+        gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
+        n_parts = plan.n_threads if len(gammas) < plan.n_threads and node_limit > plan.look_nodes else 1
+        by_gamma = [(g, np.flatnonzero(wanted[g])[i::n_parts].tolist()) for g in gammas for i in range(n_parts)]
+        by_gamma = [(g, taus) for g, taus in by_gamma if taus]
+        for g, taus in by_gamma:
+            near = range(max(g - 1, 0), min(g + 2, len(state.all_rows.best)))
+            starts = [state.full_support((other, t)) for other in near for t in taus]
+            numbers = np.unique(state.cells.support[g, taus]).tolist()
+            starts += [state.cells.pool.supports[number] for number in numbers]
+            rise = state.rise_by_full_data(g, taus, bars)
+            yield Step(
+                self.name, g, tuple(taus), FULL_DATA, tuple(taus_of[taus].tolist()), tuple(starts), node_limit,
+                tries=tries, cutoffs=cutoffs[g, taus].copy(), seconds=seconds * plan.n_threads / len(by_gamma),
+                promised=rise, work=float(min(node_limit, plan.node_limit(max(tries, 0))) * len(taus)),
+            )  # fmt: skip
+
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Grow the tree; a new support is fitted in every fold."""
+        """Grow the tree; a new support is fitted in every fold at once where the problem can do so."""
+        if step.cutoffs is not None:
+            return self._run_sizes(step, problems, is_expired)
         problem, size, (start,) = problems.full(step.gamma), step.sizes[0], step.warm_starts
         subsets = problem.solve(
             [size], [start], step.node_limit, is_expired, {size: step.cutoff}, n_threads=step.n_threads
@@ -116,9 +155,22 @@ class FullDataTrees:
             statements.append(SupportInFolds(step.gamma, step.taus[-1], support, *in_folds))
         return Findings(step, tuple(statements), subsets.nodes, 1, is_finished, was_stopped=is_expired())
 
+    def _run_sizes(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Grow trees of several sizes, each as far as its cutoff."""
+        assert step.cutoffs is not None
+        cutoffs = dict(zip(step.sizes, step.cutoffs.tolist(), strict=True))
+        is_over = StepClock.of(step, is_expired).expired
+        subsets = problems.full(step.gamma).solve(step.sizes, step.warm_starts, step.node_limit, is_over, cutoffs)
+        return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1, was_stopped=is_expired())
+
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the nodes that the pair had."""
+        """Note the nodes that the pairs had."""
         step = findings.step
+        if step.cutoffs is not None:
+            solved = state.all_rows.solved_pairs()[step.gamma, list(step.taus)]
+            state.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)
+            state.is_looked_at[step.gamma, list(step.taus)] = True
+            return
         is_done = findings.is_finished or step.node_limit >= UNLIMITED
         state.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1
 

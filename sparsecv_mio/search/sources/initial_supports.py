@@ -12,7 +12,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_supports
@@ -42,13 +42,7 @@ class InitialSupports:
         return "best subsets on all rows" if step.node_limit else "first supports of all rows"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the gammas without supports, from the supports of those that have some; cheap trees all at once."""
-        if plan.first_full_nodes:
-            sizes, missing = state.context.grid.taus.tolist(), wanted & ~state.has_supports[:, None]
-            if missing.any():
-                first = tuple(range(len(sizes))), FULL_DATA, tuple(sizes)
-                yield Step(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=missing)
-            return
+        """Yield the gammas without supports, from the supports of the gammas that have some."""
         known = [state.all_rows.best[g] for g in np.flatnonzero(state.has_supports).tolist()]
         starts = tuple(subset.support for result in known for subset in result.by_size.values())
         taus = state.context.grid.taus
@@ -57,6 +51,20 @@ class InitialSupports:
                 self.name, g, tuple(range(len(taus))), FULL_DATA, tuple(taus.tolist()), starts,
                 exchanges=not (known and plan.stores_sums),
             )  # fmt: skip
+
+    def trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the first trees of gammas; all of them at once where no supports are known, as trees are cheap then."""
+        taus, is_open = state.context.grid.taus.tolist(), wanted & (state.full_tries == 0)
+        first = tuple(range(len(taus))), FULL_DATA, tuple(taus)
+        if not plan.first_full_nodes or not is_open.any():
+            return
+        if not state.has_supports.any():
+            yield Step(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=is_open)
+            return
+        for g in np.flatnonzero(is_open.any(axis=1))[::-1][: plan.n_threads].tolist():
+            near = range(g, min(g + 2, len(wanted)))
+            starts = tuple(subset.support for other in near for subset in state.full_subsets(other))
+            yield Step(self.name, g, *first, starts, plan.first_full_nodes)
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Search, or grow trees, each from the supports of the larger gamma before."""
@@ -72,7 +80,12 @@ class InitialSupports:
         return Findings(step, tuple(found), n_nodes, len(found), was_stopped=len(found) < len(gammas))
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note nothing: the state has the supports."""
+        """Note the nodes of trees; the state has the supports of a search."""
+        for known in findings.statements if findings.step.node_limit else ():
+            assert isinstance(known, FullDataBounds)
+            is_solved = [subset.complete for subset in known.subsets.by_size.values()]
+            state.full_tries[known.gamma] = np.where(is_solved, DONE, 1)
+            state.full_nodes[known.gamma] = known.subsets.nodes
 
 
 class SupportsInFolds:

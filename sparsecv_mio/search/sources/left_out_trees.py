@@ -51,7 +51,7 @@ class LeftOutTrees:
             self.name, gamma, tuple(taus), ALL_FOLDS, tuple(int(state.context.grid.taus[t]) for t in taus),
             node_limit=node_limit, n_threads=plan.n_threads, starts=dict(zip(taus, supports, strict=True)),
             is_open=~np.asarray(state.cells.final[gamma]) if node_limit else None,
-            full_lower=np.array([subset.lower for subset in state.full_subsets(gamma)]),
+            full_lower=np.array([subset.lower for subset in state.full_subsets(gamma)]), streams=plan.streams_folds,
         )  # fmt: skip
 
     def steps(self, state: GridState, plan: Plan, wanted: np.ndarray, node_limit: int) -> Iterator[Step]:
@@ -67,10 +67,10 @@ class LeftOutTrees:
         assert step.full_lower is not None
         if not step.node_limit:
             bounds = None if is_expired() else problem.bound_left_out(supports, taus, step.full_lower)
-            return Findings(step, tuple(bounds or ()), n_problems=1, is_finished=bounds is not None)
+            return Findings(step, () if bounds is None else bounds, n_problems=1, is_finished=bounds is not None)
         assert step.is_open is not None
-        bounds, n_nodes = problem.solve_left_out(supports, taus, step.is_open, step.node_limit, is_expired)
-        return Findings(step, tuple(bounds), n_nodes, 1, was_stopped=is_expired())
+        solved = problem.solve_left_out(supports, taus, step.is_open, step.node_limit, is_expired)
+        return Findings(step, solved if step.streams else tuple(solved), n_problems=1, was_stopped=is_expired())
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note what was done for the pairs; where fits of the full data are no use, nothing more can be done."""

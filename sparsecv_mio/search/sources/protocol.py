@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -14,6 +16,35 @@ from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.steps import Findings, Step
+
+
+@dataclass(frozen=True)
+class StepClock:
+    """When a step has to end: once the search has to, or its own time is over.
+
+    Attributes
+    ----------
+    is_search_over : callable
+    at : float
+        Moment of `time.monotonic`.
+    """
+
+    is_search_over: IsExpired
+    at: float
+
+    @classmethod
+    def of(cls, step: Step, is_search_over: IsExpired) -> StepClock:
+        """Return the clock of a step that begins now."""
+        return cls(is_search_over, time.monotonic() + step.seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds until then."""
+        return 0.0 if self.is_search_over() else max(self.at - time.monotonic(), 0.0)
+
+    def expired(self) -> bool:
+        """Return True if the step has to end now."""
+        return self.is_search_over() or time.monotonic() > self.at
 
 
 class Source(Protocol):

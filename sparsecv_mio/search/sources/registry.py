@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sparsecv_mio.search.sources.enclosures import Enclosures
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
@@ -11,13 +12,15 @@ from sparsecv_mio.search.sources.protocol import Source
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
+from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 from sparsecv_mio.search.steps import Step
 
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
         InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FullDataRelaxations(), FullDataTrees(),
-        HeldOutLists(), LeftOutTrees(), SupportFits(), SubproblemTrees(), WeightedRelaxations(),
+        HeldOutLists(), LeftOutTrees(), SupportFits(), Enclosures(), WeightedTrees(), SubproblemTrees(),
+        WeightedRelaxations(),
     )
 }  # fmt: skip
 

@@ -42,21 +42,28 @@ class SubproblemTrees:
             starts = state.supports_near(aim.pair, fold)
             yield Step(self.name, g, (t,), (fold,), (size,), starts, node_limit, tries=tries)
 
-    def steps_by_fold(self, state: GridState, plan: Plan, subproblems: BoolArray, tries: int) -> Iterator[Step]:
-        """Yield some subproblems (G, T, K) fold by fold, those first whose lower bounds may rise most."""
+    def steps_by_fold(
+        self, state: GridState, plan: Plan, subproblems: BoolArray, tries: int, node_limit: int = 0
+    ) -> Iterator[Step]:
+        """Yield some subproblems (G, T, K) fold by fold, those first whose lower bounds may rise most.
+
+        The node limit is that of the plan after so many tries, unless another one is given.
+        """
         shown = state.cells.nominal
         rise = np.where(subproblems & np.isfinite(shown), np.maximum(shown - state.cells.lower, 0.0), 0.0)
         for fold in np.argsort(-rise.sum(axis=(0, 1)), kind="stable").tolist():
             wanted = subproblems[:, :, fold]
             if wanted.any():
-                yield self._step_of_fold(state, plan, fold, wanted, tries)
+                yield self._step_of_fold(state, plan, fold, wanted, tries, node_limit or plan.node_limit(tries))
 
-    def _step_of_fold(self, state: GridState, plan: Plan, fold: int, wanted: BoolArray, tries: int) -> Step:
+    def _step_of_fold(
+        self, state: GridState, plan: Plan, fold: int, wanted: BoolArray, tries: int, node_limit: int
+    ) -> Step:
         """Return a step over some pairs (G, T) in a fold."""
         taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
         step = Step(
             self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()),
-            node_limit=plan.node_limit(tries), tries=tries, wanted=wanted,
+            node_limit=node_limit, tries=tries, wanted=wanted,
         )  # fmt: skip
         for g in np.flatnonzero(wanted.any(axis=1)).tolist():
             own = state.supports_shown(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds else ()
@@ -82,13 +89,29 @@ class SubproblemTrees:
         was_stopped = is_expired() and not all(bool(some.is_final.all()) for some in bounds)
         return replace(done, statements=tuple(bounds), was_stopped=was_stopped)
 
+    def bound(self, step: Step, problems: Problems) -> Findings:
+        """Bound one subproblem without a tree, whatever the time: its best support, and the ridge ball."""
+        (fold,), problem = step.folds, problems.fold(step.folds[0], step.gamma)
+        found = problem.solve(step.sizes, step.warm_starts, 0, _always)
+        subsets = [found.by_size[size] for size in step.sizes]
+        return Findings(
+            step, (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, _always),), n_problems=1,
+            is_finished=False,
+        )  # fmt: skip
+
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that the subproblems had."""
+        n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, FoldBounds))
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
+            state.tree_seconds[known.gamma, list(known.taus)] += findings.cpu_seconds / n_pairs
             tries = np.where(known.is_final | findings.is_finished, DONE, findings.step.tries + 1)
             for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):
                 state.tree_tries[known.gamma, t, known.folds.start] = tried
+
+
+def _always() -> bool:
+    return True
 
 
 def _gammas_of(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:

@@ -146,10 +146,10 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
     """Leave-one-out: a row takes its numbers and twenty more, a row and a tau what a cell holds, and that once."""
     p, taus = 14, range(1, 13)
     of_row, of_cell = 8 * (p + 20), 3 * 8 + 4 + 3 + 4  # a cell: ends, error, number, marks; and masks of cells
-    for name, most in (("cells.MANY_CELLS", 0), ("leave_fold_out.STORE_BYTES", 0)):
+    for name, most in (("cells.MANY_CELLS", 0), ("problems.left_out_folds.STORE_BYTES", 0)):
         monkeypatch.setattr(f"sparsecv_mio.search.{name}", most)
     monkeypatch.setattr("sparsecv_mio.data.standard.STORE_BYTES", 0)
-    monkeypatch.setattr("sparsecv_mio.search.leave_fold_out.CACHED_ROWS", 1 << 10)
+    monkeypatch.setattr("sparsecv_mio.search.problems.left_out_folds.CACHED_ROWS", 1 << 10)
     peaks = []
     for n in (1_000, 20_000, 60_000):  # the first one loads what there is to
         rng = np.random.default_rng(0)

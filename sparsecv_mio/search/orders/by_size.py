@@ -1,0 +1,160 @@
+"""The order for many columns and few folds: sizes in turn, the full data of a size first, then its folds.
+
+Trees grow more expensive with the size, and a proof among the small sizes is worth more than a little work everywhere.
+
+1. The pair with the best estimate is solved first, with twice the nodes each time, as long as bounds on the full data
+   may exclude half of the other pairs in question once it is solved, and the next try fits into half of the time left.
+2. Then all sizes up to its own together, and one size after the other beyond it. Before any fold of a size is looked
+   at, the full data is solved at its pairs in question as far as it takes to exclude them.
+3. What is still open is swept again with eight times the nodes. The smallest new size and the one that was tried least
+   take turns by the nodes that they cost, so that neither starves.
+4. Under a limit that no proof fits into, the pairs with the smallest lower bounds have their part (`weakest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.search.goals import SearchGoal
+from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.orders.first_supports import find_leader
+from sparsecv_mio.search.orders.together import together
+from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
+from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.steps import Step
+
+
+def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the next steps.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed.
+    """
+    now = InQuestion.of(state)
+    if not now.pairs.any():
+        yield from together(goal, state, plan, running, share)
+        return
+    winner, is_first = find_leader(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
+    if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
+        steps = _trees_of_winner(state, plan, winner)
+    elif not is_first and not state.is_looked_at.any():
+        bars = state.bars_in_question()
+        steps = FullDataTrees().steps_of_pairs(
+            state, plan, now.pairs, bars, -1, plan.look_nodes, plan.slice_seconds
+        )  # fmt: skip
+    elif is_weakest_due(state, plan, share):
+        steps = weakest(state, plan, now.pairs)
+    else:
+        sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)
+        steps = _sweep(state, plan, now, sizes)
+    busy = {(step.source, step.gamma, step.folds) for step in running}
+    yield from (step for step in steps if (step.source, step.gamma, step.folds) not in busy)
+
+
+@dataclass(frozen=True, eq=False)
+class InQuestion:
+    """The pairs that a proof still needs, and how often each was tried: what orders compute of a state at each turn.
+
+    Attributes
+    ----------
+    pairs : (G, T) bool array
+    cells : (G, T, K) bool array
+        Their open subproblems.
+    may_be_excluded : (G, T) bool array
+        Pairs that a tree on the full data may exclude, against a best pair that is solved.
+    tries : (G, T) int array
+        Earlier tries of what is to be done next; `DONE` where nothing is.
+    """
+
+    pairs: BoolArray
+    cells: BoolArray
+    may_be_excluded: BoolArray
+    tries: IntArray
+
+    @classmethod
+    def of(cls, state: GridState) -> InQuestion:
+        """Return what is in question in a state."""
+        cells, upper = state.subproblems_in_question(), state.bounds().upper
+        best, pairs = np.unravel_index(int(upper.argmin()), upper.shape), np.asarray(cells.any(axis=2))
+        full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
+        is_best_solved = bool(state.cells.final[best].all()) and np.isfinite(upper[best])
+        may = is_best_solved & (state.cutoffs_to_exclude(state.bars_in_question()) <= full_upper)
+        full = np.where(state.all_rows.solved_pairs(), DONE, state.full_tries)
+        folds = np.maximum(state.lowest_tries, may)  # not before the second sweep
+        return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
+
+    def is_any_size_tried(self) -> bool:
+        """Return True if some size was swept: it is closed, or its pairs had nodes."""
+        return bool((self.tries.min(axis=0) > 0).any())
+
+    def due_sizes(self, state: GridState) -> IntArray:
+        """Return the size to sweep, by index: the smallest new one, or the one that was tried least."""
+        tries = self.tries.min(axis=0)
+        new, tried = np.flatnonzero(tries == 0), np.flatnonzero((tries > 0) & (tries < DONE))
+        if len(new) and (not len(tried) or state.spent[0] <= state.spent[1]):
+            return new[:1]
+        return tried[[np.argmin(tries[tried])]] if len(tried) else new[:1]
+
+
+def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) -> bool:
+    """Return True if the pair with the best estimate comes before all others."""
+    if state.lowest_tries[winner] == 0:
+        return True
+    others = now.pairs.copy()
+    others[winner] = False
+    bars = np.full(others.shape, state.cells.nominal[winner].sum() * (1.0 - state.context.gap))
+    full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
+    may = (state.bounds().lower >= bars) | (state.cutoffs_to_exclude(bars) <= full_upper)
+    next_seconds = state.tree_seconds[winner] / plan.n_threads  # twice the nodes of the last try, the sum of all so far
+    fits = next_seconds <= plan.choice_share * state.context.deadline.left
+    return fits and 2 * int((others & may).sum()) >= int(others.sum())
+
+
+def _trees_of_winner(state: GridState, plan: Plan, winner: Pair) -> Iterator[Step]:
+    """Yield the folds of the pair with the best estimate with the fewest tries, with twice the nodes each time."""
+    only, tries = np.zeros(state.context.shape, dtype=bool), int(state.lowest_tries[winner])
+    only[winner] = ~state.cells.final[winner] & (state.tree_tries[winner] <= tries)
+    yield from SubproblemTrees().steps_by_fold(state, plan, only, tries, plan.first_node_limit << tries)
+
+
+def _sweep(state: GridState, plan: Plan, now: InQuestion, sizes: IntArray) -> Iterator[Step]:
+    """Yield the full data of some sizes, then the folds of the pair with the best estimate, then all folds."""
+    at_sizes = np.isin(np.arange(now.pairs.shape[1]), sizes)
+    tries = int(now.tries[:, at_sizes].min())
+    full = now.pairs & at_sizes & (state.full_tries <= tries)
+    bars, is_yielded = state.bars_in_question(), False
+    for step in FullDataTrees().steps_of_pairs(state, plan, full, bars, tries, plan.node_limit(tries)):
+        is_yielded = True
+        yield step
+    spared = now.may_be_excluded if tries == 0 else np.zeros_like(now.pairs)
+    cells = now.cells & ~spared[:, :, None] & (np.asarray(state.tree_tries) <= tries)
+    for t in sizes.tolist() if not is_yielded else ():
+        leader = find_leader(state, t)
+        for pairs in (_mask(cells, leader) if leader[1] == t else cells & False, _size(cells, t)):
+            if pairs.any():
+                steps = SubproblemTrees().steps_by_fold(state, plan, pairs, tries)
+                yield from (step for _, step in zip(range(plan.n_threads), steps, strict=False))
+                return
+
+
+def _mask(cells: BoolArray, pair: Pair) -> BoolArray:
+    only = np.zeros_like(cells)
+    only[pair] = cells[pair]
+    return only
+
+
+def _size(cells: BoolArray, t: int) -> BoolArray:
+    return np.asarray(cells & (np.arange(cells.shape[1]) == t)[None, :, None])

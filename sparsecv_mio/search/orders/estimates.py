@@ -1,0 +1,28 @@
+"""The order of estimates: every fold searches for supports of the pairs that stay open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sparsecv_mio.search.goals import SearchGoal
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.steps import Step
+
+
+def estimates(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield the next pass over all folds.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+        Its pairs need estimates.
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    if not running:
+        yield from FoldSearches().steps(state, plan, goal.pairs(state))

@@ -1,0 +1,76 @@
+"""The order of first supports for many columns: search in all folds, small sizes solved, bounds that take no tree.
+
+Sizes with few supports are solved as soon as every fold has a quick answer, where there is a limit: something is proved
+then whenever the search ends. Better supports are searched for afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sparsecv_mio.search.goals import SearchGoal
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.pairs import Pair, likely_winner
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.enclosures import Enclosures
+from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.sources.full_data import FullDataRelaxations
+from sparsecv_mio.search.sources.initial_supports import InitialSupports
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+from sparsecv_mio.search.steps import Step
+
+
+def first_supports(
+    goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float
+) -> Iterator[Step]:
+    """Yield the steps of the first phase that is not over.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+        Not read.
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    every = np.ones(state.is_offered.shape, dtype=bool)
+    passes = list(FoldSearches().steps(state, plan, every))
+    for steps in (
+        passes if state.fold_passes == 0 else InitialSupports().steps(state, plan, every),
+        _small_sizes(state, plan),
+        passes,
+        FullDataRelaxations().steps(state, plan, every) if plan.relaxes_full_data else (),
+        Enclosures().steps(state, plan, every),
+        WeightedTrees().relaxations(state, plan, np.asarray(state.subproblems_in_question().any(axis=2))),
+    ):
+        phase = list(steps)
+        if phase or running:
+            busy = {(step.source, step.gamma, step.folds) for step in running}
+            yield from (step for step in phase if (step.source, step.gamma, step.folds) not in busy)
+            return
+
+
+def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
+    """Yield trees of the sizes with few supports: of the pair with the best estimate of each first, then of all."""
+    cells = state.subproblems_in_question() & (np.asarray(state.tree_tries) == 0)
+    for t in plan.small_sizes:
+        pair = find_leader(state, t, t)
+        if cells[pair].any() and not np.isfinite(state.cells.upper[pair]).all():
+            only = np.zeros(cells.shape, dtype=bool)
+            only[pair] = cells[pair]
+            yield from SubproblemTrees().steps_by_fold(state, plan, only, 0)
+            return
+    small = np.isin(np.arange(cells.shape[1]), plan.small_sizes)
+    yield from SubproblemTrees().steps_by_fold(state, plan, cells & small[None, :, None], 0)
+
+
+def find_leader(state: GridState, last: int, first: int = 0) -> Pair:
+    """Return the pair with the best estimate among sizes from index `first` to index `last`."""
+    now, places, grid = state.bounds(), np.arange(len(state.context.grid.taus)), state.context.grid
+    pairs = np.broadcast_to((first <= places) & (places <= last), now.lower.shape)
+    return likely_winner(now.within(pairs, grid.gammas, grid.taus))

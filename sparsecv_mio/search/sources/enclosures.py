@@ -1,0 +1,64 @@
+"""Intervals of held-out losses without a tree: ridge balls around every fit with at most an incumbent's objective."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+
+
+class Enclosures:
+    """Ridge balls of single folds, at all gammas and sizes."""
+
+    name: ClassVar[str] = "enclosures"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of ridge balls."""
+        return BoundSource.RIDGE_BALLS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "bounds of every fold by its incumbents"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the folds that were not enclosed, with the open pairs (G, T) that are wanted."""
+        for fold in np.flatnonzero(~state.is_enclosed).tolist() if plan.encloses_folds else ():
+            here = wanted & ~state.cells.final[:, :, fold] & np.isfinite(state.objective_upper[:, :, fold])
+            if here.any():
+                step = Step(self.name, -1, tuple(range(here.shape[1])), (fold,), wanted=here,
+                            sizes=tuple(state.context.grid.taus.tolist()),
+                            cutoffs=state.objective_upper[:, :, fold].copy())  # fmt: skip
+                for g in np.flatnonzero(here.any(axis=1)).tolist():
+                    numbers = state.cells.support[g, here[g], fold].tolist()
+                    step.starts[g] = tuple(state.cells.pool.supports[number] for number in numbers)
+                yield step
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Enclose the held-out losses, gamma by gamma; O(q^3) a gamma."""
+        assert step.wanted is not None and step.cutoffs is not None
+        (fold,), found = step.folds, list[FoldBounds]()
+        for g, supports in step.starts.items():
+            if is_expired():
+                return Findings(step, tuple(found), n_problems=len(found), was_stopped=True)
+            taus = np.flatnonzero(step.wanted[g])
+            sizes, uppers = [step.sizes[t] for t in taus.tolist()], step.cutoffs[g, taus]
+            ends = problems.fold(fold, g).enclose(sizes, uppers, supports, is_expired, relaxes=False)
+            bounds = FoldBounds.unknown(
+                g, tuple(taus.tolist()), slice(fold, fold + 1), 1, (), ("lower", "upper", "objective_lower")
+            )  # fmt: skip
+            bounds.lower[:, 0], bounds.upper[:, 0] = ends.lower, ends.upper
+            bounds.objective_lower[:, 0] = ends.objective_lower
+            found.append(bounds)
+        return Findings(step, tuple(found), n_problems=len(found))
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the fold that was enclosed."""
+        state.is_enclosed[findings.step.folds[0]] = True

@@ -1,0 +1,104 @@
+"""Relaxations and trees of a fold with its held-out rows beside the training rows, at a weight.
+
+They bound the held-out loss of the optimum from below: by how much an objective that counts these rows too exceeds the
+objective of the incumbent (:mod:`sparsecv_mio.bounds.more_weight`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.sources.protocol import StepClock
+from sparsecv_mio.search.steps import Findings, HeldOutBounds, Step
+
+
+class WeightedTrees:
+    """Weighted held-out rows of single folds: relaxations of all pairs once, trees of the pairs that are to rise."""
+
+    name: ClassVar[str] = "weighted trees"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of trees with held-out rows, or of relaxations."""
+        return BoundSource.LEFT_OUT_TREES if step.node_limit else BoundSource.LEFT_OUT_RELAXED
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "trees with rows left out" if step.node_limit else "relaxations of every fold with its rows left out"
+
+    def relaxations(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the folds that were not relaxed, with the open pairs (G, T) that are wanted."""
+        for fold in np.flatnonzero(~state.is_weighted).tolist() if plan.grows_weighted_trees else ():
+            here = wanted & ~state.cells.final[:, :, fold]
+            if here.any():
+                yield self._step(state, fold, here)
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray, aims: FloatArray) -> Iterator[Step]:
+        """Yield trees of the folds of some pairs (G, T) that are to rise to sums of lower bounds `aims`.
+
+        The folds of a pair share what is asked by what they miss. Folds come first that may rise most for the nodes of
+        their next trees; one fold that no model fits may hold most of what is missing.
+        """
+        if not plan.grows_weighted_trees:
+            return
+        tries, sums = state.weighted_tries, state.cells.lower.sum(axis=2)
+        rise = np.where(wanted, np.maximum(aims - sums, 0.0), 0.0)
+        shown = np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0)
+        missing = np.where(state.cells.final, 0.0, np.maximum(shown - state.cells.lower, 0.0))
+        is_worth = (missing > plan.least_missing * rise[:, :, None]) & (rise > 0.0)[:, :, None]
+        is_worth &= tries < plan.max_weighted_tries
+        share = rise / np.maximum(missing.sum(axis=2), np.maximum(rise, np.finfo(float).tiny))
+        asked = np.where(is_worth, share[:, :, None] * missing, 0.0)
+        promise = (np.where(is_worth, missing, 0.0) / np.float64(plan.node_growth) ** tries).sum(axis=(0, 1))
+        for fold in np.argsort(-promise, kind="stable").tolist():
+            here = is_worth[:, :, fold]
+            if promise[fold] > plan.near_best * promise.max() and here.any():
+                promised = float((asked[:, :, fold] / np.where(rise > 0.0, rise, 1.0)).sum())
+                nodes = plan.first_weighted_nodes * (np.float64(plan.node_growth) ** tries[:, :, fold][here]).sum()
+                yield self._step(
+                    state, fold, here, node_limit=plan.first_weighted_nodes, promised=promised, work=float(nodes),
+                    cutoffs=state.cells.lower[:, :, fold] + asked[:, :, fold],
+                )  # fmt: skip
+
+    def _step(self, state: GridState, fold: int, wanted: BoolArray, **more: object) -> Step:
+        taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
+        return Step(
+            self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()), wanted=wanted,
+            objective_upper=state.objective_upper[:, :, fold].copy(), held_out=state.cells.nominal[:, :, fold].copy(),
+            lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(), **more,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Relax all pairs, or grow a tree at each."""
+        assert step.wanted is not None and step.objective_upper is not None and step.held_out is not None
+        (fold,), n_nodes = step.folds, 0
+        problem, known = problems.fold(fold, 0), (step.objective_upper, step.held_out)
+        is_over = StepClock.of(step, is_expired).expired
+        if not step.node_limit:
+            lower = problem.relax_weighted(step.wanted, *known, is_over)
+        else:
+            assert step.cutoffs is not None and step.lower is not None and step.is_full_solved is not None
+            targets = {
+                (g, t): (float(step.cutoffs[g, t]), float(0.5 * (step.cutoffs[g, t] + step.lower[g, t])))
+                for g, t in np.argwhere(step.wanted).tolist()
+            }
+            lower, n_nodes = problem.branch_weighted(targets, step.node_limit, *known, step.is_full_solved, is_over)
+        n_problems = int(step.wanted.any(axis=1).sum())
+        return Findings(step, (HeldOutBounds(fold, lower),), n_nodes, n_problems, was_stopped=is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the fold that was relaxed, or the pairs whose trees brought less than they were asked for."""
+        step, (fold,) = findings.step, findings.step.folds
+        if not step.node_limit:
+            state.is_weighted[fold] = True
+            return
+        assert step.wanted is not None and step.cutoffs is not None and step.lower is not None
+        missed = step.wanted & (state.cells.lower[:, :, fold] < 0.5 * (step.cutoffs + step.lower))
+        state.weighted_tries[:, :, fold][missed] = np.minimum(state.weighted_tries[:, :, fold][missed] + 1, DONE)
