@@ -37,8 +37,9 @@ from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.accounts import added
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
+from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line_of
-from sparsecv_mio.search.run import GridMethod, NewRun, decide_beyond_proof, run_to_end
+from sparsecv_mio.search.run import GridMethod, NewRun, run_to_end
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
 LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of the paper
@@ -233,12 +234,15 @@ class Journal:
     trial: tuple[str, list[float], list[int], bool] | None = None
 
 
+Row = GridMethod | GridSearch
+
+
 @dataclass(eq=False)
 class Trial:
     """A move that is being tried, and the run that decides about it."""
 
     move: str
-    row: GridMethod
+    row: Row
     begun: bool = False
 
 
@@ -256,7 +260,7 @@ class Descent(Watched):
 
     Attributes
     ----------
-    here : GridMethod, optional
+    here : GridSearch, optional
         The row where the descent stands.
     trial : Trial, optional
         The move that is being tried.
@@ -276,7 +280,7 @@ class Descent(Watched):
         wide = (min(LEAST_GAMMA, self.first), max(MOST_GAMMA, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
-        self.here: GridMethod | None = None
+        self.here: Row | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
         self.stored: Archive | None = None
@@ -287,7 +291,7 @@ class Descent(Watched):
         """Make ready for the first row."""
         self.trial = Trial("start", self._row([self.first], self.taus))
 
-    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridMethod:
+    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> Row:
         return self.new_run(gammas, taus, self.signals)
 
     @property
@@ -332,8 +336,8 @@ class Descent(Watched):
         """Move to a row with a better pair; where a search along a line found one, its gamma is solved next."""
         row, journal, now = trial.row, self.journal, trial.row.run.bounds()
         journal.nodes += row.run.counts.nodes
-        journal.mios += row.mios()
-        journal.sources = added(journal.sources, row.run.accounts.table())
+        journal.mios += row.n_trees
+        journal.sources = added(journal.sources, row.accounts.table())
         better = self.here is None or now.ceiling < self.here.run.bounds().ceiling * (1.0 - TIE_RTOL)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
@@ -352,14 +356,14 @@ class Descent(Watched):
         elif better:
             journal.proposed = [gamma]
 
-    def _proposals(self, row: GridMethod) -> list[GammaPoint]:
+    def _proposals(self, row: Row) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
         return gamma_proposals(row.run, row.run.bounds().best, self.interval)
 
     # -- where it stands ---------------------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> GridMethod:
+    def _shown(self) -> Row:
         """The row that is being solved, or the one we stand on."""
         trial = self.trial
         row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
@@ -390,9 +394,9 @@ class Descent(Watched):
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
         rows = [method.run.bounds() for method in (self.here, row) if method is not None]
         best = min(rows, key=lambda bounds: bounds.ceiling)
-        return trace_line_of(row.run, row.mios()) | {
+        return trace_line_of(row.run, row.n_trees) | {
             "nodes": journal.nodes + (trial.run.counts.nodes if trial is not None else 0),
-            "mios": journal.mios + (trial.mios() if trial is not None else 0),
+            "mios": journal.mios + (trial.n_trees if trial is not None else 0),
             "proved": None,  # of a row it would say nothing of the descent
             "gamma": float(row.context.grid.gammas[0]),
             "steps": len(journal.steps),
@@ -438,7 +442,7 @@ class Descent(Watched):
     # -- what is reported --------------------------------------------------------------------------------------------
 
     @property
-    def reported(self) -> GridMethod | None:
+    def reported(self) -> Row | None:
         """The row where the descent stands."""
         return self.here
 
@@ -448,7 +452,7 @@ class Descent(Watched):
             return
         self.here.score_reported_pair()
         if self.context.all_asked_for:
-            decide_beyond_proof(self.here, self.context)
+            self.here.pursue_goals(self.context)
             self.here.score_reported_pair()
 
     def snapshot(self, over: bool = False) -> Snapshot | None:
@@ -473,7 +477,7 @@ class Descent(Watched):
         )
 
 
-def best_pair(row: GridMethod) -> tuple[float, int]:
+def best_pair(row: Row) -> tuple[float, int]:
     """Return the best (gamma, tau) of a run."""
     g, t = row.run.bounds().best
     return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

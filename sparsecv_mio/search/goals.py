@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.instability import Instabilities, stability_table
 from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
@@ -122,9 +123,16 @@ def is_scored(state: GridState) -> bool:
     return bool(state.has_supports.any() and state.cells.scored_pairs().any())
 
 
-def goals_beyond_choice(state: GridState) -> list[SearchGoal]:
-    """Return the goals of a question beyond the certified choice, in the order in which they are worked on."""
-    context, goals = state.context, list[SearchGoal]()
+def goals_beyond_choice(state: GridState, context: Context) -> list[SearchGoal]:
+    """Return the goals of a question beyond the certified choice, in the order in which they are worked on.
+
+    Parameters
+    ----------
+    state : GridState
+    context : Context
+        With the request; that of the state, or of a descent over several grids.
+    """
+    goals = list[SearchGoal]()
     if context.gap == 0.0:
         goals.append(AllPairs())
     elif context.request.one_se:

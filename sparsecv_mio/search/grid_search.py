@@ -137,7 +137,7 @@ class GridSearch(Watched):
         if not deadline.over() and self.model_is_open():
             yield from self._search(FullDataModel(), given_pairs)
             yield from self._search(choice, ORDERS[last])
-        for goal in goals_beyond_choice(self.state):
+        for goal in goals_beyond_choice(self.state, self.context):
             yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
         yield from self._search(Estimates(), estimates)
         self.problems.clear()
@@ -192,6 +192,12 @@ class GridSearch(Watched):
 
     def finish(self) -> None:
         """Do nothing: the last turn has left nothing over."""
+
+    def pursue_goals(self, requested: Context) -> None:
+        """Search for the goals beyond the certified choice of another request over the same data."""
+        for goal in goals_beyond_choice(self.state, requested):
+            for _ in self._search(goal, ORDERS[self.plan.order_of_pairs]):
+                pass
 
     def score_reported_pair(self) -> None:
         """Score the pair to report in every fold, and bound it there, where a limit came before."""

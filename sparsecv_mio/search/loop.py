@@ -78,20 +78,17 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
-    if options.loss is not Loss.SQUARED or _has_few_columns(context, method):
+    is_restricted = context.data.restrictions.beyond_forcing
+    wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
+    if options.loss is not Loss.SQUARED or (method is Method.ROUNDS and not wide and not is_restricted):
         from sparsecv_mio.search.grid_search import GridSearch
 
         return GridSearch(context, signals)
     run = Run.begun(context, signals, options.oracles)
-    wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
-    if method is Method.ROUNDS and not wide and not context.data.restrictions.beyond_forcing:
-        from sparsecv_mio.search.rounds import Rounds
-
-        return Rounds(run)
     from sparsecv_mio.formulation.near_ties import MioSettings
 
     mio = MioSettings(options.backend, options.formulation, options.mio_budget, options.solver_option)
-    if context.data.restrictions.beyond_forcing:
+    if is_restricted:
         from sparsecv_mio.search.all_rows import check_restrictions
         from sparsecv_mio.search.one_by_one import Restricted
 
@@ -104,14 +101,6 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     from sparsecv_mio.search.one_by_one import OneByOne
 
     return OneByOne(run, method, mio)
-
-
-def _has_few_columns(context: Context, method: Method) -> bool:
-    from sparsecv_mio.thresholds import SMALL
-
-    few = not by_rows(context.data, context.folds.k) and not is_very_wide(context.data)
-    few &= context.data.q <= SMALL or context.folds.k <= 50
-    return few and method is Method.ROUNDS and not context.data.restrictions.beyond_forcing
 
 
 class RowMaker:
@@ -129,7 +118,9 @@ class RowMaker:
         self.context, self.oracles = context, oracles
         self.ledger = Ledger()
 
-    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridMethod:
+    def make(
+        self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None
+    ) -> GridMethod | GridSearch:
         """Return a run over some pairs, not begun.
 
         Parameters
@@ -146,12 +137,12 @@ class RowMaker:
 
             threads = threads_for(data, threads)
         grid = Grid.of(gammas, taus, data.dataset.p)
-        run = Run.begun(self.context.row(grid, threads), signals or Signals(), self.oracles, self.ledger)
-        if wide:
-            return ByRows(run)
-        from sparsecv_mio.search.rounds import Rounds
+        context = self.context.row(grid, threads)
+        if not wide:
+            from sparsecv_mio.search.grid_search import GridSearch
 
-        return Rounds(run)
+            return GridSearch(context, signals or Signals())
+        return ByRows(Run.begun(context, signals or Signals(), self.oracles, self.ledger))
 
 
 def search(running: RunningSearch, context: Context) -> Record:
@@ -189,7 +180,7 @@ def search(running: RunningSearch, context: Context) -> Record:
         record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
         spent = state.counts.nodes - nodes  # on all rows at the reported pair
         record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
-        return _refine(record, reported) if options.refine and isinstance(reported, GridMethod) else record
+        return _refine(record, reported) if options.refine else record
 
 
 def drive(
@@ -273,7 +264,7 @@ def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
     signals.listen(safe_point=visit)
 
 
-def _refine(record: Record, reported: GridMethod) -> Record:
+def _refine(record: Record, reported: GridMethod | GridSearch) -> Record:
     state = reported.run
     record = replace(record, refined=refined(record, state, RowMaker(state.context).make))
     check_intervals(record)

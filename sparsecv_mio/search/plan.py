@@ -55,6 +55,7 @@ class Plan:
     )
     relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
     first_full_nodes: int = _setting(0, "nodes", "of the first trees on the full data; 0: local search alone")
+    first_trees_share: float = _setting(0.6, "share of a limit", "after which no first tree of the full data begins")
     leaves_folds_out: bool = _setting(
         False, "-", f"{FEWEST_FOLDS} folds of at most {LARGEST_FOLD} rows, at most {PATH_TREE_COLUMNS} columns"
     )
@@ -89,6 +90,7 @@ class Plan:
     weighted_pairs: int = _setting(0, "pairs", "that are open, from which on fits at every weight and gamma save time")
     relaxed_stride: int = _setting(4, "sizes", "between relaxations of the full data: each bounds smaller sizes too")
     max_rises: int = _setting(3, "sizes", "in a row with a rising estimate, after which the search in folds ends")
+    samples_folds: bool = _setting(False, "-", f"over {FEW_FOLDS} folds: a sample of them searches for all")
     search_share: float = _setting(0.4, "share of a limit", "after which no better supports of all folds are searched")
     initial_share: float = _setting(0.05, "share of a limit", "after which initial supports are no longer improved")
     choice_share: float = _setting(0.5, "share of a limit", "for the choice of the pair; then the weakest pairs first")
@@ -146,6 +148,7 @@ class Plan:
             leaves_folds_out=bool(leaves_out),
             bounds_reported=True,
             searches_all_folds=Capability.FOLD_SEARCHES in can and few_folds,
+            samples_folds=Capability.FOLD_SEARCHES in can and not few_folds,
             searches_folds=not is_small,
             relaxes_full_data=by_size,
             relaxed_stride=1,

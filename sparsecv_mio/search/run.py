@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -47,6 +47,9 @@ from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, UNLIMITED, BestSubset, BestSubsets
 from sparsecv_mio.units import MODEL_SHARE, TIE_RTOL
 from sparsecv_mio.words import Oracle
+
+if TYPE_CHECKING:
+    from sparsecv_mio.search.grid_search import GridSearch
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -186,6 +189,20 @@ class GridMethod(Watched, StoredPart):
         """Decide what is asked for beyond the proof."""
         decide_beyond_proof(self, self.context)
 
+    @property
+    def n_trees(self) -> int:
+        """Number of mixed-integer problems that were solved."""
+        return self.mios()
+
+    @property
+    def accounts(self) -> Accounts:
+        """Costs and gains of every source."""
+        return self.run.accounts
+
+    def pursue_goals(self, requested: Context) -> None:
+        """Search for the goals beyond the certified choice of another request over the same data."""
+        decide_beyond_proof(self, requested)
+
     def score_reported_pair(self) -> None:  # noqa: B027
         """See to it that the pair to report is scored in every fold, unless all are as they are found."""
 
@@ -277,7 +294,9 @@ class GridMethod(Watched, StoredPart):
             component.restore(stored_position)
 
 
-NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridMethod]  # a run over other gammas and taus, not begun
+NewRun = Callable[
+    [Sequence[float], Sequence[int], Signals], "GridMethod | GridSearch"
+]  # a run over other gammas and taus, not begun
 
 
 def run_to_end(method: Watched) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
-from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.steps import Step
 
 
@@ -25,4 +25,5 @@ def estimates(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[
         Share of the time limit that has passed; not read.
     """
     if not running:
-        yield from FoldSearches().steps(state, plan, goal.pairs(state))
+        for source in (FoldSearches(), FoldSamples()):
+            yield from source.steps(state, plan, goal.pairs(state))

@@ -15,7 +15,7 @@ from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Pair, likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.enclosures import Enclosures
-from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
@@ -44,6 +44,7 @@ def first_supports(
         passes if state.fold_passes == 0 else InitialSupports().steps(state, plan, every),
         _small_sizes(state, plan),
         passes,
+        FoldSamples().steps(state, plan, every),
         FullDataRelaxations().steps(state, plan, every) if plan.relaxes_full_data else (),
         Enclosures().steps(state, plan, every),
         WeightedTrees().relaxations(state, plan, np.asarray(state.subproblems_in_question().any(axis=2))),

@@ -33,13 +33,13 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     plan : Plan
     running : sequence of Step
     share : float
-        Share of the time limit that has passed; not read.
+        Share of the time limit that has passed.
     """
     every, given = np.ones(state.is_offered.shape, dtype=bool), goal.pairs(state)
     leaves_out = plan.may_leave_out and bool(state.full_nodes.sum() > plan.cheap_nodes)
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
     for steps in (
-        InitialSupports().trees(state, plan, every),
+        InitialSupports().trees(state, plan, every) if share <= plan.first_trees_share else (),
         _bounds(state, plan) if leaves_out else iter(()),
         _likely_winner(state, plan) if leaves_out else iter(()),
         _left_out_trees(state, plan, wanted, leaves_out),

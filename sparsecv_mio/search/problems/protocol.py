@@ -204,5 +204,12 @@ class Problems(Protocol):
         """
         raise MissingCapability(Capability.FOLD_SEARCHES)
 
+    def sample_folds(
+        self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int],
+        full_supports: Sequence[Sequence[IntArray]], n_threads: int, is_expired: IsExpired,
+    ) -> Iterator[FoldBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
+        """Yield what a sample of many folds finds: bounds, or at some gammas supports of each fold (FOLD_SEARCHES)."""
+        raise MissingCapability(Capability.FOLD_SEARCHES)
+
     def clear(self) -> None:
         """Forget all stored problems."""

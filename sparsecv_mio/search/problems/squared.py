@@ -18,9 +18,10 @@ from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
-from sparsecv_mio.search.pairs import Pair
+from sparsecv_mio.search.pairs import Grid, Pair
 from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
+from sparsecv_mio.search.problems.fold_samples import FoldSample, FullSupports
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,
@@ -28,9 +29,11 @@ from sparsecv_mio.search.problems.protocol import (
     FoldProblem,
     FoldsSearched,
     IsExpired,
+    SupportsFound,
 )
 from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.slices import Clock, Kept, Moment
+from sparsecv_mio.thresholds import LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING
@@ -66,10 +69,10 @@ class SquaredProblem(FoldProblem):
     @property
     def capabilities(self) -> Capability:
         """What the problem can do beyond `solve`, `fit` and `enclose`."""
-        folds, shared = self.store.context.folds, Capability.SHARED_TREE | Capability.WEIGHTED_TREES
+        shared = Capability.SHARED_TREE | Capability.WEIGHTED_TREES
         if self.fold != ALL_ROWS:
             return shared
-        can_leave_out = folds.left is None  # the identities score every row that is left out
+        can_leave_out = self.store.can_leave_out
         shared |= Capability.FOLD_SEARCHES
         return shared | (Capability.LEFT_OUT_FITS if can_leave_out else Capability.NONE)
 
@@ -166,20 +169,20 @@ class SquaredProblem(FoldProblem):
         self, supports: Sequence[IntArray], taus: Sequence[int], full_lower: FloatArray
     ) -> Iterator[FoldBounds] | None:
         """Bound all folds by fits of the full data with each fold left out; None where that is no use."""
-        root = self._full_fit(supports, taus)
+        root = self.fit_all_columns(supports, taus)
         return None if root is None else left_out_folds.bound_folds(root, full_lower)
 
     def solve_left_out(
         self, supports: Sequence[IntArray], taus: Sequence[int], is_open: BoolArray, n_nodes: int, is_expired: IsExpired
     ) -> Iterator[FoldBounds | NodeCount]:
         """Solve what one tree for all folds can solve; no bounds where that is no use."""
-        root = None if is_expired() else self._full_fit(supports, taus)
+        root = None if is_expired() else self.fit_all_columns(supports, taus)
         if root is None:
             return iter(())
         wanted = one_tree_for_folds.Wanted(sorted(set(taus)), is_open, is_expired)
         return one_tree_for_folds.solve_folds(root, wanted, n_nodes)
 
-    def _full_fit(self, supports: Sequence[IntArray], taus: Sequence[int]) -> left_out_folds.FullFit | None:
+    def fit_all_columns(self, supports: Sequence[IntArray], taus: Sequence[int]) -> left_out_folds.FullFit | None:
         """Return the fit of the full data that folds are left out of; None where its accuracy or leverages are poor."""
         form = self.store.full_data.normal_form(self.gamma)
         if form.keep > left_out_folds.WIDEST_KEEP or form.m == 0:
@@ -270,6 +273,36 @@ class SquaredProblems:
     ) -> FoldsSearched:
         """Search in all folds and in the full data; what the last of some passes finds."""
         return self._passes.search(gammas, taus, n_passes, n_threads, until)
+
+    def sample_folds(
+        self, gammas: Sequence[int], taus: Sequence[int], folds: Sequence[int], full_supports: FullSupports,
+        n_threads: int, is_expired: IsExpired,
+    ) -> Iterator[FoldBounds | tuple[tuple[int, ...], SupportsFound]]:  # fmt: skip
+        """Yield what a sample of folds finds: bounds of all folds, or at some gammas supports of each open fold."""
+        grid = Grid(self.context.grid.gammas[list(gammas)], self.context.grid.taus[list(taus)])
+        sample = FoldSample(self.context.data, self.context.folds, grid, full_supports, n_threads, is_expired)
+
+        def fit_of(place: int) -> left_out_folds.FullFit | None:
+            return self.full(gammas[place]).fit_all_columns(full_supports[place], taus)
+
+        others = list(range(len(gammas)))
+        for place, bounds in sample.score_left_out(fit_of) if self.can_leave_out else ():
+            others.remove(place)
+            yield from bounds
+        if others and len(folds):
+            rest = Grid(grid.gammas[others], grid.taus)
+            supports = [full_supports[place] for place in others]
+            each = FoldSample(self.context.data, self.context.folds, rest, supports, n_threads, is_expired)
+            at = tuple(gammas[place] for place in others)
+            yield from ((at, found) for found in each.search_each(folds))
+
+    @property
+    def can_leave_out(self) -> bool:
+        """True if folds are small, and the identities score every row that is left out."""
+        folds = self.context.folds
+        return (
+            folds.left is None and bool(folds.sizes.max() <= LARGEST_FOLD) and self.context.data.q <= PATH_TREE_COLUMNS
+        )
 
     def clear(self) -> None:
         """Forget all stored folds."""

@@ -72,6 +72,57 @@ class FoldSearches:
                 state.is_searched[g, t, :], state.is_pair_searched[g, t] = True, True
 
 
+class FoldSamples:
+    """One search of a sample of very many folds, whose supports all folds try."""
+
+    name: ClassVar[str] = "fold samples"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of initial supports."""
+        return BoundSource.FIRST_SUPPORTS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return "searching supports in the folds"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the search over the gammas and sizes of some pairs (G, T), unless it was done."""
+        taus = np.flatnonzero(wanted.any(axis=0)).tolist()
+        sizes = state.context.grid.taus[taus]
+        if not plan.samples_folds or int(state.fold_passes) == DONE or not sizes.any() or not state.has_supports.any():
+            return
+        gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
+        folds = np.flatnonzero(~np.asarray(state.cells.decided).all(axis=(0, 1))).tolist()
+        starts = {g: tuple(state.full_support((g, t)) for t in taus) for g in gammas}
+        until = state.context.deadline.by_share(plan.search_share).left
+        yield Step(
+            self.name, -1, tuple(taus), tuple(folds), tuple(sizes.tolist()), n_threads=plan.n_threads, tries=DONE,
+            wanted=wanted, starts=starts, seconds=until if until > 0.0 else np.inf,
+        )  # fmt: skip
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Search."""
+        gammas, is_over = _gammas_of(step), StepClock.of(step, is_expired).expired
+        supports = [step.starts[g] for g in gammas]
+        statements, by_fold = list[Statement](), list[SupportsFound]()
+        rest: tuple[int, ...] = ()
+        for found in problems.sample_folds(gammas, step.taus, step.folds, supports, step.n_threads, is_over):
+            if isinstance(found, FoldBounds):
+                statements.append(found)
+            else:
+                rest = found[0]
+                by_fold.append(found[1])
+            if is_over():
+                break
+        for one in sorted(by_fold, key=lambda found: found.fold):
+            statements += [_bounds_of([one], at, g, step.taus) for at, g in enumerate(rest)]
+        return Findings(step, tuple(statements), n_problems=len(gammas) * (1 + len(by_fold)), was_stopped=is_expired())
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note that the folds have searched."""
+        state.fold_passes[...] = DONE
+
+
 def _gammas_of(step: Step) -> tuple[int, ...]:
     assert step.wanted is not None
     return tuple(np.flatnonzero(step.wanted.any(axis=1)).tolist())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sparsecv_mio.search.sources.enclosures import Enclosures
-from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
@@ -18,9 +18,9 @@ from sparsecv_mio.search.steps import Step
 SOURCES: dict[str, Source] = {
     source.name: source
     for source in (
-        InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FullDataRelaxations(), FullDataTrees(),
-        HeldOutLists(), LeftOutTrees(), SupportFits(), Enclosures(), WeightedTrees(), SubproblemTrees(),
-        WeightedRelaxations(),
+        InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FoldSamples(), FullDataRelaxations(),
+        FullDataTrees(), HeldOutLists(), LeftOutTrees(), SupportFits(), Enclosures(), WeightedRelaxations(),
+        WeightedTrees(), SubproblemTrees(),
     )
 }  # fmt: skip
 

@@ -1,0 +1,173 @@
+"""Supports of many folds, squared loss: a sample of the folds searches, and all folds try what it found.
+
+The best support of the full data has seen the rows that a fold holds out: where it is not optimal in the fold, its
+held-out loss tends to be too small. Of many folds, those search that change the fit of all columns most when they are
+left out, and some spread evenly. Where held-out losses have a closed form, all folds are scored at once at what these
+found; elsewhere every fold tries it, and searches at a few gammas itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.parallel import run_folds
+from sparsecv_mio.problem.problem import lam_of
+from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
+from sparsecv_mio.search.cells import table_of
+from sparsecv_mio.search.first_supports import SAMPLED, FoldSearch, largest_searched, pooled
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.fold_passes import bound_objectives
+from sparsecv_mio.search.problems.left_out_folds import FullFit, ScoredTogether, largest_decrease, show_scores
+from sparsecv_mio.search.problems.protocol import SupportsFound
+from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.thresholds import FEW_FOLDS, QUICK_WORK
+
+FullSupports = Sequence[Sequence[IntArray]]  # of the full data, by gamma and size
+IsExpired = Callable[[], bool]
+
+
+class FoldSample:
+    """Searches of some folds over a part of the grid.
+
+    Parameters
+    ----------
+    data : StandardData
+    folds : FoldPlan
+    grid : Grid
+        What is searched.
+    full_supports : sequence of sequences of int arrays
+        Best supports known of the full data, by gamma and size of the grid.
+    n_threads : int
+    is_expired : callable
+        True ends a search with what it holds.
+    """
+
+    def __init__(
+        self, data: StandardData, folds: FoldPlan, grid: Grid, full_supports: FullSupports, n_threads: int,
+        is_expired: IsExpired,
+    ) -> None:  # fmt: skip
+        self.data, self.folds, self.grid, self.full_supports = data, folds, grid, full_supports
+        self.n_threads, self.is_expired = n_threads, is_expired
+        self.taus = np.minimum(grid.taus, data.q)
+        self.lams, self.top = lam_of(grid.gammas), largest_searched(self.taus, data)
+
+    def _search_of(self, fold: int, moments: TrainingMoments) -> FoldSearch:
+        return FoldSearch(fold, moments.problem(self.data, 1.0), self.lams, self.top)
+
+    def search(self, folds: Sequence[int]) -> list[FoldSearch]:
+        """Search in some folds at every gamma."""
+
+        def search_in(fold: int, moments: TrainingMoments) -> FoldSearch:
+            search = self._search_of(fold, moments)
+            search.sweep(range(len(self.lams) - 1, -1, -1), self.is_expired)
+            return search
+
+        moments = training_moments(self.data, self.folds, sorted(folds))
+        return list(run_folds(moments, search_in, self.n_threads))
+
+    def score_left_out(self, fit_of: Callable[[int], FullFit | None]) -> Iterator[tuple[int, Iterator[FoldBounds]]]:
+        """Yield by the place of a gamma what a sample found, scored in all folds at once.
+
+        Parameters
+        ----------
+        fit_of : callable
+            Return the fit of the full data that folds are left out of at the place of a gamma; None where it is no use.
+        """
+        roots = {place: root for place in range(len(self.lams)) if (root := fit_of(place)) is not None}
+        if not roots:
+            return
+        sample = find_influential_folds(next(iter(roots.values())))
+        supports, at = pooled(self.search(sample.tolist()), self.data.q, len(sample))
+        sizes, forced, q = (supports >= 0).sum(axis=1), self.data.forced, self.data.q
+        for place, root in roots.items():
+            taus = np.minimum(root.left_out.taus, q)
+            offered = [(np.arange(q), t) for t in np.flatnonzero(taus >= q).tolist()]
+            for a in np.flatnonzero(at == place).tolist():
+                support = np.sort(np.append(forced, supports[a, : sizes[a]])).astype(np.int64)
+                offered += [(support, t) for t in np.flatnonzero(taus - len(forced) == sizes[a]).tolist()]
+            if offered:
+                yield place, _score(root, [support for support, _ in offered], [t for _, t in offered])
+
+    def search_each(self, folds: Sequence[int]) -> Iterator[SupportsFound]:
+        """Yield supports of some folds: each tries what a sample of them found, and searches at a few gammas."""
+        affordable = QUICK_WORK / (self.data.q * self.top**2 * len(folds))
+        from_sample = pooled(self.search(folds[:: max(len(folds) // SAMPLED, 1)]), self.data.q)
+        from_full_data = self._full_supports()
+
+        def search_in(fold: int, moments: TrainingMoments) -> SupportsFound:
+            search = self._search_of(fold, moments)
+            for supports, at in (from_sample, from_full_data):
+                search.learn(supports, at)
+            gammas = choose_gammas(fold, len(self.lams), affordable)
+            search.sweep(gammas, self.is_expired)
+            for g in gammas:
+                columns = search.columns[g][np.isfinite(search.value[g])]
+                search.learn(columns, np.full(len(columns), -1))
+            paths = search.paths(self.taus, *search.whole.about(self.data, self.folds.scored_rows(fold)))
+            shape = paths.objective.shape
+            found = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
+            upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(found)]).reshape(shape)
+            return SupportsFound(fold, found, paths.objective, upper, paths.held_out)
+
+        yield from run_folds(training_moments(self.data, self.folds, sorted(folds)), search_in, self.n_threads)
+
+    def _full_supports(self) -> tuple[IntArray, IntArray]:
+        """Return the supports of the full data, -1 beyond their size, and the place of their gamma."""
+        known = [(g, support) for g, row in enumerate(self.full_supports) for support in row]
+        if len(self.data.forced):
+            known = [(g, np.setdiff1d(support, self.data.forced)) for g, support in known]
+        known = [(g, support) for g, support in known if 0 < len(support) <= self.top]
+        gammas = np.array([g for g, _ in known], dtype=np.int64)
+        return table_of([support for _, support in known], self.top), gammas
+
+
+def _score(root: FullFit, supports: list[IntArray], taus: list[int]) -> Iterator[FoldBounds]:
+    candidates = ScoredTogether(root, supports, taus)
+    return root.left_out.over_chunks(
+        lambda lo, hi: show_scores(root, candidates.scores(lo, hi), candidates.supports, (lo, hi))
+    )
+
+
+def find_influential_folds(root: FullFit) -> IntArray:
+    """Return the folds that change the fit of all columns most when they are left out, and some spread evenly.
+
+    Parameters
+    ----------
+    root : FullFit
+    """
+    influence = largest_decrease(root.residual, root.leverage)
+    k = len(influence)
+    even = np.arange(0, k, -(-k // SAMPLED))
+    most = FEW_FOLDS if k > FEW_FOLDS + SAMPLED else k
+    return np.union1d(np.argsort(-influence, kind="stable")[:most], even)
+
+
+def choose_gammas(fold: int, n_gammas: int, on_average: float) -> list[int]:
+    """Return the gammas at which a fold searches: so many on average, evenly spread, others in the next fold.
+
+    Parameters
+    ----------
+    fold : int
+    n_gammas : int
+    on_average : float
+        Gammas a fold.
+
+    Returns
+    -------
+    list of int
+        Indices, falling.
+
+    Examples
+    --------
+    >>> choose_gammas(0, 6, 2.0), choose_gammas(1, 6, 2.0), choose_gammas(0, 3, 9.0)
+    ([5, 2], [4, 1], [2, 1, 0])
+    """
+    if on_average >= n_gammas:
+        return list(range(n_gammas - 1, -1, -1))
+    step = n_gammas / on_average
+    return [g for g in range(n_gammas - 1, -1, -1) if int((g + fold) / step) != int((g + fold + 1) / step)]
