@@ -10,7 +10,8 @@ from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.instability import Instabilities, stability_table
-from sparsecv_mio.search.pairs import next_to_decide, one_se_rule
+from sparsecv_mio.search.pairs import likely_winner, next_to_decide, one_se_rule
+from sparsecv_mio.units import TIE_RTOL
 
 
 class SearchGoal(Protocol):
@@ -27,12 +28,16 @@ class CertifiedChoice:
     """The pair with the smallest CV error, certified within the gap."""
 
     def is_settled(self, state: GridState) -> bool:
-        """Return True if the choice is certified, or every subproblem is final."""
-        return state.proved() or bool(state.cells.final.all())
+        """Return True if the choice is certified and no other pair has a better estimate, or all is final."""
+        return (state.proved() and not self.pairs(state).any()) or bool(state.cells.final.all())
 
     def pairs(self, state: GridState) -> BoolArray:
-        """(G, T): no pair."""
-        return np.zeros(state.is_offered.shape, dtype=bool)
+        """(G, T): the pair with the best estimate, once the choice is certified within the gap by another pair."""
+        now, mask = state.bounds(), np.zeros(state.is_offered.shape, dtype=bool)
+        winner = likely_winner(now)
+        if now.proved(state.context.gap) and state.lowest_tries[winner] < DONE:
+            mask[winner] = now.shown[winner] < now.ceiling * (1.0 - TIE_RTOL)
+        return mask
 
 
 class AllPairs:

@@ -41,7 +41,7 @@ def first_supports(
     every = np.ones(state.is_offered.shape, dtype=bool)
     passes = list(FoldSearches().steps(state, plan, every))
     for steps in (
-        passes if state.fold_passes == 0 else InitialSupports().steps(state, plan, every),
+        passes if passes and state.fold_passes == 0 else InitialSupports().steps(state, plan, every),
         _small_sizes(state, plan),
         passes,
         FoldSamples().steps(state, plan, every),

@@ -39,6 +39,7 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     leaves_out = plan.may_leave_out and bool(state.full_nodes.sum() > plan.cheap_nodes)
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
     for steps in (
+        _bounds(state, plan) if plan.cheap_nodes < 0 and leaves_out and state.has_supports.all() else (),
         InitialSupports().trees(state, plan, every) if share <= plan.first_trees_share else (),
         _bounds(state, plan) if leaves_out else iter(()),
         _likely_winner(state, plan) if leaves_out else iter(()),
