@@ -55,6 +55,10 @@ class GridState(SearchState):
         Nodes of first trees of targets, and of later ones.
     tree_seconds : (G, T) array
         CPU seconds of trees of the folds of a pair; they order work under a limit only.
+    first_work, first_trees : (T,) arrays
+        Of the first trees of single folds at each size: their nodes with those that a root is worth, and their number.
+    first_seconds : 0-d array
+        CPU seconds of all of them.
     records : dict of str to SourceRecord
         By source, what it promised and kept.
     full_nodes : (G,) int array
@@ -98,6 +102,9 @@ class GridState(SearchState):
     is_looked_at: BoolArray
     spent: IntArray
     tree_seconds: FloatArray
+    first_work: FloatArray
+    first_trees: IntArray
+    first_seconds: FloatArray
     full_nodes: IntArray
     has_supports: BoolArray
     is_relaxed: BoolArray
@@ -142,6 +149,7 @@ class GridState(SearchState):
             weighted_tries=table_filled(shape, 0, np.int8),
             is_enclosed=np.zeros(shape[2], dtype=bool), is_weighted=np.zeros(shape[2], dtype=bool),
             is_looked_at=np.zeros(pairs, dtype=bool), spent=np.zeros(2, dtype=np.int64), tree_seconds=np.zeros(pairs),
+            first_work=np.zeros(shape[1]), first_trees=np.zeros(shape[1], dtype=np.int64), first_seconds=np.zeros(()),
             full_nodes=np.zeros(shape[0], dtype=np.int64),
             has_supports=np.zeros(shape[0], dtype=bool), is_relaxed=np.zeros(shape[0], dtype=bool),
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),

@@ -93,6 +93,9 @@ class Plan:
     samples_folds: bool = _setting(False, "-", f"over {FEW_FOLDS} folds: a sample of them searches for all")
     search_share: float = _setting(0.4, "share of a limit", "after which no better supports of all folds are searched")
     initial_share: float = _setting(0.05, "share of a limit", "after which initial supports are no longer improved")
+    proof_share: float = _setting(
+        0.4, "share of a limit", "for a proof by size; then the weakest pairs if it cannot end"
+    )
     choice_share: float = _setting(0.5, "share of a limit", "for the choice of the pair; then the weakest pairs first")
     weakest_share: float = _setting(0.02, "share of the gap", "of the smallest bound, within which pairs are weakest")
     rise_share: float = _setting(0.1, "share of the upper bound", "by which weak pairs are raised late in a limit")

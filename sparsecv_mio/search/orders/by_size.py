@@ -55,7 +55,7 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
         steps = FullDataTrees().steps_of_pairs(
             state, plan, now.pairs, bars, -1, plan.look_nodes, plan.slice_seconds
         )  # fmt: skip
-    elif is_weakest_due(state, plan, share):
+    elif is_weakest_due(state, plan, now.pairs, share):
         steps = weakest(state, plan, now.pairs)
     else:
         sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)

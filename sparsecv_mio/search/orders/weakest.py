@@ -19,17 +19,47 @@ from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 from sparsecv_mio.search.steps import Step
 
 
-def is_weakest_due(state: GridState, plan: Plan, share: float) -> bool:
-    """Return True if the pairs with the smallest lower bounds are due: in the later part of a limit.
+def is_weakest_due(state: GridState, plan: Plan, pairs: BoolArray, share: float) -> bool:
+    """Return True if the pairs with the smallest lower bounds are due: in the later part of a limit that no proof fits.
 
     Parameters
     ----------
     state : GridState
     plan : Plan
+    pairs : (G, T) bool array
+        In question.
     share : float
         Share of the time limit that has passed; 0 without one.
     """
-    return share >= plan.choice_share
+    if share < plan.proof_share or not np.isfinite(state.bounds().upper.min()):
+        return False
+    return forecast_sweeps(state, plan, pairs) > state.context.deadline.left
+
+
+def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
+    """Return about how many seconds sweeps take until no pair is in question, if all goes on as it went.
+
+    Work is counted in nodes, so that a slow second of a busy machine changes little. A pair of a new size takes as much
+    as one of the last new size, and more with each size by as much as pairs did from one to the next so far. A pair
+    that was swept takes more than at first by as much as the node limit grew. inf where nothing is known of it.
+
+    Parameters
+    ----------
+    state, plan, pairs
+        As of `is_weakest_due`.
+    """
+    swept = np.flatnonzero(state.first_trees > 0)
+    if not len(swept) or not state.first_seconds:
+        return float(np.inf)
+    n_pairs, n_folds = pairs.sum(axis=0), state.context.folds.k
+    each = np.zeros(len(n_pairs))
+    each[swept] = state.first_work[swept] / state.first_trees[swept] * n_folds
+    growth = max(each[swept[-1]] / each[swept[0]], 1.0) ** (1.0 / max(len(swept) - 1, 1))
+    tries = np.where(pairs, state.lowest_tries, DONE).min(axis=0)
+    each[swept] *= np.float64(plan.node_growth) ** np.where(tries < DONE, tries, 0)[swept]
+    new = np.flatnonzero((state.first_trees == 0) & (n_pairs > 0))
+    each[new] = each[swept[-1]] * growth ** (1.0 + np.arange(len(new)))
+    return float(each @ n_pairs) * float(state.first_seconds / state.first_work.sum()) / plan.n_threads
 
 
 def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:

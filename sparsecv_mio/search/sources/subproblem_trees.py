@@ -17,6 +17,8 @@ from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
+ROOT_NODES = 32  # what a tree takes beside its nodes (moments, eigenvalues, the root of a fold), in nodes
+
 
 class SubproblemTrees:
     """Trees of single folds, of one pair or, where sizes share a tree, of many."""
@@ -101,13 +103,18 @@ class SubproblemTrees:
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that the subproblems had."""
+        step = findings.step
         n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, FoldBounds))
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
             state.tree_seconds[known.gamma, list(known.taus)] += findings.cpu_seconds / n_pairs
-            tries = np.where(known.is_final | findings.is_finished, DONE, findings.step.tries + 1)
+            tries = np.where(known.is_final | findings.is_finished, DONE, step.tries + 1)
             for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):
                 state.tree_tries[known.gamma, t, known.folds.start] = tried
+        if step.tries == 0 and len(step.taus) == 1:
+            state.first_work[step.taus[0]] += findings.n_nodes + ROOT_NODES * n_pairs
+            state.first_trees[step.taus[0]] += n_pairs
+            state.first_seconds += findings.cpu_seconds
 
 
 def _always() -> bool:
