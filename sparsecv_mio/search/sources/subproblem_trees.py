@@ -114,7 +114,7 @@ class SubproblemTrees:
         if step.tries == 0 and len(step.taus) == 1:
             state.first_work[step.taus[0]] += findings.n_nodes + ROOT_NODES * n_pairs
             state.first_trees[step.taus[0]] += n_pairs
-            state.first_seconds += findings.cpu_seconds
+            state.first_seconds[...] += findings.cpu_seconds
 
 
 def _always() -> bool:
