@@ -30,6 +30,7 @@ CELLS_AT_ONCE = 1 << 18  # some 16 MB
 MIN_ROWS_OF_COLUMN = 10  # training rows per column from which on supports of the full data estimate errors of folds
 
 
+PARTS_PER_WORKER = 3  # of a cluster, that the gammas of all folds are split into at least
 SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more supports is solved first
 
 
@@ -85,6 +86,9 @@ class Plan:
     first_node_limit: int = _setting(FIRST_NODES, "nodes", "the first tree of a target")
     node_growth: int = _setting(4, "ratio", "nodes of the next tree over those of the last: a third is lost at most")
     max_tries: int = _setting(30, "tries", "with this growth the node limit is beyond any tree")
+    parts_of_fold: int = _setting(
+        1, "parts", "of a step over the gammas of a fold, so that no worker of a cluster waits"
+    )
     full_data_folds: int = _setting(1, "folds", "whose nodes a tree of the full data may take; at most 8, by timing")
     list_folds: int = _setting(8, "folds", "whose nodes a list may take, by timing")
     weighted_pairs: int = _setting(0, "pairs", "that are open, from which on fits at every weight and gamma save time")
@@ -161,6 +165,7 @@ class Plan:
             slice_seconds=SLICE_SHARE * (context.deadline.limit or np.inf),
             stores_objectives=folds.k <= MANY_FOLDS,
             streams_folds=folds.k > MANY_FOLDS,
+            parts_of_fold=_parts_of_fold(folds.k, context.hands.at_once),
             gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
             may_leave_out=not context.all_asked_for and folds.k <= MANY_FOLDS,
             cheap_nodes=nodes if is_small else -1,
@@ -176,6 +181,11 @@ class Plan:
             f"{setting.name}: {getattr(self, setting.name)} [{setting.metadata['unit']}] {setting.metadata['reason']}"
             for setting in fields(self)
         ]
+
+
+def _parts_of_fold(n_folds: int, n_workers: int) -> int:
+    """Return the parts into which the gammas of a fold are split: 10 folds on 8 workers take 1.07 times their share."""
+    return max(1, -(-PARTS_PER_WORKER * n_workers // n_folds)) if n_workers > 1 else 1
 
 
 def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:

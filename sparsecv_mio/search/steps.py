@@ -6,7 +6,7 @@ are the same in any thread or process.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,11 +122,24 @@ class Step:
     full_lower: FloatArray | None = None
     streams: bool = False
 
+    def meets(self, other: Step) -> bool:
+        """Return True if another step of the same source works on some of the same targets."""
+        if self.source != other.source or self.folds != other.folds:
+            return False
+        if self.wanted is not None and other.wanted is not None:
+            return bool((self.wanted & other.wanted).any())
+        return self.gamma == other.gamma and bool(set(self.taus) & set(other.taus))
+
     def covers(self, gamma: int, tau: int) -> bool:
         """Return True if the step works on a pair, by index."""
         if self.wanted is not None:
             return bool(self.wanted[gamma, tau])
         return self.gamma in (-1, gamma) and tau in self.taus
+
+
+def idle_steps(steps: Iterable[Step], running: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps whose targets no running step works on."""
+    return (step for step in steps if not any(step.meets(other) for other in running))
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
@@ -60,8 +61,7 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
     else:
         sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)
         steps = _sweep(state, plan, now, sizes)
-    busy = {(step.source, step.gamma, step.folds) for step in running}
-    yield from (step for step in steps if (step.source, step.gamma, step.folds) not in busy)
+    yield from islice(idle_steps(steps, running), plan.n_threads)  # a solved fold may leave others without need
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +145,7 @@ def _sweep(state: GridState, plan: Plan, now: InQuestion, sizes: IntArray) -> It
         leader = find_leader(state, t)
         for pairs in (_mask(cells, leader) if leader[1] == t else cells & False, _size(cells, t)):
             if pairs.any():
-                steps = SubproblemTrees().steps_by_fold(state, plan, pairs, tries)
-                yield from (step for _, step in zip(range(plan.n_threads), steps, strict=False))
+                yield from SubproblemTrees().steps_by_fold(state, plan, pairs, tries)
                 return
 
 

@@ -19,7 +19,7 @@ from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def first_answers(
@@ -45,21 +45,13 @@ def first_answers(
         for phase in (_full_data_supports, _single_supports, _supports_in_folds, _fold_supports, _likely_winner):
             steps = list(phase(state, plan, wanted, is_late))
             if steps or running:
-                yield from _not_running(steps, running)
+                yield from idle_steps(steps, running)
                 return
     for phase in (_relaxations, _single_support_trees):
         steps = list(phase(state, plan, every, is_late))
         if steps or running:
-            yield from _not_running(steps, running)
+            yield from idle_steps(steps, running)
             return
-
-
-def _not_running(steps: Sequence[Step], running: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps whose targets nobody works on."""
-    for step in steps:
-        target = step.source, step.gamma, step.taus, step.folds
-        if not any(target == (other.source, other.gamma, other.taus, other.folds) for other in running):
-            yield step
 
 
 def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:

@@ -20,7 +20,7 @@ from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def first_supports(
@@ -51,8 +51,7 @@ def first_supports(
     ):
         phase = list(steps)
         if phase or running:
-            busy = {(step.source, step.gamma, step.folds) for step in running}
-            yield from (step for step in phase if (step.source, step.gamma, step.folds) not in busy)
+            yield from idle_steps(phase, running)
             return
 
 

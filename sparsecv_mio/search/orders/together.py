@@ -7,6 +7,7 @@ all pairs are bounded first, the pair with the best estimate is solved, and the 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.support_fits import SupportFits
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
@@ -44,18 +45,12 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
         _bounds(state, plan) if leaves_out else iter(()),
         _likely_winner(state, plan) if leaves_out else iter(()),
         _left_out_trees(state, plan, wanted, leaves_out),
-        _fold_trees(state, plan, wanted, leaves_out),
+        _fold_trees(state, plan, wanted),
     ):
-        phase = list(steps)
+        phase, one_by_one = list(steps), leaves_out  # the state is read after each step where pairs are left out
         if phase or running:
-            yield from (step for step in phase if not _is_running(step, running))
+            yield from islice(idle_steps(phase, running), plan.n_threads if one_by_one else None)
             return
-
-
-def _is_running(step: Step, running: Sequence[Step]) -> bool:
-    """Return True if a source works on a gamma or fold already; bounds of all pairs are waited for."""
-    target = step.source, step.gamma, step.folds
-    return any(target == (other.source, other.gamma, other.folds) for other in running)
 
 
 def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
@@ -90,10 +85,9 @@ def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate
         yield LeftOutTrees().step(state, plan, g, np.flatnonzero(pairs[g]).tolist(), nodes)
 
 
-def _fold_trees(state: GridState, plan: Plan, wanted: BoolArray, one_by_one: bool) -> Iterator[Step]:
-    """Yield trees of the folds with the fewest tries; where pairs are left out, the state is read after each."""
+def _fold_trees(state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+    """Yield trees of the folds with the fewest tries."""
     tries = np.where(wanted, state.tree_tries, plan.max_tries)
     lowest = int(tries.min(initial=plan.max_tries))
     if lowest < plan.max_tries:
-        steps = list(SubproblemTrees().steps_by_fold(state, plan, wanted & (tries == lowest), lowest))
-        yield from steps[: plan.n_threads] if one_by_one else steps
+        yield from SubproblemTrees().steps_by_fold(state, plan, wanted & (tries == lowest), lowest)

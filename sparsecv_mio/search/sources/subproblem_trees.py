@@ -54,8 +54,10 @@ class SubproblemTrees:
         shown = state.cells.nominal
         rise = np.where(subproblems & np.isfinite(shown), np.maximum(shown - state.cells.lower, 0.0), 0.0)
         for fold in np.argsort(-rise.sum(axis=(0, 1)), kind="stable").tolist():
-            wanted = subproblems[:, :, fold]
-            if wanted.any():
+            gammas = np.flatnonzero(subproblems[:, :, fold].any(axis=1))
+            for part in range(min(plan.parts_of_fold, len(gammas))):
+                wanted = np.zeros(subproblems.shape[:2], dtype=bool)
+                wanted[gammas[part :: plan.parts_of_fold]] = subproblems[gammas[part :: plan.parts_of_fold], :, fold]
                 yield self._step_of_fold(state, plan, fold, wanted, tries, node_limit or plan.node_limit(tries))
 
     def _step_of_fold(
