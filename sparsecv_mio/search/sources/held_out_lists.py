@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,9 +15,11 @@ from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataBounds, Statement, Step
-from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 from sparsecv_mio.trees.subsets import BestSubsets
 from sparsecv_mio.units import WORST_ROUNDING
+
+if TYPE_CHECKING:
+    from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
 
 
 class HeldOutLists:
