@@ -142,7 +142,6 @@ class Writer:
         )  # fmt: skip
         numbers = np.array([*map(cells.pool.number, statement.supports), 0], dtype=np.int32)
         best, is_solved = numbers[known.best], known.is_solved
-        self._offer(part, best, known.held_out, known.objective, known.objective_upper)
         if is_own(statement.objective_lower):
             cells.raise_floor(part, known.objective_lower)
         cells.narrow(part, known.lower, known.upper)
@@ -151,6 +150,7 @@ class Writer:
         cells.decide_part(
             part, is_solved, best, known.held_out, known.lower, known.upper, known.objective, known.is_branched
         )  # fmt: skip
+        self._offer(part, best, known.held_out, known.objective, known.objective_upper)  # of very many, values take memory
         if (known.is_final & ~known.is_solved).any():
             cells.mark(part, known.is_branched, known.is_final)
 

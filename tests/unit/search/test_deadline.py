@@ -80,10 +80,9 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
     from sparsecv_mio.fits.best_subsets import PathSearch
     from sparsecv_mio.search.grid_search import GridSearch
     from sparsecv_mio.search.one_by_one import OneByOne
-    from sparsecv_mio.search.rounds import Rounds
 
     hung = Hung()
-    for kind in (Rounds, OneByOne, GridSearch):
+    for kind in (OneByOne, GridSearch):
         monkeypatch.setattr(kind, "begin", lambda self: hung())
     monkeypatch.setattr(PathSearch, "_rounds", lambda self, *given: hung())
     try:
