@@ -7,6 +7,7 @@ import json
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.cells import (
     Archive,
     below,
@@ -14,20 +15,23 @@ from sparsecv_mio.search.cells import (
     counts_of,
     fill_like,
     packed,
+    parsed,
     prefixed,
     unpacked,
     within,
 )
-from sparsecv_mio.search.grid_state import DONE, SOLVED, GridState
+from sparsecv_mio.search.grid_state import DONE, SOLVED, GridState, SourceRecord
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 BY_PAIR = (
     "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
-    "is_pair_searched", "fold_passes", "round",
+    "is_pair_searched", "fold_passes", "round", "is_enclosed", "is_weighted", "is_looked_at", "spent", "tree_seconds",
 )  # fmt: skip
-TABLES = "tree_tries", "is_searched", "objective_upper", "fitted"
-LENGTHS_VARY = ("candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "accounts", "offered")
+TABLES = "tree_tries", "is_searched", "objective_upper", "fitted", "weighted_tries"
+LENGTHS_VARY = (
+    "candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "records", "accounts", "offered",
+)  # fmt: skip
 
 
 def archive_state(state: GridState) -> Archive:
@@ -58,6 +62,8 @@ def archive_state(state: GridState) -> Archive:
     offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(state.offered)]
     stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
     stored["nodes"], stored["by_engine"] = np.array(state.counts.nodes), np.array(json.dumps(state.counts.by_engine))
+    records = {name: [record.promised, record.kept] for name, record in state.records.items()}
+    stored["records"] = np.array(json.dumps(records))
     return prefixed("cells", state.cells.archive()) | prefixed("run", stored)
 
 
@@ -68,7 +74,10 @@ def check_archive(state: GridState, stored: Archive) -> None:
     state.cells.check(cells, state.context.data.q)
     n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), state.context.shape
     largest = np.finfo(float).max
-    for name, least, most in (("tree_tries", 0, DONE), ("objective_upper", 0, np.inf), ("fitted", -1, n_supports - 1)):
+    for name, least, most in (
+        ("tree_tries", 0, DONE), ("weighted_tries", 0, DONE), ("objective_upper", 0, np.inf),
+        ("fitted", -1, n_supports - 1),
+    ):  # fmt: skip
         within({name: unpacked(name, position, getattr(state, name))}, name, least, most)
     for name in ("round", "fold_passes", "full_tries", "list_tries"):
         within(position, name, 0, DONE)
@@ -77,7 +86,7 @@ def check_archive(state: GridState, stored: Archive) -> None:
     within({"full": full[0]}, "full", 0, n_supports - 1)
     within({"full": full[1]}, "full", 0, largest)
     within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
-    for name in ("nodes", "full_nodes"):
+    for name in ("nodes", "full_nodes", "spent"):
         within(position, name, 0, np.iinfo(np.int64).max)
     for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
         for column, end in enumerate(ends):
@@ -85,7 +94,9 @@ def check_archive(state: GridState, stored: Archive) -> None:
     within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
     within(position, "weighted_folds", 0, n_folds - 1)
     within(position, "weighted", 0, largest)
+    within(position, "tree_seconds", 0, largest)
     counts_of(position["by_engine"])
+    _records_of(position)
 
 
 def restore_state(state: GridState, stored: Archive) -> None:
@@ -115,8 +126,19 @@ def restore_state(state: GridState, stored: Archive) -> None:
     state.weighted.update(zip(folds, position["weighted"], strict=True))
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
     state.counts.nodes, state.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
+    state.records.update(_records_of(position))
     state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
     state.forget_computed()
+
+
+def _records_of(position: Archive) -> dict[str, SourceRecord]:
+    """Return what sources promised and kept; raises `CorruptStore` for anything else."""
+    stored = parsed(position["records"])
+    pairs = list(stored.values()) if isinstance(stored, dict) else [None]
+    numbers = [pair if isinstance(pair, list) and len(pair) == 2 else [None] for pair in pairs]
+    if not all(type(number) is float and 0.0 <= number < np.inf for pair in numbers for number in pair):
+        raise CorruptStore("it holds no records of sources where these belong")
+    return {name: SourceRecord(*pair) for name, pair in zip(stored, numbers, strict=True)}
 
 
 def _subset(tau: int, numbers: FloatArray, candidates: list[tuple[int, float]], supports: list[IntArray]) -> BestSubset:

@@ -195,7 +195,7 @@ class Writer:
         if is_own(table) and is_own(upper):
             table[part] = np.minimum(table[part], upper)
         state.cells.offer(part, numbers, held_out, objective)
-        if np.ndim(part[1]) == 0:
+        if isinstance(part[1], int):
             shared_rows(table, state.cells.value, [part[:2]])
         self._touched[part[:2]] = True
 

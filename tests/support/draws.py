@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engines import ENGINES
+from engines import ENGINES, by_size, planned
 from judge import wrong
 from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, RandomProblem, hostile_problem
 
@@ -19,19 +19,20 @@ from sparsecv_mio.bounds import cv_error
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search import by_rows, estimates, loop, rounds, shared_trees
+from sparsecv_mio.search import by_rows, estimates, loop, plan
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import SearchOptions
 
-SEARCH_FIRST = [(estimates, "SMALL", 0)]
+SEARCH_FIRST = [(estimates, "SMALL", 0), (plan, "SMALL", 0)]
 ON_ROWS = [(loop, "by_rows", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by small thresholds
     "as they are": [],
     "folds search first": SEARCH_FIRST,
     "folds search first by rows": [*SEARCH_FIRST, (thresholds, "PRODUCT_BYTES", 1)],
-    "outward": [*SEARCH_FIRST, (rounds, "SMALL", 0), (rounds, "ROUND_EFFORT", 1)],
-    "outward, more effort": [*SEARCH_FIRST, (rounds, "SMALL", 0), (rounds, "ROUND_EFFORT", 8)],
-    "trees are expensive": [(rounds, "trees_take_long", lambda run: True), (shared_trees, "FEWEST_FOLDS", 4)],
+    "by size": by_size(1),
+    "by size, more nodes": by_size(8),
+    "by size, the weakest first": by_size(1, choice_share=0.0),
+    "trees are expensive": [(plan, "FEWEST_FOLDS", 4), planned(cheap_nodes=-1)],
     **ENGINES,
     "by rows": ON_ROWS,
     "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],

@@ -1,14 +1,39 @@
-"""How the folds of `rounds` share work, where a test wants one way: by the thresholds that decide about it."""
+"""How the folds of the default search share work, and in which order it goes, where a test wants one way."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from sparsecv_mio.search import shared_trees
+from sparsecv_mio.search import plan
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems import one_tree_for_folds
 
-ON_ALL_ROWS: list[tuple[Any, str, Any]] = [(shared_trees, "FEWEST_FOLDS", 0), (shared_trees, "LEAST_SHARE", 0.0)]
-ENGINES: dict[str, list[tuple[Any, str, Any]]] = {  # what to set, for a monkeypatch
-    "enumerate": [*ON_ALL_ROWS, (shared_trees, "is_applicable", lambda leave_out, columns: False)],
-    "shared": [*ON_ALL_ROWS, (shared_trees, "EVERY_FOLD", ()), (shared_trees, "FEWER_FOLDS", ())],
-    "per-fold": [(shared_trees, "LARGEST_FOLD", 0)],
+Place = tuple[Any, str, Any]  # what to set, for a monkeypatch
+
+
+def planned(**settings: Any) -> Place:
+    """Settings of the plan of every search that is made from now on."""
+    make: Callable[..., Plan] = Plan.make
+    return Plan, "make", lambda context, full: replace(make(context, full), **settings)
+
+
+def by_size(nodes: int, **settings: Any) -> list[Place]:
+    """The order of many columns, whatever the columns, with first trees of so many nodes."""
+    limits = dict.fromkeys(("first_node_limit", "look_nodes", "first_weighted_nodes"), nodes)
+    return [
+        (plan, "SMALL", 0),
+        planned(
+            orders=("first supports", "by size"), first_full_nodes=0, relaxes_full_data=True, relaxed_stride=1,
+            encloses_folds=True, grows_weighted_trees=True, small_sizes=(), **limits | settings,
+        ),
+    ]  # fmt: skip
+
+
+ON_FULL_DATA: list[Place] = [(plan, "FEWEST_FOLDS", 0), (one_tree_for_folds, "LEAST_SHARE", 0.0)]
+ENGINES: dict[str, list[Place]] = {
+    "enumerate": [*ON_FULL_DATA, (one_tree_for_folds, "can_share", lambda left_out, n_columns: False)],
+    "shared": [*ON_FULL_DATA, (one_tree_for_folds, "EVERY_FOLD", ()), (one_tree_for_folds, "FEWER_FOLDS", ())],
+    "per-fold": [(plan, "LARGEST_FOLD", 0)],
 }
