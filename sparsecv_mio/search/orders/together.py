@@ -39,9 +39,10 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     every, given = np.ones(state.is_offered.shape, dtype=bool), goal.pairs(state)
     leaves_out = plan.may_leave_out and bool(state.full_nodes.sum() > plan.cheap_nodes)
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
+    grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # whatever the time: an answer
     for steps in (
         _bounds(state, plan) if plan.cheap_nodes < 0 and leaves_out and state.has_supports.all() else (),
-        InitialSupports().trees(state, plan, every) if share <= plan.first_trees_share else (),
+        InitialSupports().trees(state, plan, every) if grows_first else (),
         _bounds(state, plan) if leaves_out else iter(()),
         _likely_winner(state, plan) if leaves_out else iter(()),
         _left_out_trees(state, plan, wanted, leaves_out),

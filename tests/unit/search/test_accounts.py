@@ -159,7 +159,7 @@ def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None
     for source, work in before.items():
         if source != BoundSource.OTHER:
             assert after[source].decided == work.decided and after[source].nodes >= work.nodes
-    run = drawn_run().run
+    run = drawn_run()
     for wrong in ("{}", '[{"source": "a", "nodes": -1}]', '[{"nodes": 1}]', "[3]"):
         with pytest.raises(CorruptStore):
             run.accounts.check({"accounts": np.array(wrong)})
@@ -173,9 +173,10 @@ def test_tables_of_several_runs_are_added() -> None:
 
 
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
-    run = new_run(*drawn(), seconds=60.0).run
-    with run.accounts.of(BoundSource.FOLD_TREES):
+    search = new_run(*drawn(), seconds=60.0)
+    run, accounts = search.run, search.accounts
+    with accounts.of(BoundSource.FOLD_TREES):
         run.counts.add(11)
-        assert {work.source: work.nodes for work in run.accounts.table()}[BoundSource.FOLD_TREES] == 11
+        assert {work.source: work.nodes for work in accounts.table()}[BoundSource.FOLD_TREES] == 11
         run.counts.add(1)
-    assert {work.source: work.nodes for work in run.accounts.table()}[BoundSource.FOLD_TREES] == 12
+    assert {work.source: work.nodes for work in accounts.table()}[BoundSource.FOLD_TREES] == 12

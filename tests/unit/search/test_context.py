@@ -61,7 +61,7 @@ def test_pairs_out_of_the_race_are_not_worth_work() -> None:
 
 def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
     run = drawn_run()
-    run._fit_all_rows()
+    run.step()
     cells = CellTable.empty(*run.context.shape)
     best = tuple(run.run.all_rows.best)
     assert not Snapshot(run.context, cells, best).scored

@@ -80,7 +80,7 @@ def test_a_record_of_the_state_of_a_method() -> None:
 
 def test_what_is_scored_is_not_overwritten() -> None:
     run = drawn_run()
-    run._fit_all_rows()
+    run.step()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
     quick = find_quick_answer(data, folds, grid, float("inf"))
     both = with_quick_answer(snapshot, quick)
@@ -92,7 +92,7 @@ def test_what_is_scored_is_not_overwritten() -> None:
 
 def test_the_better_support_of_all_rows_is_reported() -> None:
     run = drawn_run()
-    run._fit_all_rows()
+    run.step()
     snapshot, (data, folds, grid) = run.snapshot(), drawn()
     quick = find_quick_answer(data, folds, grid, float("inf"))
     g = int(np.flatnonzero(grid.gammas == quick.gamma)[0])
@@ -137,7 +137,7 @@ def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
     run, made = drawn_run(), running()
     made.standardize()
     made.keeper, made.deadline = Checkpoint(tmp_path / "run.ck"), Deadline(0.0, None)
-    run._fit_all_rows()
+    run.step()
     made.go_on_by(run)
     made.store_end()
     assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.run.cells.lower)
