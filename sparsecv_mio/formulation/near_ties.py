@@ -21,6 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
 from sparsecv_mio.bounds.relaxation import Relaxation, relax_problem, screened
 from sparsecv_mio.errors import BackendUnavailable
 from sparsecv_mio.formulation.backends import NATIVE, get_backend
@@ -167,7 +168,7 @@ class VendorListing:
         if relaxation is not None:
             starts = [*starts, np.argsort(-np.abs(relaxation.slope**2 / relaxation.w), kind="stable")[:size]]
         whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in starts if len(s) <= size]
-        incumbents = [(_objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None]
+        incumbents = [(objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None]
         value, best = min(incumbents) if incumbents else (np.inf, ())
         screened_columns = screen_columns(problem, relaxation, value)
         start = Start(best, "incumbent") if incumbents else None
@@ -176,6 +177,26 @@ class VendorListing:
             unproved = SupportList([np.array(best, dtype=np.int64)], 0.0, False, listed.nodes)
             return BestSubsets({tau: _best_subset(problem, tau, unproved)}, listed.nodes, False)
         return BestSubsets({tau: _best_subset(problem, tau, listed)}, listed.nodes, not self.clock.expired())
+
+    def bound(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
+        """Bound the optimum of one size by one MIO; nothing is excluded, so that near ties stay unknown.
+
+        Parameters
+        ----------
+        problem : SparseProblem
+        tau : int
+        starts : sequence of int arrays
+            Supports to try as incumbents.
+        """
+        useful = normal_form(problem).columns
+        size = min(tau, len(useful))
+        outcome = self.mio.solve(problem, size, self.clock)
+        found = [*starts, np.array(outcome.incumbent or (), dtype=np.int64)]
+        whole = [_new_support(np.intersect1d(s, useful), size, useful, []) for s in found if len(s) <= size]
+        value, best = min((objective_upper(problem, s), tuple(s.tolist())) for s in whole if s is not None)
+        lower = max(outcome.lower - ROWS_ROUNDING * problem.size, 0.0)
+        subset = BestSubset.unproved(tau, np.array(best, dtype=np.int64), value, min(lower, value))
+        return BestSubsets({tau: subset}, outcome.nodes, not self.clock.expired())
 
     def _exclude(
         self, problem: SparseProblem, useful: IntArray, size: int, fixed: ScreenedColumns, start: Start | None
@@ -242,7 +263,7 @@ def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
         return None
 
 
-def _objective_upper(problem: SparseProblem, support: IntArray) -> float:
+def objective_upper(problem: SparseProblem, support: IntArray) -> float:
     """Return an upper bound on f of a support, rounding included; inf where its moments have lost their digits."""
     fit = fit_from_moments(problem, [support])
     value, slack = float(fit.value[0]) + float(fit.value_error[0]), objective_rounding(problem)
@@ -251,7 +272,7 @@ def _objective_upper(problem: SparseProblem, support: IntArray) -> float:
 
 def _is_clearly_worse(problem: SparseProblem, lower: float, found: list[IntArray]) -> bool:
     """Return True if no support with f above `lower` can be tied with the best one found."""
-    best = min(_objective_upper(problem, support) for support in found)
+    best = min(objective_upper(problem, support) for support in found)
     return lower > best * (1.0 + KEEP_RTOL) + objective_rounding(problem)
 
 
@@ -269,7 +290,7 @@ def _new_support(support: IntArray, size: int, useful: IntArray, found: list[Int
 def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestSubset:
     """Return a list in the form in which the native engine answers."""
     supports = listed.supports
-    values = [_objective_upper(problem, support) for support in supports]
+    values = [objective_upper(problem, support) for support in supports]
     best = int(np.argmin(values))
     complete = listed.complete and bool(np.isfinite(values).all())
     margin = near_tie_margin(problem, values[best])

@@ -237,7 +237,7 @@ class CellTable:
         Position in `pool` of the support behind `nominal`.
     floor : (G, T, K) array
         At most the training objective of every optimum; 0 where nothing is known, and everywhere, without memory, of
-        more than `MANY_CELLS` cells. No checkpoint holds it.
+        more than `MANY_CELLS` cells. A checkpoint stores it with the state of a search.
     pool : SupportPool
         The distinct supports: folds share few.
     standard_errors : dict of (gamma, tau) to float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 
 from sparsecv_mio.search.problems.protocol import Problems
@@ -19,7 +19,8 @@ class Executor:
     """Does steps, and returns their findings in the order in which the steps end.
 
     On one thread a step is done when its findings are asked for: the same steps in the same order each time. On
-    several, steps are submitted for idle threads only, since a queue would be chosen by an old state.
+    several, steps are submitted for idle threads only, since a queue would be chosen by an old state. Where the steps
+    of all threads are waited for, a search repeats itself on several threads too.
 
     Parameters
     ----------
@@ -27,10 +28,15 @@ class Executor:
     n_threads : int
     is_expired : callable
         True once running steps have to end.
+    waits_for_all : bool
+        True if findings are returned once all threads have ended their steps.
     """
 
-    def __init__(self, problems: Problems, n_threads: int, is_expired: Callable[[], bool]) -> None:
+    def __init__(
+        self, problems: Problems, n_threads: int, is_expired: Callable[[], bool], waits_for_all: bool = False
+    ) -> None:
         self.problems, self.n_threads, self._is_expired = problems, n_threads, is_expired
+        self.waits_for_all = waits_for_all
         self._running: list[tuple[Future[Findings] | None, Step]] = []
         self._pool: ThreadPoolExecutor | None = None
         self._stopped = threading.Event()
@@ -45,7 +51,10 @@ class Executor:
         """Number of steps to submit: for idle threads, or a few of one order to do one after the other."""
         if self.n_threads == 1:
             return 0 if self._running else MAX_QUEUED_STEPS
-        n_busy = sum(step.n_threads for future, step in self._running if future is None or not future.done())
+        n_busy = sum(
+            step.n_threads for future, step in self._running
+            if future is None or self.waits_for_all or not future.done()
+        )  # fmt: skip
         return max(self.n_threads - n_busy, 0)
 
     def submit(self, step: Step) -> None:
@@ -55,11 +64,12 @@ class Executor:
         self._running.append((self._pool.submit(self._run_timed, step) if self._pool else None, step))
 
     def finished(self) -> list[Findings]:
-        """Return the findings of ended steps; wait for one where none has ended."""
+        """Return the findings of ended steps; wait for one where none has ended, or for all."""
         if self._pool is None:
             steps, self._running = self.running, []
             return [self._run_timed(step) for step in steps]
-        wait([future for future, _ in self._running if future is not None], return_when=FIRST_COMPLETED)
+        until = ALL_COMPLETED if self.waits_for_all else FIRST_COMPLETED
+        wait([future for future, _ in self._running if future is not None], return_when=until)
         ended = [future for future, _ in self._running if future is not None and future.done()]
         self._running = [(future, step) for future, step in self._running if future not in ended]
         return [future.result() for future in ended]

@@ -14,6 +14,7 @@ from sparsecv_mio.search.cells import (
     check_like,
     counts_of,
     fill_like,
+    is_own,
     packed,
     parsed,
     prefixed,
@@ -26,7 +27,8 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 BY_PAIR = (
     "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
-    "is_pair_searched", "fold_passes", "round", "is_enclosed", "is_weighted", "is_looked_at", "spent", "tree_seconds",
+    "is_pair_searched", "is_fold_relaxed", "has_root", "n_mios", "fold_passes", "round", "is_enclosed", "is_weighted",
+    "is_looked_at", "spent", "tree_seconds",
 )  # fmt: skip
 TABLES = "tree_tries", "is_searched", "objective_upper", "fitted", "weighted_tries"
 LENGTHS_VARY = (
@@ -51,6 +53,8 @@ def archive_state(state: GridState) -> Archive:
         values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
     for name in TABLES:
         stored |= packed(name, getattr(state, name))
+    if is_own(state.cells.floor):
+        stored |= packed("floor", state.cells.floor)
     for name in BY_PAIR:
         stored[name] = np.array(getattr(state, name))
     stored["full"] = full
@@ -79,6 +83,8 @@ def check_archive(state: GridState, stored: Archive) -> None:
         ("fitted", -1, n_supports - 1),
     ):  # fmt: skip
         within({name: unpacked(name, position, getattr(state, name))}, name, least, most)
+    if is_own(state.cells.floor):
+        within({"floor": unpacked("floor", position, state.cells.floor)}, "floor", 0.0, largest)
     for name in ("round", "fold_passes", "full_tries", "list_tries"):
         within(position, name, 0, DONE)
     within(position, "list_stage", 0, SOLVED)
@@ -86,7 +92,7 @@ def check_archive(state: GridState, stored: Archive) -> None:
     within({"full": full[0]}, "full", 0, n_supports - 1)
     within({"full": full[1]}, "full", 0, largest)
     within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
-    for name in ("nodes", "full_nodes", "spent"):
+    for name in ("nodes", "full_nodes", "spent", "n_mios"):
         within(position, name, 0, np.iinfo(np.int64).max)
     for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
         for column, end in enumerate(ends):
@@ -107,6 +113,8 @@ def restore_state(state: GridState, stored: Archive) -> None:
     for name in TABLES:
         table = getattr(state, name)
         fill_like(table, unpacked(name, position, table))
+    if is_own(state.cells.floor):
+        fill_like(state.cells.floor, unpacked("floor", position, state.cells.floor))
     for name in BY_PAIR:
         getattr(state, name)[...] = position[name]
     candidates: dict[Pair, list[tuple[int, float]]] = {}

@@ -24,6 +24,7 @@ from sparsecv_mio.search.cells import Archive, below, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.goals import (
+    AllPairs,
     CertifiedChoice,
     Estimates,
     FullDataModel,
@@ -35,13 +36,16 @@ from sparsecv_mio.search.goals import (
 from sparsecv_mio.search.grid_archive import archive_state, check_archive, restore_state
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.observers import Progress, Signals, Watched, progress_of, trace_line_of
+from sparsecv_mio.search.orders.algorithm1 import algorithm1
 from sparsecv_mio.search.orders.by_size import by_size
 from sparsecv_mio.search.orders.estimates import estimates
 from sparsecv_mio.search.orders.first_answers import first_answers
 from sparsecv_mio.search.orders.first_supports import first_supports
 from sparsecv_mio.search.orders.given_pairs import given_pairs
+from sparsecv_mio.search.orders.grid import grid
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
+from sparsecv_mio.search.orders.within_budget import within_budget
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import source_of
@@ -55,6 +59,7 @@ Order = Callable[[SearchGoal, GridState, Plan, Sequence[Step], float], Iterator[
 ORDERS: dict[str, Order] = {
     "first answers": first_answers, "winner first": winner_first, "first supports": first_supports,
     "together": together, "by size": by_size, "given pairs": given_pairs,
+    "algorithm 1": algorithm1, "grid": grid,
 }  # fmt: skip
 
 
@@ -83,7 +88,9 @@ def search_grid(
     with blas_on_one_thread(), closing(executor):  # steps are the parallelism
         while not goal.is_settled(state) and not deadline.expired():
             while executor.n_idle:
-                steps = list(islice(order(goal, state, plan, executor.running, deadline.share), executor.n_idle))
+                running = executor.running
+                proposed = within_budget(order(goal, state, plan, running, deadline.share), state, plan, running)
+                steps = list(islice(proposed, executor.n_idle))
                 for step in steps:
                     signals.doing(source_of(step).describe(step))
                     executor.submit(step)
@@ -118,7 +125,8 @@ class GridSearch(Watched):
         self.state.cells.show_again_by(self._show_again)
         self.accounts = Accounts(self.state)
         self.writer = Writer(self.state, self.plan, self.accounts)
-        self.executor = Executor(problems, self.plan.n_threads, context.deadline.expired)
+        expired, waits = context.deadline.expired, self.plan.waits_for_all
+        self.executor = Executor(problems, self.plan.n_threads, expired, waits)
         self._turns: Iterator[None] = self.turns()
         self._is_over = False
 
@@ -128,7 +136,8 @@ class GridSearch(Watched):
         The first answers come first, and then the certified choice. A part of a time limit is kept for the model of the
         full data, and the search goes on in what that leaves.
         """
-        deadline, choice, (*first, last) = self.context.deadline, CertifiedChoice(), self.plan.orders
+        deadline, plan, (*first, last) = self.context.deadline, self.plan, self.plan.orders
+        choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
         for order in first:
             yield from self._search(choice, ORDERS[order])
         deadline.keep_time(MODEL_SHARE, self.model_is_open)
@@ -137,7 +146,7 @@ class GridSearch(Watched):
         if not deadline.over() and self.model_is_open():
             yield from self._search(FullDataModel(), given_pairs)
             yield from self._search(choice, ORDERS[last])
-        for goal in goals_beyond_choice(self.state, self.context):
+        for goal in goals_beyond_choice(self.state, self.context) if plan.solves_subproblems else ():
             yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
         yield from self._search(Estimates(), estimates)
         self.problems.clear()
@@ -229,9 +238,11 @@ class GridSearch(Watched):
 
     @property
     def n_trees(self) -> int:
-        """Number of subproblems that trees solved."""
-        cells = self.state.cells
-        return int(np.asarray(cells.decided & cells.branched).sum())
+        """Number of subproblems that trees solved; where MIOs are counted, of those handed to branch and bound."""
+        cells, tries = self.state.cells, self.state.tree_tries
+        if not self.plan.counts_mios:
+            return int(np.asarray(cells.decided & cells.branched).sum())
+        return int(self.state.n_mios) + int(np.asarray(cells.decided & cells.branched & (tries == 0)).sum())
 
     def progress(self) -> Progress:
         """Return how far the search is."""
@@ -247,7 +258,7 @@ class GridSearch(Watched):
 
     def resume(self, stored: Archive) -> None:
         """Take over a checkpoint of the same search, which is checked before anything changes."""
-        accounts = below("accounts", stored)
+        accounts = {"accounts": np.array("[]")} | below("accounts", stored)  # a checkpoint may be without them
         check_archive(self.state, stored)
         self.accounts.check(accounts)
         restore_state(self.state, stored)

@@ -78,6 +78,10 @@ class GridState(SearchState):
         Pairs whose open folds all had a local search of their own.
     fold_passes : 0-d int array
         Passes of a search in all folds that were done; `DONE` where another one finds no more.
+    is_fold_relaxed, has_root : (G, K) bool arrays
+        Folds that were relaxed at a gamma; folds whose trees have their first nodes there.
+    n_mios : 0-d int array
+        Mixed-integer problems: subproblems that had a tree of their own, and bounds of the full data by a backend.
     round : 0-d int array
         Largest number of earlier tries of a target that was tried: others go on from there.
     slip : float
@@ -115,6 +119,9 @@ class GridState(SearchState):
     lowest_tries: IntArray
     is_pair_searched: BoolArray
     fold_passes: IntArray
+    is_fold_relaxed: BoolArray
+    has_root: BoolArray
+    n_mios: IntArray
     round: IntArray
     slip: float = 0.0
     records: dict[str, SourceRecord] = field(default_factory=dict)
@@ -154,6 +161,8 @@ class GridState(SearchState):
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
             list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
             lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
+            is_fold_relaxed=np.zeros((shape[0], shape[2]), dtype=bool),
+            has_root=np.zeros((shape[0], shape[2]), dtype=bool), n_mios=np.zeros((), dtype=np.int64),
             fold_passes=np.zeros((), dtype=np.int64), round=np.zeros((), dtype=np.int64), slip=slip,
         )  # fmt: skip
 

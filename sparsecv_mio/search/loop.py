@@ -78,29 +78,21 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
-    is_restricted = context.data.restrictions.beyond_forcing
-    wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
-    if options.loss is not Loss.SQUARED or (method is Method.ROUNDS and not wide and not is_restricted):
+    if options.loss is not Loss.SQUARED or _is_on_one_loop(context, method):
         from sparsecv_mio.search.grid_search import GridSearch
 
         return GridSearch(context, signals)
-    run = Run.begun(context, signals, options.oracles)
     from sparsecv_mio.formulation.near_ties import MioSettings
+    from sparsecv_mio.search.by_rows import ByRows
 
     mio = MioSettings(options.backend, options.formulation, options.mio_budget, options.solver_option)
-    if is_restricted:
-        from sparsecv_mio.search.all_rows import check_restrictions
-        from sparsecv_mio.search.one_by_one import Restricted
+    return ByRows(Run.begun(context, signals, options.oracles), method, mio)
 
-        check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
-        return Restricted(run, method, mio)
-    if wide:
-        from sparsecv_mio.search.by_rows import ByRows
 
-        return ByRows(run, method, mio)
-    from sparsecv_mio.search.one_by_one import OneByOne
-
-    return OneByOne(run, method, mio)
+def _is_on_one_loop(context: Context, method: Method) -> bool:
+    """Return True if a search with squared-error loss is one of the one loop: all except those by rows."""
+    is_wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
+    return bool(context.data.restrictions.beyond_forcing) or not is_wide
 
 
 class RowMaker:

@@ -14,48 +14,19 @@ from sparsecv_mio.parallel import run_folds
 from sparsecv_mio.problem.refit import RowFit
 from sparsecv_mio.problem.training_moments import TrainingMoments
 from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.cells import Archive, Where, within
+from sparsecv_mio.search.cells import Where
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.fold_solver import Incumbent, balls_by_gamma
 from sparsecv_mio.search.leave_fold_out import first_intervals
 from sparsecv_mio.search.pairs import likely_winner
-from sparsecv_mio.search.run import Run, StoredPart
+from sparsecv_mio.search.run import Run
 from sparsecv_mio.search.shared_trees import SharedTrees
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 from sparsecv_mio.units import TIE_RTOL
 
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.wide import WideFold
-
-
-class LowerOnAllRows(StoredPart):
-    """Lower bounds on all rows in a checkpoint.
-
-    Parameters
-    ----------
-    run : Run
-        All rows have a support of every size when it is restored.
-    name : str
-        Of the array.
-    """
-
-    def __init__(self, run: Run, name: str) -> None:
-        self.run, self.name = run, name
-
-    def archive(self) -> Archive:
-        """Return what is known; 0 before supports are."""
-        lower, known = np.zeros(self.run.context.shape[:2]), self.run.all_rows.of_pairs(lambda cell: cell.lower)
-        lower[: len(known)] = known
-        return {self.name: lower}
-
-    def check(self, stored: Archive) -> None:
-        """Raise `CorruptStore` for numbers that cannot be such."""
-        within(stored, self.name, 0.0, np.finfo(np.float64).max)
-
-    def restore(self, stored: Archive) -> None:
-        """Go to where `stored` was archived."""
-        self.run.all_rows.raise_lower_bounds(stored[self.name])
 
 
 class LossByRows:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import comb
 from typing import Any
 
 import numpy as np
 
 from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MOST_MISSED
+from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.cells import has_rows_of_pairs
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import SLICE_SHARE
@@ -25,9 +26,15 @@ from sparsecv_mio.thresholds import (
     SUPPORTS_TRIED,
 )
 from sparsecv_mio.trees.subsets import FIRST_LOOK, FIRST_NODES, ROUND_GROWTH, UNLIMITED
+from sparsecv_mio.words import Method
 
 CELLS_AT_ONCE = 1 << 18  # some 16 MB
 MIN_ROWS_OF_COLUMN = 10  # training rows per column from which on supports of the full data estimate errors of folds
+
+ORDERS_OF_METHODS = {
+    "algorithm1": ("algorithm 1",), "bounds": ("algorithm 1",), "grid": ("grid",),
+    "joint": ("first answers", "winner first"),
+}  # fmt: skip
 
 
 PARTS_PER_WORKER = 3  # of a cluster, that the gammas of all folds are split into at least
@@ -47,6 +54,16 @@ class Plan:
     )
     order_of_pairs: str = _setting("given pairs", "name", "of the pairs of a goal beyond the choice")
     n_threads: int = _setting(1, "threads", "--threads")
+    solver: str = _setting(NATIVE, "name", "--backend")
+    mio_budget: int = _setting(UNLIMITED, "MIOs", "--mio-budget")
+    counts_mios: bool = _setting(False, "-", "each subproblem is one MIO, with no limit on its nodes")
+    waits_for_all: bool = _setting(False, "-", "steps of all threads end together, so that runs repeat themselves")
+    solves_all: bool = _setting(False, "-", "--method grid solves every subproblem")
+    solves_subproblems: bool = _setting(True, "-", "--method bounds solves none")
+    relaxes_folds: bool = _setting(False, "-", "relaxations of folds come before MIOs, which take longer")
+    relaxations_at_once: int = _setting(1, "relaxations", f"of a step; over {FEW_FOLDS} folds one takes little time")
+    grows_roots: bool = _setting(False, "-", "trees of folds have first nodes, where no relaxation gives supports")
+    root_nodes: int = _setting(0, "nodes", "of the roots of folds; restricted trees solve most subproblems by a few")
     lists_held_out: bool = _setting(False, "-", f"{FEWEST_FOLDS} folds or more that score all their held-out rows")
     searches_folds: bool = _setting(
         False, "-", f"over {SMALL} columns, under {MIN_ROWS_OF_COLUMN} rows a column, at most {FEW_FOLDS} folds"
@@ -54,6 +71,7 @@ class Plan:
     searches_all_folds: bool = _setting(
         False, "-", f"squared loss, over {SMALL} columns, at most {FEW_FOLDS} folds: they learn from each other"
     )
+    holds_out: bool = _setting(False, "-", "a support of the full data is fitted in every fold at once")
     relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
     first_full_nodes: int = _setting(0, "nodes", "of the first trees on the full data; 0: local search alone")
     first_trees_share: float = _setting(0.6, "share of a limit", "after which no first tree of the full data begins")
@@ -116,7 +134,7 @@ class Plan:
             Problem of the full data, asked for its capabilities.
         """
         if Capability.SHARED_TREE in full.capabilities:
-            return cls._of_shared_trees(context, full)
+            return cls._of_shared_trees(context, full)._for_method(context, full)
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
@@ -124,6 +142,7 @@ class Plan:
         return cls(
             n_threads=context.threads,
             lists_held_out=lists,
+            holds_out=Capability.HOLD_OUT in full.capabilities,
             searches_folds=q > SMALL and q * MIN_ROWS_OF_COLUMN > folds.least_training and folds.k <= FEW_FOLDS,
             searches_all_folds=Capability.FOLD_SEARCHES in full.capabilities and q > SMALL and folds.k <= FEW_FOLDS,
             relaxes_full_data=Capability.FULL_DATA_RELAXATIONS in full.capabilities,
@@ -132,7 +151,7 @@ class Plan:
             stores_sums=has_rows_of_pairs(context.shape) and lists and not requests_all,
             full_data_folds=min(folds.k, 8),
             weighted_pairs=len(LEFT_OUT_WEIGHTS) * len(context.grid.gammas),
-        )
+        )._for_method(context, full)
 
     @classmethod
     def _of_shared_trees(cls, context: Context, full: FoldProblem) -> Plan:
@@ -141,8 +160,6 @@ class Plan:
         can, is_small, few_folds = full.capabilities, q <= SMALL, folds.k <= FEW_FOLDS
         has_few_pairs = context.all_asked_for or (len(context.grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
         by_size = not is_small and few_folds and bool(is_limited or not has_few_pairs)
-        leaves_out = folds.k >= FEWEST_FOLDS * folds.times_scored and q <= PATH_TREE_COLUMNS
-        leaves_out = leaves_out and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in can
         nodes = FIRST_LOOK * ROUND_GROWTH
         return cls(
             orders=("together",) if is_small else ("first supports", "by size" if by_size else "together"),
@@ -152,7 +169,7 @@ class Plan:
             first_node_limit=nodes,
             node_growth=ROUND_GROWTH,
             max_tries=UNLIMITED.bit_length() // ROUND_GROWTH.bit_length(),
-            leaves_folds_out=bool(leaves_out),
+            leaves_folds_out=_can_leave_folds_out(context, full),
             bounds_reported=True,
             searches_all_folds=Capability.FOLD_SEARCHES in can and few_folds,
             samples_folds=Capability.FOLD_SEARCHES in can and not few_folds,
@@ -169,6 +186,40 @@ class Plan:
             gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
             may_leave_out=not context.all_asked_for and folds.k <= MANY_FOLDS,
             cheap_nodes=nodes if is_small else -1,
+        )
+
+    def _for_method(self, context: Context, full: FoldProblem) -> Plan:
+        """Return the plan with the order of the method; those that count MIOs solve each subproblem by one of them."""
+        request, restricted = context.request, bool(context.data.restrictions.beyond_forcing)
+        solver, budget, method = request.backend or NATIVE, request.mio_budget, request.method_used
+        can, q, few_folds = full.capabilities, context.data.q, context.folds.k <= FEW_FOLDS
+        orders = ORDERS_OF_METHODS.get(str(method), self.orders)
+        solves_full_data = restricted or (method == Method.JOINT and solver == NATIVE and q <= SMALL)
+        if orders == self.orders and solver == NATIVE and budget is None:
+            return self
+        return replace(
+            self,
+            orders=orders,
+            order_of_pairs="given pairs",
+            solver=solver,
+            counts_mios=True,
+            waits_for_all=True,
+            mio_budget=UNLIMITED if budget is None else int(budget),
+            searches_folds=False,
+            searches_all_folds=Capability.FOLD_SEARCHES in can and q > SMALL and few_folds,
+            relaxes_folds=Capability.FOLD_RELAXATIONS in can and method != Method.GRID,
+            relaxations_at_once=1 if few_folds else 8,
+            leaves_folds_out=method == Method.JOINT and _can_leave_folds_out(context, full),
+            grows_roots=restricted or method == Method.GRID,
+            root_nodes=FIRST_NODES if restricted else 0,
+            solves_subproblems=method != Method.BOUNDS,
+            solves_all=method == Method.GRID,
+            first_full_nodes=FIRST_LOOK * ROUND_GROWTH if solves_full_data else 0,
+            first_node_limit=UNLIMITED,
+            max_tries=1,
+            single_sizes=(),
+            weighs_held_out=False,
+            bounds_reported=True,
         )
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:
@@ -194,3 +245,10 @@ def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
     counts = [comb(q - n_forced, max(min(tau, q) - n_forced, 0)) for tau in context.grid.taus.tolist()]
     n_small = next((t for t, count in enumerate(counts) if count > SUPPORTS_OF_SMALL), len(counts))
     return tuple(t for t, tau in enumerate(context.grid.taus.tolist()) if t < n_small or tau >= q)
+
+
+def _can_leave_folds_out(context: Context, full: FoldProblem) -> bool:
+    """Return True if folds are many and small, so that fits of the full data bound all of them at once."""
+    folds = context.folds
+    is_many = folds.k >= FEWEST_FOLDS * folds.times_scored and context.data.q <= PATH_TREE_COLUMNS
+    return bool(is_many and folds.sizes.max() <= LARGEST_FOLD and Capability.LEFT_OUT_FITS in full.capabilities)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.trees.subsets import BestSubsets
 
 FULL_DATA = (-1,)  # in place of folds
@@ -91,6 +92,10 @@ class Step:
         True if its statements are made while the writer takes them.
     full_lower : (T,) array, optional
         Lower bounds on the optima of the full data at a gamma.
+    solver : str
+        Backend that solves it.
+    n_mios : int
+        Number of mixed-integer problems that it counts as: 0 for a target that was tried before.
     """
 
     source: str
@@ -121,6 +126,8 @@ class Step:
     is_open: BoolArray | None = None
     full_lower: FloatArray | None = None
     streams: bool = False
+    solver: str = NATIVE
+    n_mios: int = 0
 
     def meets(self, other: Step) -> bool:
         """Return True if another step of the same source works on some of the same targets."""

@@ -103,6 +103,7 @@ class Writer:
             state.spent[int(step.tries > 0)] += findings.n_nodes
         if not findings.was_stopped:
             source_of(step).count_tries(state, findings)
+            state.n_mios[...] += step.n_mios
             if step.tries < self.plan.max_tries:
                 state.round[...] = max(int(state.round), step.tries)
 

@@ -272,15 +272,16 @@ def test_ties_and_rounding_do_not_depend_on_threads() -> None:
 
 @pytest.mark.parametrize("method", sorted(set(METHODS) - {"rounds"}))
 def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
-    """The first steps heed the limit; carried on, they are taken from the start."""
+    """The first steps heed the limit; a record is made all the same; carried on, they are taken from the start."""
     whole = begun(prepared(method)[0])
     (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
-    limited.estimates.done = True  # else the folds' own searches score every pair
     drive(limited, signals, Hooks(checkpoint=store))
-    limited.score_reported_pair()
-    scored, now = np.isfinite(limited.run.cells.nominal), limited.run.bounds()
-    assert scored.all(axis=2).any() and (method == "joint" or not scored.all())
-    assert now.floor <= now.ceiling
+    now = limited.run.bounds()
+    assert not limited.run.has_supports.any() and now.floor <= now.ceiling
+    dataset = read_dataset(SERVO, "class")
+    asked = {"gammas": (0.1, 1.0), "taus": range(3, 6), "method": method, "threads": 1}
+    record = cross_validate(dataset, make_folds("blocks:10", dataset), time_limit=1e-9, **asked)
+    assert record.status == "limit" and np.isfinite(record.cv_error) and record.lower <= record.upper
     resumed, _ = prepared(method)
     observers.resume(resumed, store)
     assert finish(resumed) == finish(whole)
@@ -288,7 +289,10 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
 
 def test_values_of_heuristic_supports_are_stored() -> None:
     """An open cell shows the support with the least of them."""
-    run, other = begun(prepared("algorithm1")[0]), prepared("algorithm1")[0]
+    run, other = prepared("algorithm1")[0], prepared("algorithm1")[0]
+    for _ in run.turns():
+        if np.isfinite(run.run.cells.value).any():
+            break
     other.resume(run.checkpoint())
     ours, theirs = run.run.cells, other.run.cells
     assert np.isfinite(ours.value).any() and np.array_equal(ours.value, theirs.value)

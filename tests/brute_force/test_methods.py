@@ -64,21 +64,21 @@ def test_near_ties_of_a_vendor_are_all_found() -> None:
 def test_state_is_explicit_and_bounds_only_tighten(plain: tuple[Dataset, FoldPlan]) -> None:
     data, folds = plain
     run = new_run(standardize(data), folds, Grid.of([0.01], range(1, 7), 6), method="algorithm1")
-    run.begin()
-    before = run.run.bounds()
-    while not run.finished:
-        (where,) = run.order.pick(run)
-        run.step()
-        after = run.run.bounds()
-        assert run.run.cells.decided[where] and run.submitted[where]
-        assert after.floor >= before.floor and after.ceiling <= before.ceiling
+    before = run.state.bounds()
+    for _ in run.turns():
+        after = run.state.bounds()
+        assert np.all(after.lower >= before.lower) and np.all(after.upper <= before.upper)
         before = after
     assert before.proved(0.0)
 
 
-def test_budget_stops_with_valid_bounds(plain: tuple[Dataset, FoldPlan]) -> None:
-    data, folds = plain
-    ask = {"gammas": [0.01, 0.1], "taus": range(1, 7), "gap": 0.0, "threads": 2}
+def test_budget_stops_with_valid_bounds() -> None:
+    """Columns are so alike that bounds without branching leave more than three subproblems of the best pair open."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(30, 10)) + 3.0 * rng.normal(size=(30, 1))
+    data = Dataset.from_arrays(X, X @ [1, 2, 0, -1, 0, 0.5, 0, 0, 1, 0] + 3.0 * rng.normal(size=30))
+    folds = make_folds("5", data)
+    ask = {"gammas": [1e-3, 0.01], "taus": range(1, 9), "gap": 0.0, "threads": 2}
     best = cross_validate(data, folds, **ask)  # type: ignore[arg-type]
     for method in COUNT_MIOS:
         for budget in (0, 3):

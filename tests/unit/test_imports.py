@@ -84,7 +84,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
         "model_of_all_rows", "outer_models", "glm_average", "question", "writer", "executor", "goals", "orders",
     },
-    {"rounds", "cell_by_cell", "by_rows", "one_by_one", "descent", "gamma_partition", "grid_search"},
+    {"rounds", "by_rows", "descent", "gamma_partition", "grid_search"},
     {"average", "loop", "api"},
 )  # fmt: skip
 
@@ -284,7 +284,7 @@ NOT_FOR_SOLVE = (
 ROOMS_OF_SOLVE = {
     "bounds", "certificate", "cli", "data", "formulation", "kernels", "problem", "report", "search", "trees"
 }  # fmt: skip
-METHODS = {"by_rows", "cell_by_cell", "descent", "gamma_partition", "gamma_fits", "gamma_lists", "one_by_one"}
+METHODS = {"by_rows", "descent", "gamma_partition", "gamma_fits", "gamma_lists"}
 
 
 @pytest.mark.skipif(not numba.__version__.startswith(QUICK), reason="kernels of this numba need its tables")
@@ -333,5 +333,5 @@ def test_classes_of_the_search_inherit_from_contracts_and_data_alone() -> None:
     bases = {name: {ast.unparse(base) for base in one.bases} for name, one in classes.items()}
     fine = {name for name, of in bases.items() if of & {"Protocol", "ABC"}}
     fine |= {name for name, one in classes.items() if any("frozen=True" in ast.unparse(d) for d in one.decorator_list)}
-    fine |= {"GridMethod", "CellMethod", "StoredPart"}  # which still have no beginning, or store what is declared
+    fine |= {"GridMethod", "StoredPart"}  # which still have no beginning, or store what is declared
     assert {name: of for name, of in bases.items() if of & set(classes) - fine} == {}

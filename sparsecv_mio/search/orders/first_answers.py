@@ -12,13 +12,16 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.grid_state import NOT_LISTED, GridState
+from sparsecv_mio.search.grid_state import BOUNDED, NOT_LISTED, GridState
 from sparsecv_mio.search.pairs import Aim, Pair, likely_winner
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports, InitialSupports, SupportsInFolds
+from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.sources.support_fits import SupportFits
 from sparsecv_mio.search.steps import Step, idle_steps
 
 
@@ -42,7 +45,10 @@ def first_answers(
     middle[-1 - len(every) // 2] = True
     is_late = share > plan.initial_share and bool(state.has_supports.any())
     for wanted in (middle, every):
-        for phase in (_full_data_supports, _single_supports, _supports_in_folds, _fold_supports, _likely_winner):
+        for phase in (
+            _searches_of_all_folds, _full_data_supports, _single_supports, _left_out_bounds, _supports_in_folds,
+            _fold_supports, _likely_winner,
+        ):  # fmt: skip
             steps = list(phase(state, plan, wanted, is_late))
             if steps or running:
                 yield from idle_steps(steps, running)
@@ -52,6 +58,11 @@ def first_answers(
         if steps or running:
             yield from idle_steps(steps, running)
             return
+
+
+def _searches_of_all_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield the next pass over all folds, at every pair."""
+    yield from FoldSearches().steps(state, plan, np.ones_like(wanted))
 
 
 def _full_data_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
@@ -75,9 +86,19 @@ def _bound_by_known_support(state: GridState, pair: Pair, node_limit: int, cutof
     return HeldOutLists().step(state, pair, (state.full_support(pair),), node_limit, cutoff)
 
 
+def _left_out_bounds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
+    """Yield bounds of all folds by fits of the full data, where folds are many and small."""
+    if plan.leaves_folds_out:
+        yield from LeftOutTrees().steps(state, plan, wanted & (state.list_stage < BOUNDED), 0)
+
+
 def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield fits of the supports of the full data in every fold."""
-    yield from SupportsInFolds().steps(state, plan, wanted)
+    if plan.holds_out:
+        yield from SupportsInFolds().steps(state, plan, wanted)
+    else:
+        is_missing = ~np.isfinite(state.cells.nominal.sum(axis=2)) & state.has_supports[:, None]
+        yield from SupportFits().steps(state, plan, wanted & is_missing)
 
 
 def _fold_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:

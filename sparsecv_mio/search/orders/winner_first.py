@@ -16,12 +16,13 @@ from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import BOUNDED, GridState
 from sparsecv_mio.search.pairs import Aim, PairBounds, aim_at, likely_winner
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
 from sparsecv_mio.search.sources.initial_supports import FoldSupports
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.weighted_relaxations import WeightedRelaxations
-from sparsecv_mio.search.steps import Step
+from sparsecv_mio.search.steps import Step, idle_steps
 
 
 def winner_first(
@@ -42,7 +43,9 @@ def winner_first(
     """
     now, is_late = state.bounds(), share > plan.choice_share
     cutoff = _cutoff(now, state, plan, is_late)
-    excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
+    excluding = np.full(now.lower.shape, np.inf)
+    if plan.max_tries > 1:  # with one try of each target nothing is put off
+        excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
     full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
     is_solved = state.all_rows.solved_pairs()
     is_searched = state.is_pair_searched | plan.lists_held_out
@@ -54,6 +57,7 @@ def winner_first(
         # more work on the full data would exclude these pairs, which had the nodes of this round
         is_deferred = (excluding <= full_upper) & (state.full_tries > tries) & ~is_solved & is_searched
         is_deferred |= (state.list_tries > tries) & (state.list_stage <= BOUNDED)
+        is_deferred &= tries + 1 < plan.max_tries
         waiting = (state.lowest_tries <= tries) & ~is_deferred & ~_busy_pairs(running, now)
         aim = _aim(now, state, plan, waiting, is_late)
         if aim is not None and not (running and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
@@ -71,6 +75,10 @@ def _steps_of_pair(
     state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int, running: Sequence[Step], excluding: FloatArray
 ) -> Iterator[Step]:  # fmt: skip
     """Yield what a pair needs next: the full data where it may exclude the pair, lists, local search, then trees."""
+    relaxations = list(FoldRelaxations().steps(state, plan, _pairs_of_gamma(state, aim.pair[0])))
+    if relaxations or any(step.source == FoldRelaxations.name and step.gamma == aim.pair[0] for step in running):
+        yield from idle_steps(relaxations, running)
+        return
     full = list(FullDataTrees().steps(state, plan, aim, tries, n_threads))
     excludes = bool(full) and excluding[aim.pair] <= state.full_subset(aim.pair).upper
     if plan.lists_held_out and not excludes:
@@ -78,7 +86,7 @@ def _steps_of_pair(
         if lists:
             yield from lists if not running else ()  # a list takes all threads
             return
-    if not plan.lists_held_out and not excludes:
+    if not plan.lists_held_out and not plan.relaxes_folds and not excludes:
         searches = list(FoldSupports().steps(state, plan, aim, tries, n_threads))
         if searches:
             yield from searches
@@ -89,6 +97,13 @@ def _steps_of_pair(
     folds = [step.folds for step in running if step.covers(*aim.pair)]
     trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
     yield from islice((step for step in trees if step.folds not in folds), n_threads)
+
+
+def _pairs_of_gamma(state: GridState, g: int) -> BoolArray:
+    """(G, T): pairs of a gamma."""
+    pairs = np.zeros(state.is_offered.shape, dtype=bool)
+    pairs[g] = True
+    return pairs
 
 
 def _unweighed_folds(state: GridState, plan: Plan, running: Sequence[Step]) -> list[Step]:
@@ -105,7 +120,8 @@ def _busy_pairs(running: Sequence[Step], now: PairBounds) -> BoolArray:
     busy = np.zeros(now.lower.shape, dtype=bool)
     for step in running:
         pair = step.gamma, step.taus[0]
-        if not (step.source == SubproblemTrees.name and pair == likely_winner(now)):
+        is_shared = step.source == SubproblemTrees.name and pair == likely_winner(now)
+        if not (is_shared or step.source == FoldRelaxations.name):
             busy[step.gamma if step.gamma >= 0 else slice(None), list(step.taus)] = True
     return busy
 

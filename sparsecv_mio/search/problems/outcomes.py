@@ -76,8 +76,9 @@ def bound_subproblems(
 
 
 def show_supports(
-    problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, supports: Sequence[IntArray]
-) -> FoldBounds:
+    problem: FoldProblem, gamma: int, taus: tuple[int, ...], fold: int, supports: Sequence[IntArray],
+    fits: Fits | None = None,
+) -> FoldBounds:  # fmt: skip
     """Return the fits of a support of each of some sizes in one fold, of which nothing else is known.
 
     Parameters
@@ -90,8 +91,10 @@ def show_supports(
         Indices of the sizes.
     supports : sequence of int arrays
         By size.
+    fits : Fits, optional
+        Their fits, where these are known.
     """
-    fits, bounds = problem.score(supports), FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
+    fits, bounds = fits or problem.score(supports), FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
     bounds.best[:, 0], bounds.held_out[:, 0] = np.arange(len(supports)), fits.held_out
     upper = fits.objective_upper * (1.0 + TIE_RTOL)
     bounds.objective[:, 0], bounds.objective_upper[:, 0] = fits.objective, np.where(np.isfinite(upper), upper, np.inf)

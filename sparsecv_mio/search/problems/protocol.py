@@ -34,6 +34,7 @@ class Capability(Flag):
     WEIGHTED_RELAXATIONS = auto()  # lower bounds on objective + weight * held-out loss
     WEIGHTED_TREES = auto()  # relaxations and trees of a fold with its held-out rows at a weight bound their loss
     HOLD_OUT = auto()  # a support of the full data is fitted in every fold at once
+    FOLD_RELAXATIONS = auto()  # relaxations of a fold bound the held-out losses of all sizes at once
     FULL_DATA_RELAXATIONS = auto()  # roots of trees of the full data bound all sizes at once
     FOLD_SEARCHES = auto()  # local search in all folds at once, which learn from each other (of `Problems`)
 
@@ -180,6 +181,12 @@ class FoldProblem(ABC):
     def bound_weighted(self, is_expired: IsExpired) -> FloatArray:
         """(W, G, T) over the grid: lower bounds on objective + weight * held-out loss (WEIGHTED_RELAXATIONS)."""
         raise MissingCapability(Capability.WEIGHTED_RELAXATIONS)
+
+    def relax_fold(
+        self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
+    ) -> FoldBounds:
+        """Bound the optima of some sizes, by index too, and their held-out losses (FOLD_RELAXATIONS)."""
+        raise NotImplementedError
 
 
 class Problems(Protocol):

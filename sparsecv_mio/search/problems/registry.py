@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.protocol import Problems
-from sparsecv_mio.words import Loss
+from sparsecv_mio.words import Loss, Method
+
+if TYPE_CHECKING:
+    from sparsecv_mio.formulation.near_ties import MioSettings
+    from sparsecv_mio.search.problems.squared import SquaredProblem
+
+MIO_METHODS = Method.ALGORITHM1, Method.GRID, Method.BOUNDS, Method.JOINT
 
 
 def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
@@ -17,9 +27,39 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
         Moments of the full data, of squared loss.
     """
     if context.data.loss is Loss.SQUARED:
-        from sparsecv_mio.search.problems.squared import SquaredProblems
-
-        return SquaredProblems(context, full_data)
+        return _make_squared_problems(context, full_data)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need
 
     return SmoothProblems(context.data, context.folds, context.grid, context.threads)
+
+
+def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Problems:
+    """Return problems with squared-error loss: restricted ones, those of a backend, or plain ones."""
+    from sparsecv_mio.formulation.backends import NATIVE
+    from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
+
+    request, restricted = context.request, bool(context.data.restrictions.beyond_forcing)
+    method, backend = request.method_used, request.backend or NATIVE
+    if method not in MIO_METHODS and not restricted:
+        return SquaredProblems(context, full_data)
+    name = f"{'restricted ' * restricted}{'algorithm 1' if method == Method.ALGORITHM1 else method}"
+    engine = f"{name} on {backend}" + (f", {request.formulation}" if request.formulation else "")
+    make: Callable[..., SquaredProblem] = SquaredProblem
+    if restricted or backend != NATIVE:
+        from sparsecv_mio.formulation.near_ties import MioSettings, check_available
+
+        check_available(backend)
+        mio = MioSettings(backend, request.formulation, request.mio_budget, request.solver_option or ())
+        make = _make_of_backend(context, mio)
+    return SquaredProblems(context, full_data, make, name, engine)
+
+
+def _make_of_backend(context: Context, mio: MioSettings) -> Callable[..., SquaredProblem]:
+    """Return the class of restricted problems, or of those of a backend, with its settings."""
+    if context.data.restrictions.beyond_forcing:
+        from sparsecv_mio.search.problems.restricted import RestrictedProblem, check_restricted
+
+        return partial(RestrictedProblem, constraints=check_restricted(context, mio), mio=mio)
+    from sparsecv_mio.search.problems.vendor import VendorProblem
+
+    return partial(VendorProblem, mio=mio)

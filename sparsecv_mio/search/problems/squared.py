@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,6 +12,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.more_weight import Known, MoreWeight, RowsTogether
+from sparsecv_mio.bounds.relaxation import unit_diagonal
+from sparsecv_mio.bounds.wide_rows import is_wide
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
 from sparsecv_mio.search import fold_fits
@@ -21,7 +23,9 @@ from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.pairs import Grid, Pair
 from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
+from sparsecv_mio.search.problems.fold_relaxations import narrow_by_relaxations, relax_sizes
 from sparsecv_mio.search.problems.fold_samples import FoldSample, FullSupports
+from sparsecv_mio.search.problems.outcomes import show_supports
 from sparsecv_mio.search.problems.protocol import (
     Capability,
     Enclosed,
@@ -70,6 +74,7 @@ class SquaredProblem(FoldProblem):
     def capabilities(self) -> Capability:
         """What the problem can do beyond `solve`, `fit` and `enclose`."""
         shared = Capability.SHARED_TREE | Capability.WEIGHTED_TREES
+        shared |= Capability.FOLD_RELAXATIONS
         if self.fold != ALL_ROWS:
             return shared
         can_leave_out = self.store.can_leave_out
@@ -121,6 +126,20 @@ class SquaredProblem(FoldProblem):
         )
         lower, upper = (np.array([getattr(one, name) for one in ends]) for name in ("lower", "upper"))
         return Enclosed(lower, upper, np.array(floors))
+
+    def relax_fold(
+        self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
+    ) -> FoldBounds:
+        """Bound the optima of some sizes, by index too, and their held-out losses by relaxations of the fold."""
+        numbers, incumbents = relax_sizes(self.here, sizes, supports, self.store.diagonal(self.gamma), is_expired)
+        known = [i for i, support in enumerate(incumbents) if support is not None]
+        shown = [support for support in incumbents if support is not None]
+        fits = self.fit(shown)
+        bounds = show_supports(self, self.gamma, tuple(taus[i] for i in known), self.fold, shown, fits)
+        some = [sizes[i] for i in known]
+        ball = self.enclose(some, bounds.objective_upper[:, 0], shown, is_expired, relaxes=False)
+        narrow_by_relaxations(bounds, fits, ball, numbers[known])
+        return bounds
 
     # -- the held-out rows beside the training rows, with a weight (bounds.more_weight) -------------------------------
 
@@ -203,14 +222,22 @@ class SquaredProblems:
     context : Context
     full_data : BestOnAllRows
         Moments and normal forms of the full data, made when first needed.
+    make : callable
+        Makes a problem of its store, fold, gamma, training rows and held-out rows.
+    name : str
+        By which checkpoints and traces know a search.
+    engine : str
+        Who solves the problems, in words.
     """
 
-    name = "rounds"
     slip = 0.0  # bounds on objectives include all rounding of sums over a fold and its training rows
 
-    def __init__(self, context: Context, full_data: BestOnAllRows) -> None:
-        self.context, self.full_data = context, full_data
-        self.engine = "trees over the sizes of a gamma"
+    def __init__(
+        self, context: Context, full_data: BestOnAllRows, make: Callable[..., SquaredProblem] = SquaredProblem,
+        name: str = "rounds", engine: str = "trees over the sizes of a gamma",
+    ) -> None:  # fmt: skip
+        self.context, self.full_data, self._make = context, full_data, make
+        self.name, self.engine = name, engine
         self.tree_bytes = STORE_BYTES // (len(context.grid.gammas) * context.folds.k)
         self._most = max(2, STORE_BYTES // (24 * (context.data.q + 1) ** 2 + 1))
         self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
@@ -218,7 +245,16 @@ class SquaredProblems:
         self._kept: dict[int, Kept] = {}
         self._weighted: dict[int, MoreWeight] = {}
         self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
+        self._diagonals: dict[int, FloatArray | None] = {}
         self._lock = threading.RLock()
+
+    def diagonal(self, gamma: int) -> FloatArray | None:
+        """Return the diagonal of the relaxation of the full data, by which those of folds begin; O(q^3) once."""
+        with self._lock:
+            if gamma not in self._diagonals:
+                form = None if is_wide(self.context.data) else unit_diagonal(self.full_data.eliminated(gamma).problem)
+                self._diagonals[gamma] = None if form is None else form.diagonal
+            return self._diagonals[gamma]
 
     @cached_property
     def left_out(self) -> left_out_folds.LeftOutFolds:
@@ -227,12 +263,12 @@ class SquaredProblems:
 
     def full(self, gamma: int) -> SquaredProblem:
         """Return the problem of the full data at the gamma of an index."""
-        return SquaredProblem(self, ALL_ROWS, gamma, self.full_data.problem(gamma))
+        return self._make(self, ALL_ROWS, gamma, self.full_data.problem(gamma))
 
     def fold(self, fold: int, gamma: int) -> SquaredProblem:
         """Return the problem of a fold at the gamma of an index. O(n q^2) for some folds where it is not stored."""
         here = self._fold(fold).with_gamma(float(self.context.grid.gammas[gamma]))
-        return SquaredProblem(self, fold, gamma, here.problem, here.held_out)
+        return self._make(self, fold, gamma, here.problem, here.held_out)
 
     def weighted(self, fold: int) -> MoreWeight:
         """Return what is known of a fold with its held-out rows at some weights: trees go on from there."""

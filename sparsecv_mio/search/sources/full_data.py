@@ -7,12 +7,14 @@ of a fold, the held-out loss of the optimum of the fold is at least F* - u (docs
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.formulation.backends import NATIVE
+from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
@@ -58,13 +60,13 @@ class FullDataTrees:
 
     name: ClassVar[str] = "full-data trees"
 
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of trees of the full data."""
-        return BoundSource.ALL_ROWS
+    def account(self, step: Step) -> str:
+        """Return the account of trees of the full data, or of MIOs of a backend."""
+        return BoundSource.ALL_ROWS if step.solver == NATIVE else mios_of(step.solver)
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return f"trees on all rows: tau {step.sizes[0]}"
+        return f"{'trees' if step.solver == NATIVE else 'MIOs'} on all rows: tau {step.sizes[0]}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the tree that may exclude the pair, or raise it, if there is one.
@@ -72,11 +74,22 @@ class FullDataTrees:
         A bound at more features bounds all smaller sizes too: the tree has the most features at which it may exclude
         the pair. One that cannot exclude the pair alone raises it, once in each round.
         """
+        if plan.counts_mios:
+            yield from self._bound_once(state, plan, aim)
+            return
         bars = np.full(state.is_offered.shape, aim.goal)
         target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
         if target is not None:
             node_limit = plan.node_limit(tries, plan.full_data_folds)
             yield self.step(state, target[0], target[1], node_limit, n_threads, tries)
+
+    def _bound_once(self, state: GridState, plan: Plan, aim: Aim) -> Iterator[Step]:
+        """Yield one MIO at a pair that is raised in several folds; its optimum bounds other pairs too."""
+        subset = state.full_subset(aim.pair)
+        is_tried = bool(state.full_tries[aim.pair] > 0) or subset.complete
+        if np.isfinite(aim.goal) and not is_tried and len(state.open_folds(aim.pair, 0)) > 1:
+            step = self.step(state, aim.pair, subset.upper, UNLIMITED, plan.n_threads, 0)
+            yield replace(step, solver=plan.solver, n_mios=1)
 
     def step(
         self, state: GridState, pair: Pair, cutoff: float = np.inf, node_limit: int = UNLIMITED, n_threads: int = 1,
@@ -171,7 +184,7 @@ class FullDataTrees:
             state.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)
             state.is_looked_at[step.gamma, list(step.taus)] = True
             return
-        is_done = findings.is_finished or step.node_limit >= UNLIMITED
+        is_done = findings.is_finished or (step.node_limit >= UNLIMITED and not np.isfinite(step.cutoff))
         state.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1
 
 

@@ -10,7 +10,6 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
@@ -52,8 +51,8 @@ class Source(Protocol):
 
     name: ClassVar[str]
 
-    def account(self, step: Step) -> BoundSource:
-        """Return the account to which a step is booked."""
+    def account(self, step: Step) -> str:
+        """Return the account to which a step is booked: a source of bounds, or the MIOs of a backend."""
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words for the progress line."""

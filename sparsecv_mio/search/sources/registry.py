@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from sparsecv_mio.search.sources.enclosures import Enclosures
+from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
+from sparsecv_mio.search.sources.fold_roots import FoldRoots
 from sparsecv_mio.search.sources.fold_searches import FoldSamples, FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataRelaxations, FullDataTrees
 from sparsecv_mio.search.sources.held_out_lists import HeldOutLists
@@ -20,7 +22,7 @@ SOURCES: dict[str, Source] = {
     for source in (
         InitialSupports(), SupportsInFolds(), FoldSupports(), FoldSearches(), FoldSamples(), FullDataRelaxations(),
         FullDataTrees(), HeldOutLists(), LeftOutTrees(), SupportFits(), Enclosures(), WeightedRelaxations(),
-        WeightedTrees(), SubproblemTrees(),
+        WeightedTrees(), FoldRoots(), FoldRelaxations(), SubproblemTrees(),
     )
 }  # fmt: skip
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.formulation.backends import NATIVE
+from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, cells_to_raise
 from sparsecv_mio.search.plan import Plan
@@ -25,14 +26,14 @@ class SubproblemTrees:
 
     name: ClassVar[str] = "subproblem trees"
 
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of trees of single folds."""
-        return BoundSource.FOLD_TREES
+    def account(self, step: Step) -> str:
+        """Return the account of trees of single folds, or of MIOs of a backend."""
+        return BoundSource.FOLD_TREES if step.solver == NATIVE else mios_of(step.solver)
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
         sizes = sorted({step.sizes[0], step.sizes[-1]})
-        return f"trees: tau {' to '.join(map(str, sizes))}"
+        return f"{'trees' if step.solver == NATIVE else 'MIOs'}: tau {' to '.join(map(str, sizes))}"
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the open folds of a pair, those first that promise to raise its lower bound most."""
@@ -42,7 +43,10 @@ class SubproblemTrees:
         for _, _, fold in cells_to_raise(state.cells, aim, waiting):
             node_limit, size = plan.node_limit(tries), int(state.context.grid.taus[t])
             starts = state.supports_near(aim.pair, fold)
-            yield Step(self.name, g, (t,), (fold,), (size,), starts, node_limit, tries=tries)
+            yield Step(
+                self.name, g, (t,), (fold,), (size,), starts, node_limit, tries=tries, solver=plan.solver,
+                n_mios=int(tries == 0),
+            )  # fmt: skip
 
     def steps_by_fold(
         self, state: GridState, plan: Plan, subproblems: BoolArray, tries: int, node_limit: int = 0
@@ -67,7 +71,8 @@ class SubproblemTrees:
         taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
         step = Step(
             self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()),
-            node_limit=node_limit, tries=tries, wanted=wanted,
+            node_limit=node_limit, tries=tries, wanted=wanted, solver=plan.solver,
+            n_mios=int(wanted.sum()) if tries == 0 else 0,
         )  # fmt: skip
         for g in np.flatnonzero(wanted.any(axis=1)).tolist():
             own = state.supports_shown(g, np.flatnonzero(wanted[g]), fold) if plan.searches_folds else ()
@@ -78,7 +83,7 @@ class SubproblemTrees:
         """Grow the trees from the largest gamma on, and turn their outcomes into certified numbers."""
         (fold,), done = step.folds, Findings(step, ())
         bounds, before = list[FoldBounds](), tuple[IntArray, ...]()
-        for g, taus, starts in _gammas_of(step):
+        for g, taus, starts in gammas_of_step(step):
             if is_expired():
                 return replace(done, statements=tuple(bounds), was_stopped=True)
             problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
@@ -94,13 +99,13 @@ class SubproblemTrees:
         return replace(done, statements=tuple(bounds), was_stopped=was_stopped)
 
     def bound(self, step: Step, problems: Problems) -> Findings:
-        """Bound one subproblem without a tree, whatever the time: its best support, and the ridge ball."""
+        """Bound one subproblem without a tree, whatever the time, by its best support and the ridge ball: no try."""
         (fold,), problem = step.folds, problems.fold(step.folds[0], step.gamma)
         found = problem.solve(step.sizes, step.warm_starts, 0, _always)
         subsets = [found.by_size[size] for size in step.sizes]
         return Findings(
             step, (bound_subproblems(problem, step.gamma, step.taus, fold, subsets, False, _always),), n_problems=1,
-            is_finished=False,
+            is_finished=False, was_stopped=True,
         )  # fmt: skip
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
@@ -123,8 +128,14 @@ def _always() -> bool:
     return True
 
 
-def _gammas_of(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
-    """Yield the gammas of a step, the largest first, with their sizes by index and supports to begin from."""
+def gammas_of_step(step: Step) -> Iterator[tuple[int, tuple[int, ...], tuple[IntArray, ...]]]:
+    """Yield the gammas of a step, the largest first, with their sizes by index and supports to begin from.
+
+    Parameters
+    ----------
+    step : Step
+        Over one gamma, or over the pairs that it wants.
+    """
     if step.wanted is None:
         yield step.gamma, step.taus, step.warm_starts
         return

@@ -23,7 +23,6 @@ from sparsecv_mio.near.common_subset import CommonSearch, best_common_subset
 from sparsecv_mio.problem import glm_refit, refit
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.one_by_one import OneByOne, Restricted
 
 N, P, LIMIT = 60, 10, 8.0
 STANDS_FOR = 100_000 * P / (N * P)  # numbers of the data that each number here stands for
@@ -137,7 +136,7 @@ def late_by(clock: WorkClock, search: Callable[..., Any], *given: Any, **how: An
 )  # fmt: skip
 @pytest.mark.parametrize("spec", ["10", "loo"])
 def test_solve(clock: WorkClock, monkeypatch: pytest.MonkeyPatch, how: dict[str, Any], spec: str) -> None:
-    for kind in (OneByOne, Restricted, GridSearch):
+    for kind in (GridSearch,):
         monkeypatch.setattr(kind, "begin", clock.end)
     data = data_of(how.get("loss", "squared"))
     assert late_by(clock, cross_validate, data, make_folds(spec, data), **how) < ALLOWED

@@ -23,19 +23,17 @@ from sparsecv_mio.search.descent import Descent
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.loop import RowMaker, drive, refined
 from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
-from sparsecv_mio.search.one_by_one import ORDERS, OneByOne
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.words import Method
 
 KINDS = {
-    "rounds": GridSearch, "joint": OneByOne, "algorithm1": OneByOne, "grid": OneByOne, "bounds": OneByOne,
+    "rounds": GridSearch, "joint": GridSearch, "algorithm1": GridSearch, "grid": GridSearch, "bounds": GridSearch,
     "descent": Descent,
 }  # fmt: skip
 
 
 def test_every_word_has_its_kind() -> None:
     assert set(KINDS) | {"auto"} == {str(word) for word in Method}
-    assert set(ORDERS) == {Method(word) for word, kind in KINDS.items() if kind is OneByOne}
     for word, kind in KINDS.items():
         assert isinstance(drawn_run(word), kind), word
 

@@ -1,0 +1,37 @@
+"""Grid search, the baseline of the papers: every subproblem is solved in the order of gamma, size and fold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from sparsecv_mio.search.goals import SearchGoal
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.orders.algorithm1 import first_bounds
+from sparsecv_mio.search.pairs import Aim
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.steps import Step, idle_steps
+
+
+def grid(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step], share: float) -> Iterator[Step]:
+    """Yield supports of all folds first, then every subproblem in order.
+
+    Parameters
+    ----------
+    goal : SearchGoal
+        Its pairs are solved.
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+    share : float
+        Share of the time limit that has passed; not read.
+    """
+    first = list(first_bounds(state, plan, running))
+    if first or running and running[0].source != SubproblemTrees.name:
+        yield from first
+        return
+    for g, t in np.argwhere(goal.pairs(state) & (state.lowest_tries < plan.max_tries)).tolist():
+        steps = SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), plan.max_tries - 1, 1)
+        yield from idle_steps(sorted(steps, key=lambda step: step.folds), running)

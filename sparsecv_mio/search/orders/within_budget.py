@@ -1,0 +1,28 @@
+"""The budget of mixed-integer problems, whatever the order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.steps import Step
+
+
+def within_budget(steps: Iterable[Step], state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
+    """Yield the steps of an order until the next one would exceed the budget of the plan.
+
+    Parameters
+    ----------
+    steps : iterable of Step
+    state : GridState
+    plan : Plan
+    running : sequence of Step
+        Steps whose MIOs are not counted in the state yet.
+    """
+    n_left = plan.mio_budget - int(state.n_mios) - sum(step.n_mios for step in running)
+    for step in steps:
+        n_left -= step.n_mios
+        if n_left < 0:
+            return
+        yield step

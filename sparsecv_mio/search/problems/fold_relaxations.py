@@ -1,0 +1,76 @@
+"""Relaxations of the training rows of a fold with squared-error loss, by which its held-out losses are bounded.
+
+All sizes of a gamma share one preparation. A size for which the relaxation leaves one support is solved without a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.bounds import fold as relaxed
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
+from sparsecv_mio.search import fold_fits
+from sparsecv_mio.search.problems.protocol import Enclosed, Fits, IsExpired
+from sparsecv_mio.search.steps import FoldBounds
+from sparsecv_mio.thresholds import FEW_FOLDS
+from sparsecv_mio.trees.subsets import SWAP_ROUNDS
+
+
+def relax_sizes(
+    here: fold_fits.FoldProblem, sizes: Sequence[int], supports: Sequence[IntArray], near: FloatArray | None,
+    is_expired: IsExpired,
+) -> tuple[FloatArray, list[IntArray | None]]:  # fmt: skip
+    """Return the numbers of the relaxations of some sizes of a fold, a row each, and the incumbents.
+
+    Parameters
+    ----------
+    here : FoldProblem
+        The fold at a gamma.
+    sizes : sequence of int
+    supports : sequence of int arrays
+        Supports to try as incumbents.
+    near : (m,) array or None
+        Diagonal of the relaxation of the full data, which saves time.
+    is_expired : callable
+    """
+    rows = _relaxed_rows(here, near, is_expired)
+    rows.try_supports(supports)
+    rows.search(sizes, swap_rounds=SWAP_ROUNDS if here.held_out.folds.k <= FEW_FOLDS else 0)
+    return rows.numbers(sizes), [rows.incumbent(size) for size in sizes]
+
+
+def _relaxed_rows(
+    here: fold_fits.FoldProblem, near: FloatArray | None, is_expired: IsExpired
+) -> relaxed.FoldBounds | WideFold:
+    """Return the relaxations of a fold: of its Gram matrix, or by rows where columns are very many."""
+    data, folds, problem = here.held_out.data, here.held_out.folds, here.problem
+    scored = folds.scored_rows(here.fold)
+    if is_wide(data):
+        return WideFold(WideRows.of(data, folds.train_rows(here.fold), scored, 2.0 * problem.lam), is_expired)
+    return relaxed.FoldBounds(problem, *(problem.own or data).rows(scored), near, data.root_of(scored))
+
+
+def narrow_by_relaxations(bounds: FoldBounds, fits: Fits, ball: Enclosed, numbers: FloatArray) -> None:
+    """Narrow the bounds of one fold by the numbers of its relaxations; one support left is the optimal one.
+
+    Parameters
+    ----------
+    bounds : FoldBounds
+        Of the incumbents, which are changed.
+    fits : Fits
+        Of the incumbents.
+    ball : Enclosed
+        Bounds by the ridge ball.
+    numbers : (T', 8) array
+    """
+    objective_lower, lower, upper, n_open = numbers[:, 0], numbers[:, 2], numbers[:, 3], numbers[:, 7]
+    is_solved = (n_open == 0) & fits.is_accurate & np.isfinite(bounds.objective_upper[:, 0])
+    lower, upper = np.maximum(lower, ball.lower), np.minimum(upper, ball.upper)
+    bounds.objective_lower[:, 0] = np.maximum(objective_lower, ball.objective_lower)
+    bounds.lower[:, 0] = np.where(is_solved, np.maximum(fits.held_out_lower, 0.0), lower)
+    bounds.upper[:, 0] = np.where(is_solved, fits.held_out_upper, upper)
+    bounds.is_solved[:, 0] = bounds.is_final[:, 0] = is_solved

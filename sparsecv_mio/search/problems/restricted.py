@@ -1,0 +1,99 @@
+"""Problems with squared-error loss under limits on groups, parents and signs, and of whole factors.
+
+Bounds that hold for the best support of all alone are not used: no relaxation that an incumbent of its own screens, and
+no support that was found without the restrictions. Three bounds hold for any family of supports and any set of
+coefficients: the training-loss bound with the restricted optimum of the full data, the ridge ball around every b with
+`f(b) <= u`, and the exact fit of a support (docs/theory.md, "Restrictions").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.formulation.backends import get_backend
+from sparsecv_mio.formulation.near_ties import MioSettings, RestrictedListing
+from sparsecv_mio.problem.constraints import FREE, SideConstraints, constraints_of
+from sparsecv_mio.search.all_rows import check_restrictions
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.problems.protocol import Capability, Enclosed, IsExpired
+from sparsecv_mio.search.problems.squared import SquaredProblem
+from sparsecv_mio.search.problems.vendor import SolverClock, joined_lists
+from sparsecv_mio.trees.restricted_tree import solve_restricted
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubsets
+
+
+@dataclass(frozen=True, eq=False)
+class RestrictedProblem(SquaredProblem):
+    """A fold or the full data under restrictions, solved by restricted trees or by MIOs of a backend.
+
+    Attributes
+    ----------
+    constraints : SideConstraints
+    mio : MioSettings
+        Backend for folds, where a step sets no limit on nodes.
+    """
+
+    constraints: SideConstraints = FREE
+    mio: MioSettings = MioSettings()
+
+    @property
+    def capabilities(self) -> Capability:
+        """No capability: a support of the full data may break a sign in a fold, and relaxations are not restricted."""
+        return Capability.NONE
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve each size by a tree of its own, which visits at least one node, or by the backend."""
+        if self.mio.native or node_limit < UNLIMITED or self.fold == ALL_ROWS:
+            return self._grow_trees(sizes, warm_starts, node_limit, is_expired)
+        found = [self._list_near_ties(size, warm_starts, is_expired) for size in sizes]
+        by_size = {size: some.by_size[size] for size, some in zip(sizes, found, strict=True)}
+        return BestSubsets(by_size, sum(some.nodes for some in found), all(some.finished for some in found))
+
+    def _grow_trees(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired
+    ) -> BestSubsets:
+        return solve_restricted(
+            self.problem, list(sizes), self.constraints, starts=warm_starts, effort=node_limit, expired=is_expired
+        )
+
+    def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """List near ties of a size by the solver; what it leaves open is listed by a tree of this package."""
+        clock = SolverClock(self.store.context.deadline, is_expired)
+        found = RestrictedListing(self.mio, clock, self.constraints).solve(self.problem, size, warm_starts)
+        subset = found.by_size[size]
+        if subset.complete or not found.finished:
+            return found
+        own = self._grow_trees([size], [subset.support, *warm_starts], MOST_NODES, is_expired)
+        return BestSubsets({size: joined_lists(subset, own.by_size[size])}, found.nodes + own.nodes, own.finished)
+
+    def enclose(
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = False,
+    ) -> Enclosed:  # fmt: skip
+        """Bound held-out losses by the ridge ball of the fold alone."""
+        return super().enclose(sizes, objective_upper, supports, is_expired, relaxes=False)
+
+    def has_one_support(self, size: int) -> bool:
+        """Return True for size 0, which leaves the empty support."""
+        return size == 0
+
+
+def check_restricted(context: Context, mio: MioSettings) -> SideConstraints:
+    """Return the restrictions of a question; raise `BadInput` for those that cannot be searched under.
+
+    Parameters
+    ----------
+    context : Context
+    mio : MioSettings
+        Backend that has to support them.
+    """
+    check_restrictions(context.data, context.grid.taus.tolist(), context.folds.k)
+    constraints = constraints_of(context.data)
+    get_backend(mio.backend).check_takes(mio.formulation, constraints)
+    return constraints

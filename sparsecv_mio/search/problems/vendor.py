@@ -1,0 +1,121 @@
+"""Problems with squared-error loss that the solver of a vendor solves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
+from sparsecv_mio.problem.elimination import eliminated, stripped
+from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.deadline import Deadline
+from sparsecv_mio.search.problems.protocol import Capability, IsExpired
+from sparsecv_mio.search.problems.squared import SquaredProblem
+from sparsecv_mio.trees.subsets import MOST_NODES, UNLIMITED, BestSubset, BestSubsets
+
+
+@dataclass(frozen=True)
+class SolverClock:
+    """The time of a step, as solvers read it.
+
+    Attributes
+    ----------
+    deadline : Deadline
+        Deadline of the search.
+    is_expired : callable
+        True once the step has to end.
+    """
+
+    deadline: Deadline
+    is_expired: IsExpired
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left."""
+        return self.deadline.left
+
+    @property
+    def stop(self) -> SolverClock:
+        """The request to end, which solvers check."""
+        return self
+
+    def is_set(self) -> bool:
+        """Return True once a solver has to end."""
+        return self.is_expired()
+
+    def expired(self) -> bool:
+        """Return True once a list has to end."""
+        return self.is_expired()
+
+
+@dataclass(frozen=True, eq=False)
+class VendorProblem(SquaredProblem):
+    """A fold or the full data, solved by MIOs of a backend where a step sets no limit on nodes.
+
+    A step with a limit on nodes is one of the trees of this package: nodes of solvers are not comparable. With the full
+    data a finite cutoff asks for a bound, which is one MIO; the model itself is found by trees of this package.
+
+    Attributes
+    ----------
+    mio : MioSettings
+    """
+
+    mio: MioSettings = MioSettings()
+
+    @property
+    def capabilities(self) -> Capability:
+        """Capabilities of the squared-error problem; sizes share no tree, as each of them is an MIO."""
+        return super().capabilities & ~Capability.SHARED_TREE
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve some sizes, or bound those of the full data."""
+        is_full = self.fold == ALL_ROWS
+        asks_bound = any(map(isfinite, (cutoffs or {}).values()))
+        if node_limit < UNLIMITED or (is_full and not asks_bound):
+            return super().solve(sizes, warm_starts, node_limit, is_expired, cutoffs, n_threads, exchanges)
+        if not is_full:
+            listed = {size: self._list_near_ties(size, warm_starts, is_expired) for size in sizes}
+        else:
+            listed = {size: self._solve_reduced(size, warm_starts, is_expired, True) for size in sizes}
+        by_size = {size: found.by_size[size] for size, found in listed.items()}
+        return BestSubsets(
+            by_size, sum(found.nodes for found in listed.values()), all(found.finished for found in listed.values())
+        )
+
+    def _solve_reduced(
+        self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired, is_bound: bool
+    ) -> BestSubsets:
+        """List near ties of a size, or bound its optimum, without the columns that are forced in."""
+        reduced = eliminated(self.problem)
+        listing = VendorListing(self.mio, SolverClock(self.store.context.deadline, is_expired))
+        run = listing.bound if is_bound else listing.solve
+        found = run(reduced.problem, reduced.choice.size(size), stripped(reduced.choice, list(warm_starts)))
+        return found.with_forced(reduced.choice.size, reduced.choice.whole, [size])
+
+    def _list_near_ties(self, size: int, warm_starts: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
+        """List near ties of a size by the solver; what it leaves open is listed by trees of this package."""
+        found = self._solve_reduced(size, warm_starts, is_expired, False)
+        subset = found.by_size[size]
+        if subset.complete or not found.finished:
+            return found
+        own = super().solve([size], [subset.support, *warm_starts], MOST_NODES, is_expired)
+        return BestSubsets({size: joined_lists(subset, own.by_size[size])}, found.nodes + own.nodes, own.finished)
+
+
+def joined_lists(subset: BestSubset, own: BestSubset) -> BestSubset:
+    """Return what a tree of this package has listed, with the larger of both lower bounds.
+
+    Parameters
+    ----------
+    subset : BestSubset
+        Incomplete list of a solver.
+    own : BestSubset
+    """
+    if own.complete:
+        return own
+    return replace(own, lower=min(max(own.lower, subset.lower), own.upper))

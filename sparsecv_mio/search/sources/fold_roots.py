@@ -1,0 +1,64 @@
+"""First nodes of the trees of single folds: a support of every size, the ridge ball, and what a few nodes solve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.formulation.backends import NATIVE
+from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.grid_state import GridState
+from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.problems.outcomes import bound_subproblems
+from sparsecv_mio.search.problems.protocol import IsExpired, Problems
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees, gammas_of_step
+from sparsecv_mio.search.steps import Findings, FoldBounds, Step
+
+
+class FoldRoots:
+    """All sizes of a fold, gamma by gamma, with few nodes by trees of this package."""
+
+    name: ClassVar[str] = "fold roots"
+
+    def account(self, step: Step) -> BoundSource:
+        """Return the account of roots of folds."""
+        return BoundSource.FOLD_ROOTS
+
+    def describe(self, step: Step) -> str:
+        """Return what a step does, in words."""
+        return f"bounds of every cell: fold {step.folds[0] + 1}"
+
+    def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the folds of some pairs (G, T) whose trees have no root."""
+        if not plan.grows_roots:
+            return
+        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.has_root[:, None, :]
+        for step in SubproblemTrees().steps_by_fold(state, plan, is_new, 0):
+            yield replace(step, source=self.name, node_limit=plan.root_nodes, n_mios=0)
+
+    def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Grow the first nodes, from the largest gamma on; what they leave open is enclosed by the ridge ball alone."""
+        (fold,), bounds, n_nodes = step.folds, list[FoldBounds](), 0
+        for g, taus, starts in gammas_of_step(step):
+            if is_expired():
+                return Findings(step, tuple(bounds), n_nodes, len(bounds), was_stopped=True)
+            problem, sizes = problems.fold(fold, g), [step.sizes[step.taus.index(t)] for t in taus]
+            found = problem.solve(sizes, starts, step.node_limit, is_expired)
+            subsets, is_finished = [found.by_size[size] for size in sizes], found.finished and step.solver == NATIVE
+            bounds.append(bound_subproblems(problem, g, taus, fold, subsets, is_finished, _relaxes_nothing))
+            n_nodes += found.nodes if step.node_limit else 0
+        return Findings(step, tuple(bounds), n_nodes, len(bounds), is_finished=False)
+
+    def count_tries(self, state: GridState, findings: Findings) -> None:
+        """Note the folds that have roots."""
+        for known in findings.statements:
+            assert isinstance(known, FoldBounds)
+            state.has_root[known.gamma, known.folds] = True
+
+
+def _relaxes_nothing() -> bool:
+    return True

@@ -1,0 +1,169 @@
+"""Methods that count MIOs on the one loop: Algorithm 1, grid search, bounds alone, the joint search, budgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn_search import drawn, drawn_run
+from runs import new_run, to_end
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.executor import Executor
+from sparsecv_mio.search.goals import AllPairs, CertifiedChoice
+from sparsecv_mio.search.orders.algorithm1 import algorithm1, first_bounds
+from sparsecv_mio.search.orders.grid import grid
+from sparsecv_mio.search.orders.within_budget import within_budget
+from sparsecv_mio.search.pairs import likely_winner
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
+from sparsecv_mio.search.steps import Step
+
+EVERY = (slice(None), slice(None), slice(None))
+
+
+def bounded(method: str, **words: Any) -> Any:
+    """A search whose folds are bounded, before any subproblem is solved."""
+    run = drawn_run(method, **words)
+    while steps := list(first_bounds(run.state, run.plan, [])):
+        for step in steps:
+            run.executor.submit(step)
+            run.writer.take(run.executor.finished())
+    return run
+
+
+def targets(steps: Any) -> list[tuple[int, int, int]]:
+    return [(step.gamma, step.taus[0], step.folds[0]) for step in steps]
+
+
+def test_the_widest_folds_of_the_lowest_pair_are_next() -> None:
+    run = bounded("algorithm1", threads=2)
+    state, cells = run.state, run.state.cells
+    cells.final[...] = cells.decided[...] = False
+    cells.lower[...], cells.upper[...], cells.nominal[...] = 2.0, 9.0, 5.0
+    cells.lower[1, 1], cells.upper[1, 1] = 1.0, [3.0, 8.0, 4.0, 7.0, 2.0]
+    state.forget_computed()
+    steps = list(algorithm1(CertifiedChoice(), state, run.plan, [], 0.0))
+    assert targets(steps) == [(1, 1, 1), (1, 1, 3)]
+    assert [step.n_mios for step in steps] == [1, 1]
+    more = algorithm1(CertifiedChoice(), state, run.plan, steps[:1], 0.0)
+    assert targets(more) == [(1, 1, 3)], "as many as there are idle threads"
+    state.tree_tries[1, 1] = 1
+    best = state.bounds().best
+    assert {where[:2] for where in targets(algorithm1(CertifiedChoice(), state, run.plan, [], 0.0))} <= {best}
+
+
+def test_bounds_alone_hand_over_no_subproblem() -> None:
+    run = bounded("bounds")
+    assert list(algorithm1(CertifiedChoice(), run.state, run.plan, [], 0.0)) == []
+    run = to_end(drawn_run("bounds", gap=1e-4))
+    assert run.n_trees == 0 and np.isfinite(run.state.bounds().ceiling)
+
+
+def test_a_grid_search_takes_subproblems_in_their_order() -> None:
+    run = bounded("grid", threads=4)
+    state = run.state
+    state.cells.final[...] = state.cells.decided[...] = False
+    state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
+    steps = list(grid(AllPairs(), state, run.plan, [], 0.0))
+    assert targets(steps) == list(np.ndindex(*state.context.shape))
+    state.tree_tries[0, 0, :4] = 1
+    state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
+    assert targets(grid(AllPairs(), state, run.plan, steps[4:5], 0.0))[0] == (0, 1, 0)
+
+
+def test_it_solves_the_winner_with_fewer_than_all_subproblems() -> None:
+    run, rounds = to_end(drawn_run("joint", gap=1e-4)), to_end(drawn_run())
+    best = rounds.run.bounds().best
+    assert run.run.bounds().best == best and run.run.cells.decided[best].all()
+    assert run.n_trees < run.run.cells.decided.size
+
+
+@pytest.mark.parametrize("method", ["joint", "algorithm1", "bounds", "grid"])
+def test_bounds_hold_the_truth_at_every_turn(method: str) -> None:
+    truth = to_end(drawn_run()).run.cells.nominal
+    run = drawn_run(method, gap=1e-4)
+    for _ in run.turns():
+        cells = run.state.cells
+        assert (cells.lower <= truth * (1.0 + 1e-9)).all() and (cells.upper >= truth * (1.0 - 1e-9)).all()
+    assert method == "bounds" or run.state.proved()
+
+
+def test_relaxations_solve_or_bound_every_fold_of_a_gamma() -> None:
+    run = bounded("algorithm1")
+    cells = run.state.cells
+    assert run.state.is_fold_relaxed.all() and np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
+    assert cells.decided.any() and not cells.branched.any() and run.n_trees == 0
+
+
+def test_many_folds_are_relaxed_several_in_a_step() -> None:
+    data, folds, pairs = drawn(n=60, folds="loo")
+    run = new_run(data, folds, pairs, method="algorithm1", gap=1e-4)
+    list(zip(range(3), run.turns(), strict=False))
+    (step, *_) = list(first_bounds(run.state, run.plan, [])) or [None]
+    assert step is None or len(step.folds) * len(step.starts) >= run.plan.relaxations_at_once
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.05])
+def test_a_gap_of_zero_solves_every_subproblem(gap: float) -> None:
+    cells = to_end(drawn_run("joint", gap=gap)).run.cells
+    assert bool(cells.decided.all()) is (gap == 0.0)
+
+
+def test_a_budget_ends_a_grid_search() -> None:
+    run = to_end(drawn_run("grid", mio_budget=4))
+    assert run.n_trees == 4 and run.snapshot().work.engine == "grid on native" and run.name == "grid"
+
+
+def test_a_budget_counts_what_is_running_and_what_a_step_counts_as() -> None:
+    run = bounded("grid", mio_budget=5)
+    steps = [Step(SubproblemTrees.name, 0, (0,), (fold,), (1,), n_mios=fold % 2) for fold in range(8)]
+    assert len(list(within_budget(steps, run.state, run.plan, []))) == 8
+    run.state.n_mios[...] = 3
+    assert [step.folds for step in within_budget(steps, run.state, run.plan, steps[:2])] == [(0,), (1,), (2,)]
+
+
+def test_a_budget_lasts_over_a_checkpoint() -> None:
+    first, again = drawn_run("grid", mio_budget=6), drawn_run("grid", mio_budget=6)
+    for _ in first.turns():
+        if first.n_trees >= 3:
+            break
+    again.resume(first.checkpoint())
+    assert again.n_trees == first.n_trees
+    for _ in again.turns():
+        pass
+    assert again.n_trees == 6 and again.state.has_root.all()
+
+
+def test_the_gamma_of_the_likely_winner_is_relaxed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, done = Executor.submit, list[Step]()
+
+    def noted(executor: Executor, step: Step) -> None:
+        done.append(step)
+        submit(executor, step)
+
+    monkeypatch.setattr(Executor, "submit", noted)
+    data, folds, pairs = drawn(noise=2.0)
+    run = new_run(data, folds, pairs, method="joint", gap=1e-4)
+    run.begin()
+    winner = likely_winner(run.state.bounds())
+    done.clear()
+    to_end(run)
+    assert done[0].source == "fold relaxations" and done[0].gamma == winner[0]
+
+
+@pytest.mark.parametrize("method", ["grid", "joint"])
+def test_near_ties_that_a_vendor_leaves_are_listed_by_trees_of_this_package(method: str) -> None:
+    pytest.importorskip("highspy", reason="HiGHS is not installed")
+    a = [-0.3671, -1.6379, 0.0258, 1.1266, -0.7264, 1.6279]
+    b = np.array([-2.3245, 0.2766, -0.1144, -0.0582, 1.1595, -0.8081])
+    c = np.array([0.5822, -0.8066, 0.6203, -0.6028, -1.3161, -0.3488])
+    y = [0.6674, -0.3188, 1.2167, -0.4563, 0.1081, -1.5969]
+    data = Dataset.from_arrays(np.column_stack([a, b, c, -c, -c, b]), y)  # three copies of one column, two of another
+    record = cross_validate(
+        data, make_folds("holdout:0.4", data, 3), gammas=[5e-6], taus=[4], scale="variance", method=method,
+        backend="highs", gap=0.0, threads=1,
+    )  # fmt: skip
+    assert record.status == "proved" and record.chosen_folds.decided.all()

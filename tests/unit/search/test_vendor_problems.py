@@ -1,0 +1,106 @@
+"""Problems that the solver of a vendor solves, and problems under restrictions: what they state is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from plain_ridge import ridge
+
+from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing
+from sparsecv_mio.problem.constraints import SideConstraints
+from sparsecv_mio.problem.problem import SparseProblem
+from sparsecv_mio.search.context import BestOnAllRows, Context
+from sparsecv_mio.search.problems.outcomes import bound_subproblems
+from sparsecv_mio.search.problems.protocol import Capability
+from sparsecv_mio.search.problems.restricted import RestrictedProblem
+from sparsecv_mio.search.problems.squared import SquaredProblems
+from sparsecv_mio.search.problems.vendor import VendorProblem
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.subsets import UNLIMITED, BestSubsets, never
+
+from .drawn_subproblem import best_support, context_of, held_out_error
+
+HIGHS = MioSettings("highs")
+
+
+def problems_of(context: Context, make: Any) -> SquaredProblems:
+    return SquaredProblems(context, BestOnAllRows(context.data, context.grid), make)
+
+
+def refused(*given: Any, **how: Any) -> None:
+    raise AssertionError("the solver was asked")
+
+
+def test_near_ties_that_a_solver_leaves_are_listed_by_trees_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[int]()
+
+    def one_support(
+        self: VendorListing, problem: SparseProblem, tau: int, starts: Sequence[IntArray]
+    ) -> BestSubsets:  # fmt: skip
+        asked.append(tau)
+        subset = replace(solve_path(problem, [tau]).by_size[tau], complete=False, candidates=(), values=())
+        return BestSubsets({tau: subset}, 1, True)
+
+    monkeypatch.setattr(VendorListing, "solve", one_support)
+    context = context_of()
+    problem = problems_of(context, partial(VendorProblem, mio=HIGHS)).fold(0, 0)
+    found = problem.solve([2], [], UNLIMITED, never)
+    assert asked == [2] and found.nodes > 1 and found.by_size[2].complete
+    bounds = bound_subproblems(problem, 0, (2,), 0, [found.by_size[2]], found.finished, never)
+    error = held_out_error(context, (0, 2, 0), best_support(context, (0, 2, 0)))
+    assert bounds.is_solved.all() and bounds.lower[0, 0] <= error * (1 + 1e-9)
+    assert error <= bounds.upper[0, 0] * (1 + 1e-9)
+
+
+def test_steps_with_a_limit_on_nodes_are_trees_of_this_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(VendorListing, "solve", refused)
+    problems = problems_of(context_of(), partial(VendorProblem, mio=HIGHS))
+    assert problems.fold(1, 0).solve([2], [], 0, never).by_size[2].support.size == 2
+    assert problems.full(0).solve([2], [], UNLIMITED, never).by_size[2].complete, "the model of the full data"
+
+
+def test_a_cutoff_of_the_full_data_is_one_mio_that_bounds_its_optimum() -> None:
+    pytest.importorskip("highspy", reason="HiGHS is not installed")
+    problem = problems_of(context_of(), partial(VendorProblem, mio=HIGHS)).full(1)
+    subset = problem.solve([2], [np.array([0, 2])], UNLIMITED, never, {2: 1e9}).by_size[2]
+    best = min(ridge(problem.problem, support)[1] for support in combinations(range(problem.problem.q), 2))
+    assert not subset.complete and len(subset.support) == 2
+    assert 0.999 * best <= subset.lower <= best <= subset.upper * (1 + 1e-12) <= 1.001 * best
+
+
+def test_a_backend_leaves_folds_to_its_mios() -> None:
+    problems = problems_of(context_of(), partial(VendorProblem, mio=HIGHS))
+    for problem in (problems.full(0), problems.fold(0, 0)):
+        assert Capability.SHARED_TREE not in problem.capabilities
+        assert Capability.FOLD_RELAXATIONS in problem.capabilities
+
+
+@pytest.mark.parametrize("backend", ["native", "highs"])
+def test_restricted_subsets_are_the_best_that_are_allowed(backend: str) -> None:
+    if backend == "highs":
+        pytest.importorskip("highspy", reason="HiGHS is not installed")
+    context, constraints = context_of(), SideConstraints(at_most=((1, (1, 5)),))
+    make = partial(RestrictedProblem, constraints=constraints, mio=MioSettings(backend))
+    for fold in range(context.folds.k):
+        problem = problems_of(context, make).fold(fold, 0)
+        found = problem.solve([2], [], UNLIMITED, never).by_size[2]
+        allowed = [pair for pair in combinations(range(6), 2) if pair != (1, 5)]
+        best = min(allowed, key=lambda support: ridge(problem.problem, support)[1])
+        assert found.complete and tuple(found.support.tolist()) == best
+
+
+def test_restricted_problems_enclose_by_the_ball_and_claim_no_capability() -> None:
+    context, constraints = context_of(), SideConstraints(at_most=((1, (1, 5)),))
+    problem = problems_of(context, partial(RestrictedProblem, constraints=constraints)).fold(2, 0)
+    support = np.array([0, 1])
+    ends = problem.enclose([2], np.array([ridge(problem.problem, (0, 1))[1]]), [support], never)
+    error = held_out_error(context, (0, 2, 2), (0, 1))
+    assert problem.capabilities == Capability.NONE and ends.lower[0] <= error <= ends.upper[0]
+    assert problem.has_one_support(0) and not problem.has_one_support(6)
