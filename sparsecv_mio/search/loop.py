@@ -30,6 +30,7 @@ from sparsecv_mio.search.observers import (
 )
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.registry import goes_by_rows
 from sparsecv_mio.search.recheck import rechecked
 from sparsecv_mio.search.result import build_record, check_intervals
 from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
@@ -57,7 +58,7 @@ def with_threads(context: Context, options: SearchOptions) -> Context:
     threads = max(context.threads, context.hands.at_once) if get_backend(options.backend).capabilities.concurrent else 1
     data = context.data
     if options.loss is Loss.SQUARED and (by_rows(data, context.folds.k) or is_very_wide(data)):
-        from sparsecv_mio.search.by_rows import threads_for
+        from sparsecv_mio.search.problems.by_rows import threads_for
 
         threads = threads_for(data, threads)
     return replace(context, threads=threads)
@@ -78,21 +79,9 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
         from sparsecv_mio.search.descent import Descent
 
         return Descent(context, RowMaker(context, options.oracles).make, signals)
-    if options.loss is not Loss.SQUARED or _is_on_one_loop(context, method):
-        from sparsecv_mio.search.grid_search import GridSearch
+    from sparsecv_mio.search.grid_search import GridSearch
 
-        return GridSearch(context, signals)
-    from sparsecv_mio.formulation.near_ties import MioSettings
-    from sparsecv_mio.search.by_rows import ByRows
-
-    mio = MioSettings(options.backend, options.formulation, options.mio_budget, options.solver_option)
-    return ByRows(Run.begun(context, signals, options.oracles), method, mio)
-
-
-def _is_on_one_loop(context: Context, method: Method) -> bool:
-    """Return True if a search with squared-error loss is one of the one loop: all except those by rows."""
-    is_wide = by_rows(context.data, context.folds.k) or (method is Method.ROUNDS and is_very_wide(context.data))
-    return bool(context.data.restrictions.beyond_forcing) or not is_wide
+    return GridSearch(context, signals)
 
 
 class RowMaker:
@@ -110,9 +99,7 @@ class RowMaker:
         self.context, self.oracles = context, oracles
         self.ledger = Ledger()
 
-    def make(
-        self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None
-    ) -> GridMethod | GridSearch:
+    def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
         """Return a run over some pairs, not begun.
 
         Parameters
@@ -123,18 +110,15 @@ class RowMaker:
             Where it says that it has come further; nobody listens by default.
         """
         data, folds = self.context.data, self.context.folds
-        wide, threads = by_rows(data, folds.k), self.context.threads
-        if wide:
-            from sparsecv_mio.search.by_rows import ByRows, threads_for
+        threads = self.context.threads
+        if by_rows(data, folds.k):
+            from sparsecv_mio.search.problems.by_rows import threads_for
 
             threads = threads_for(data, threads)
-        grid = Grid.of(gammas, taus, data.dataset.p)
-        context = self.context.row(grid, threads)
-        if not wide:
-            from sparsecv_mio.search.grid_search import GridSearch
+        from sparsecv_mio.search.grid_search import GridSearch
 
-            return GridSearch(context, signals or Signals())
-        return ByRows(Run.begun(context, signals or Signals(), self.oracles, self.ledger))
+        grid = Grid.of(gammas, taus, data.dataset.p)
+        return GridSearch(self.context.row(grid, threads), signals or Signals())
 
 
 def search(running: RunningSearch, context: Context) -> Record:

@@ -21,6 +21,7 @@ from sparsecv_mio.thresholds import (
     LARGEST_FOLD,
     MANY,
     MANY_FOLDS,
+    MANY_FOLDS_BY_ROWS,
     PATH_TREE_COLUMNS,
     SMALL,
     SUPPORTS_TRIED,
@@ -98,6 +99,7 @@ class Plan:
     compared_steps: int = _setting(8, "steps", "of each source that are ranked at once")
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "of the full data at every pair before sizes beyond are swept")
     slice_seconds: float = _setting(np.inf, "seconds", f"{SLICE_SHARE:.0%} of a limit, that a step may take under it")
+    solves_all: bool = _setting(False, "-", "--method grid solves every subproblem")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
     stores_sums: bool = _setting(False, "-", "very many subproblems, of which nobody requests more than the choice")
@@ -135,6 +137,8 @@ class Plan:
         """
         if Capability.SHARED_TREE in full.capabilities:
             return cls._of_shared_trees(context, full)._for_method(context, full)
+        if Capability.SCREENED_TREES in full.capabilities:
+            return cls._of_screened_trees(context, full)
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
@@ -220,6 +224,22 @@ class Plan:
             single_sizes=(),
             weighs_held_out=False,
             bounds_reported=True,
+        )
+
+    @classmethod
+    def _of_screened_trees(cls, context: Context, full: FoldProblem) -> Plan:
+        """Return the plan for problems with very many columns, by rows."""
+        folds, taus = context.folds, context.grid.taus.tolist()
+        solves_all = context.request.method_used == Method.GRID
+        return cls(
+            orders=("first answers", "given pairs" if solves_all else "winner first"),
+            solves_all=solves_all,
+            n_threads=context.threads,
+            searches_all_folds=folds.k <= MANY_FOLDS_BY_ROWS and context.data.q > 0,
+            single_sizes=tuple(t for t, size in enumerate(taus) if full.has_one_support(size)),
+            full_data_folds=min(folds.k, 8),
+            first_node_limit=FIRST_LOOK // ROUND_GROWTH,
+            node_growth=ROUND_GROWTH,
         )
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import tracemalloc
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +14,9 @@ from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.fits.best_subsets import best_subsets
-from sparsecv_mio.search import run
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.first_supports import FoldPaths
+from sparsecv_mio.search.first_supports import FoldPaths, FoldSearches
+from sparsecv_mio.search.problems import fold_passes
 
 
 def made(n: int, p: int, seed: int, noise: float = 0.3, copies: bool = False) -> Dataset:
@@ -80,14 +79,14 @@ def test_a_run_that_ends_in_its_first_search_has_supports_of_the_size_reported(
     taus: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dataset, ended = made(20, 1300, 3), threading.Event()
-    folds, whole = make_folds("3", dataset), run.first_supports
+    folds, whole = make_folds("3", dataset), fold_passes.search_passes
 
-    def late(*asked: Any, **others: Any) -> Iterator[FoldPaths]:
+    def late(searches: FoldSearches) -> Iterator[Iterator[FoldPaths]]:
         ended.set()
-        return whole(*asked, **others)
+        return whole(searches)
 
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1000)
-    monkeypatch.setattr(run, "first_supports", late)
+    monkeypatch.setattr(fold_passes, "search_passes", late)
     record = cross_validate(dataset, folds, gammas=[0.1, 1.0], taus=taus, stop=ended)
     assert record.status == "interrupted"
     assert len(record.support) == record.tau

@@ -19,9 +19,10 @@ from sparsecv_mio.bounds import cv_error
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search import by_rows, estimates, loop, plan
+from sparsecv_mio.search import loop, plan
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.options import SearchOptions
+from sparsecv_mio.search.problems import by_rows
 
 SEARCH_FIRST = [(estimates, "SMALL", 0), (plan, "SMALL", 0)]
 ON_ROWS = [(loop, "by_rows", lambda data, folds: True), (cv_error, "is_wide", lambda data: True)]

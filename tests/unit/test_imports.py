@@ -84,7 +84,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
         "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
         "model_of_all_rows", "outer_models", "glm_average", "question", "writer", "executor", "goals", "orders",
     },
-    {"rounds", "by_rows", "descent", "gamma_partition", "grid_search"},
+    {"descent", "gamma_partition", "grid_search"},
     {"average", "loop", "api"},
 )  # fmt: skip
 
@@ -284,7 +284,7 @@ NOT_FOR_SOLVE = (
 ROOMS_OF_SOLVE = {
     "bounds", "certificate", "cli", "data", "formulation", "kernels", "problem", "report", "search", "trees"
 }  # fmt: skip
-METHODS = {"by_rows", "descent", "gamma_partition", "gamma_fits", "gamma_lists"}
+METHODS = {"problems.by_rows", "descent", "gamma_partition", "gamma_fits", "gamma_lists"}
 
 
 @pytest.mark.skipif(not numba.__version__.startswith(QUICK), reason="kernels of this numba need its tables")

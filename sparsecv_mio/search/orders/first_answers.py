@@ -93,7 +93,9 @@ def _left_out_bounds(state: GridState, plan: Plan, wanted: BoolArray, is_late: b
 
 
 def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
-    """Yield fits of the supports of the full data in every fold."""
+    """Yield fits of the supports of the full data in every fold, unless the folds have supports of their own."""
+    if plan.searches_all_folds:
+        return
     if plan.holds_out:
         yield from SupportsInFolds().steps(state, plan, wanted)
     else:

@@ -36,6 +36,7 @@ class Capability(Flag):
     HOLD_OUT = auto()  # a support of the full data is fitted in every fold at once
     FOLD_RELAXATIONS = auto()  # relaxations of a fold bound the held-out losses of all sizes at once
     FULL_DATA_RELAXATIONS = auto()  # roots of trees of the full data bound all sizes at once
+    SCREENED_TREES = auto()  # of very many columns screening leaves those that trees grow on
     FOLD_SEARCHES = auto()  # local search in all folds at once, which learn from each other (of `Problems`)
 
 

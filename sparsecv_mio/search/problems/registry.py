@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.problems.protocol import Problems
+from sparsecv_mio.thresholds import by_rows, is_very_wide
 from sparsecv_mio.words import Loss, Method
 
 if TYPE_CHECKING:
@@ -15,6 +16,19 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.problems.squared import SquaredProblem
 
 MIO_METHODS = Method.ALGORITHM1, Method.GRID, Method.BOUNDS, Method.JOINT
+
+
+def goes_by_rows(context: Context) -> bool:
+    """Return True if there are so many columns that no matrix of them is formed.
+
+    Parameters
+    ----------
+    context : Context
+    """
+    data = context.data
+    is_default = context.request.method_used == Method.ROUNDS
+    is_wide = by_rows(data, context.folds.k) or (is_default and is_very_wide(data))
+    return is_wide and not data.restrictions.beyond_forcing
 
 
 def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
@@ -26,6 +40,10 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
     full_data : BestOnAllRows
         Moments of the full data, of squared loss.
     """
+    if context.data.loss is Loss.SQUARED and goes_by_rows(context):
+        from sparsecv_mio.search.problems.by_rows import make_rows_problems
+
+        return make_rows_problems(context)
     if context.data.loss is Loss.SQUARED:
         return _make_squared_problems(context, full_data)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need

@@ -13,7 +13,7 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search import all_rows
 from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
-from sparsecv_mio.search.by_rows import threads_for
+from sparsecv_mio.search.problems.by_rows import RowsProblems, threads_for
 from sparsecv_mio.trees.every_size import solve_path
 
 
@@ -40,7 +40,7 @@ def test_intervals_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     run = to_end(new_run(data, folds, grid))
     ours = run.run.cells
-    assert run.name == "by rows" and exact.decided.all() and np.isfinite(ours.nominal).all()
+    assert isinstance(run.problems, RowsProblems) and exact.decided.all() and np.isfinite(ours.nominal).all()
     slack = 1e-9 * exact.upper + 1e-12
     assert (ours.lower <= exact.upper + slack).all() and (exact.lower <= ours.upper + slack).all()
     cell = run.best_on_all_rows(0, 2)

@@ -18,12 +18,12 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.descent import Descent
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.loop import RowMaker, drive, refined
 from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
+from sparsecv_mio.search.problems.by_rows import RowsProblems
 from sparsecv_mio.words import Method
 
 KINDS = {
@@ -92,8 +92,8 @@ def test_by_rows_where_products_are_too_large(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     data, folds, grid = drawn(p=40, n=20)
     run = new_run(data, folds, grid)
-    assert isinstance(run, ByRows)
-    assert isinstance(RowMaker(run.context).make([1.0], [1]), ByRows)
+    row = RowMaker(run.context).make([1.0], [1])
+    assert all(isinstance(made.problems, RowsProblems) for made in (run, row))  # type: ignore[union-attr]
 
 
 def test_observers_see_the_whole_run(tmp_path: Path) -> None:

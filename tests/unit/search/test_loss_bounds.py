@@ -13,10 +13,8 @@ from runs import new_run, to_end
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
-from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.by_rows import ByRows
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.loss_bounds import LossByRows, narrow_by_ridge_balls
+from sparsecv_mio.search.loss_bounds import narrow_by_ridge_balls
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.all_rows_trees import LossBounds
 from sparsecv_mio.search.sources.least_bounds import WeightBounds
@@ -84,54 +82,6 @@ def test_a_cell_without_a_support_is_offered_the_best_on_all_rows() -> None:
     loss.apply()
     assert np.isfinite(loss.values).all() and np.isfinite(cells.nominal).all()
     assert set(cells.support[0, 0]) == {cells.pool.number(run.all_rows.best[0].by_size[tau].support)}
-
-
-def begun_loss_by_rows() -> tuple[Any, ByRows, LossByRows]:
-    """Return a search by rows with first answers, whose training objectives are noted."""
-    method = ByRows(new_run(*drawn()).run)
-    method.begin()
-    context, cells, loss = method.context, method.run.cells, LossByRows(method.run)
-    for where in np.ndindex(*context.shape):
-        g, _, fold = where
-        support = cells.pool.supports[cells.support[where]]
-        gamma = float(context.grid.gammas[g])
-        loss.note(where, refit_rows(context.data, context.folds.train_rows(fold), support, gamma))
-    return method.run, method, loss
-
-
-def test_bounds_of_all_rows_hold_in_every_fold() -> None:
-    run, method, loss = begun_loss_by_rows()
-    context, cells = run.context, run.cells
-    data, folds, unit = context.data.dataset, context.folds, context.data.y_unit**2
-    gamma, taus = float(context.grid.gammas[0]), context.grid.taus.tolist()
-
-    def optimum(tau: int, fold: int) -> tuple[float, float]:
-        cell = brute_force_cell(data.X, data.y, tau, gamma, rows=folds.train_rows(fold))
-        return cell.objective / unit, cell.held_out(data.X, data.y, folds.scored_rows(fold))[0] / unit
-
-    true = np.array([[optimum(tau, fold) for fold in range(folds.k)] for tau in taus])
-    best = int(np.argmin(true[:, :, 1].sum(axis=1)))
-    cells.narrow((0, best), 0.0, true[best, :, 1] * (1.0 + 1e-9))
-    wanted = np.ones(context.shape, dtype=bool)
-    pairs, enough = loss.promising(wanted, 100), loss.enough()
-    assert pairs[0].any() and not pairs[0, best] and loss.winner_first(wanted) is wanted
-    loss.bound(method._rows_of(None, 0), 0, list(range(len(taus))), 100)
-    assert (loss.tried[0] == 100).all() and (loss.tried[1:] == 0).all()
-    for t, tau in enumerate(taus):
-        whole = brute_force_cell(data.X, data.y, tau, gamma).objective / unit
-        found = run.all_rows.best[0].by_size[tau].lower
-        assert found <= whole * (1.0 + 1e-9)
-        assert not enough[0, t] < whole or found >= enough[0, t] * (1.0 - 1e-9)
-    assert (loss.values[0] >= true[:, :, 0] * (1.0 - 1e-12)).all()
-    assert (cells.lower[0] <= true[:, :, 1] * (1.0 + 1e-7)).all() and (cells.lower[0] > 0.0).any()
-
-
-def test_the_likely_winner_comes_first() -> None:
-    run, _, loss = begun_loss_by_rows()
-    run.cells.upper[...] = np.inf
-    wanted = np.ones(run.context.shape, dtype=bool)
-    first = loss.winner_first(wanted)
-    assert first.sum() == run.context.folds.k and not loss.promising(wanted, 100).any()
 
 
 def held_out(run: Any) -> Any:

@@ -1,0 +1,401 @@
+"""Problems with squared-error loss and very many columns: everything from the rows, no matrix of all columns.
+
+A relaxation of the rows bounds a size and screens columns (:class:`~sparsecv_mio.bounds.wide.WideFold`). Where few
+columns are left, their Gram matrix is formed and the size is solved on it, by trees or by the solver of a vendor. Else
+a tree grows on the rows.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.bounds.closed_form import ROWS_ROUNDING
+from sparsecv_mio.bounds.wide import WideFold
+from sparsecv_mio.bounds.wide_rows import PRODUCTS_KEPT, SPECTRUM_WORK, WideRows
+from sparsecv_mio.data.standard import StandardData
+from sparsecv_mio.formulation.backends import NATIVE
+from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check_available
+from sparsecv_mio.problem.elimination import eliminated, stripped
+from sparsecv_mio.problem.problem import SparseProblem, lam_of
+from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
+from sparsecv_mio.search import fold_fits
+from sparsecv_mio.search.cells import ALL_ROWS, places_in
+from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems.fold_passes import FoldPasses
+from sparsecv_mio.search.problems.protocol import (
+    Capability,
+    Enclosed,
+    Fits,
+    FoldProblem,
+    FoldsSearched,
+    IsExpired,
+    Problems,
+)
+from sparsecv_mio.slices import Clock, Moment
+from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, TREE_MATRICES
+from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.listing import NODE_RATIO
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, BestSubsets
+from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
+from sparsecv_mio.words import Method
+
+MATRIX_NODES = FIRST_LOOK * ROUND_GROWTH  # nodes that are worth a matrix of more than `EXACT_COLUMNS` columns
+WIDEST_GAP = 0.15  # of a relaxation, relatively, beyond which its bounds on predictions said nothing in any measurement
+
+
+@dataclass(frozen=True)
+class SizeSolved:
+    """What is known of a size, the nodes that it took, and whether more nodes can say no more."""
+
+    subset: BestSubset
+    n_nodes: int
+    is_finished: bool
+
+
+@dataclass(frozen=True, eq=False)
+class RowsProblem(FoldProblem):
+    """The training rows of a fold with its held-out rows, or the full data, at one gamma.
+
+    Every call begins anew from the rows, so that what it returns does not depend on other calls.
+
+    Attributes
+    ----------
+    store : RowsProblems
+        What problems share.
+    fold : int
+        Index of the fold, `ALL_ROWS` for the full data.
+    gamma : int
+        Index of the gamma.
+    """
+
+    store: RowsProblems
+    fold: int
+    gamma: int
+
+    @property
+    def capabilities(self) -> Capability:
+        """What the problem can do beyond `solve`, `fit` and `enclose`."""
+        if self.fold != ALL_ROWS:
+            return Capability.NONE
+        return Capability.FOLD_SEARCHES | Capability.SCREENED_TREES | Capability.HOLD_OUT
+
+    @property
+    def data(self) -> StandardData:
+        """All columns."""
+        return self.store.context.data
+
+    @property
+    def value_of_gamma(self) -> float:
+        """The gamma itself."""
+        return float(self.store.context.grid.gammas[self.gamma])
+
+    @property
+    def training_rows(self) -> IntArray:
+        """Training rows, by index."""
+        return self.store.training_rows(self.fold)
+
+    @cached_property
+    def rows(self) -> WideRows:
+        """Training and held-out rows in units of the penalty. O(n q) where they are not stored."""
+        return self.store.rows(self.fold, self.gamma)
+
+    def has_one_support(self, size: int) -> bool:
+        """Return True if a size leaves one support: that of all columns, or of those in every support."""
+        return size >= self.data.q or size <= len(self.data.forced)
+
+    # -- supports and lower bounds ------------------------------------------------------------------------------------
+
+    def solve(
+        self, sizes: Sequence[int], warm_starts: Sequence[IntArray], node_limit: int, is_expired: IsExpired,
+        cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve sizes one by one: a relaxation, then trees; without nodes forward selection alone."""
+        solved = {size: self._solve_single(size) for size in sizes if self.has_one_support(size)}
+        others = [size for size in sizes if size not in solved]
+        if others:
+            wide = WideFold(self.rows, is_expired)
+            wide.try_supports(warm_starts)
+            if not node_limit or any(wide.incumbent(size) is None for size in others):
+                wide.search(others)
+            for size in others:
+                cutoff = (cutoffs or {}).get(size, np.inf)
+                solved[size] = self._solve_size(wide, size, node_limit, cutoff, is_expired)
+        return BestSubsets(
+            {size: solved[size].subset for size in sizes},
+            sum(one.n_nodes for one in solved.values()),
+            all(one.is_finished for one in solved.values()),
+        )
+
+    def _solve_single(self, size: int) -> SizeSolved:
+        """Return the only support of a size."""
+        support = np.arange(self.data.q) if size >= self.data.q else np.asarray(self.data.forced, dtype=np.int64)
+        fits = self.fit([support])
+        lower, upper = max(float(fits.objective_lower[0]), 0.0), float(fits.objective_upper[0])
+        subset = BestSubset(size, support, min(lower, upper), upper, (support,), (), 0.0, True, branched=False)
+        return SizeSolved(subset, 0, is_finished=True)
+
+    def _solve_size(
+        self, wide: WideFold, size: int, node_limit: int, cutoff: float, is_expired: IsExpired
+    ) -> SizeSolved:
+        """Bound a size by a relaxation, then by a tree: on the columns that are left where these are few."""
+        if not node_limit:
+            return SizeSolved(self._incumbent(wide, size, 0.0), 0, is_finished=False)
+        left, n_nodes, is_ended = wide.survivors(size), 0, not self.store.branches
+        if left.lower >= cutoff or is_expired():
+            return SizeSolved(self._incumbent(wide, size, left.lower), 0, is_finished=False)
+        if self.store.branches and not self.store.is_few(len(left.columns), node_limit):
+            most = max(node_limit // NODE_RATIO, 1)
+            branched, n_nodes = wide.branch(size, cutoff, most)
+            left = replace(branched, lower=max(left.lower, branched.lower))
+            is_ended = n_nodes < most and cutoff == np.inf and not is_expired()
+        may_solve = self.store.is_few(len(left.columns), node_limit) and (
+            self.store.branches or len(left.columns) <= size
+        )
+        if not may_solve or left.lower >= cutoff or is_expired():
+            return SizeSolved(self._incumbent(wide, size, left.lower), n_nodes, is_ended)
+        starts = [support for support in [wide.incumbent(size)] if support is not None]
+        solved = self._solve_on(left.columns, size, starts, node_limit, cutoff, is_expired)
+        subset = solved.by_size[size]
+        if not subset.complete:
+            subset = replace(subset, lower=min(max(subset.lower, left.lower), subset.upper))
+        return SizeSolved(subset, n_nodes + solved.nodes, solved.finished)
+
+    def _incumbent(self, wide: WideFold, size: int, lower: float) -> BestSubset:
+        """Return the best support known of a size with an upper bound on its objective, and a lower bound."""
+        support = wide.incumbent(size)
+        if support is None:  # the time was over before one was found
+            top = max(wide.known.support, default=0)
+            columns = wide.known.support.get(top, np.zeros(0, dtype=np.int64))
+            by_gain = np.argsort(-(self.rows.c**2 / self.rows.square), kind="stable")
+            columns = np.concatenate([columns, by_gain[~np.isin(by_gain, columns)]])[: self.rows.choice.size(size)]
+            support = self.rows.choice.whole(np.sort(columns))
+        upper = self._objective_upper(support)
+        return BestSubset.unproved(size, support, upper, min(lower, upper))
+
+    def _problem_on(self, columns: IntArray) -> tuple[StandardData, SparseProblem]:
+        """Return the problem on some ascending columns, by their Gram matrix, and the data of these columns."""
+        small = self.data.only(columns)
+        return small, moments_of_training(small, self.training_rows).problem(small, self.value_of_gamma)
+
+    def _objective_upper(self, support: IntArray) -> float:
+        """Return an upper bound on the objective of a support, and of optima tied with it."""
+        fits = fold_fits.fit_from_moments(self._problem_on(support)[1], [np.arange(len(support))])
+        upper = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
+        return upper if np.isfinite(upper) else np.inf
+
+    def _solve_on(
+        self, columns: IntArray, size: int, starts: Sequence[IntArray], node_limit: int, cutoff: float,
+        is_expired: IsExpired,
+    ) -> BestSubsets:  # fmt: skip
+        """Solve a size on the columns that screening has left."""
+        context, (_, problem) = self.store.context, self._problem_on(columns)
+        places = places_in(columns, starts)
+        if self.store.vendor is not None and problem.q > size and self.fold != ALL_ROWS:
+            reduced = eliminated(problem)
+            supports = stripped(reduced.choice, places)
+            solved = self.store.vendor.solve(reduced.problem, reduced.choice.size(size), supports)
+            return solved.with_forced(reduced.choice.size, reduced.choice.whole, [size]).in_columns(columns)
+        until, enough = Moment(is_expired, context.deadline.left), None if cutoff == np.inf else {size: cutoff}
+        return context.hands.do(
+            solve_path, problem, [size], starts=places, effort=node_limit, until=until, enough=enough
+        ).in_columns(columns)  # fmt: skip
+
+    # -- fits and held-out losses -------------------------------------------------------------------------------------
+
+    def _fold_on(self, columns: IntArray) -> fold_fits.FoldProblem:
+        """Return the fold on some ascending columns, by their Gram matrix."""
+        small, problem = self._problem_on(columns)
+        held_out = fold_fits.HeldOutFold(small, self.store.context.folds, self.fold, problem)
+        return fold_fits.FoldProblem(problem, held_out, columns)
+
+    def fit(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports from the Gram matrix of their columns, from the rows where it loses digits."""
+        columns = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *supports]))
+        if self.fold == ALL_ROWS:
+            fits = fold_fits.fit_from_moments(self._problem_on(columns)[1], places_in(columns, supports))
+            value, error, unknown = fits.value, fits.value_error, np.full(len(supports), np.nan)
+            none = np.zeros(len(supports), dtype=bool)
+            return Fits(supports, value - error, value + error, unknown, unknown, unknown, value, none)
+        here = self._fold_on(columns)
+        refits = here.refit(places_in(columns, supports))
+        value, error, loss, slip = refits.value, refits.value_error, refits.held_out, refits.held_out_error
+        is_accurate = slip <= WORST_ROUNDING * loss + here.negligible
+        return Fits(supports, value - error, value + error, loss - slip, loss + slip, loss, value, is_accurate)
+
+    def score(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports; bounds on held-out losses cost nothing beside the fits."""
+        return self.fit(supports)
+
+    def enclose(
+        self, sizes: Sequence[int], objective_upper: FloatArray, supports: Sequence[IntArray], is_expired: IsExpired,
+        relaxes: bool = True,
+    ) -> Enclosed:  # fmt: skip
+        """Bound held-out losses by what screening leaves: from its Gram matrix where it is little, else from rows."""
+        ends = [
+            self._enclose_size(size, float(upper), support, is_expired)
+            for size, upper, support in zip(sizes, objective_upper, supports, strict=True)
+        ]
+        return Enclosed(*np.array(ends).reshape(-1, 3).T)
+
+    def _enclose_size(
+        self, size: int, objective_upper: float, support: IntArray, is_expired: IsExpired
+    ) -> tuple[float, float, float]:  # fmt: skip
+        """Return bounds on the held-out loss, and a lower bound on the objective."""
+        key = self.fold, self.gamma, size, objective_upper, support.tobytes()
+        known = self.store.enclosed.get(key)
+        if known is not None or is_expired() or self.has_one_support(size):
+            return known or (0.0, np.inf, 0.0)
+        wide = WideFold(self.rows, is_expired)
+        wide.try_supports([support])
+        left = wide.survivors(size)
+        ends = 0.0, np.inf, left.lower
+        if len(left.columns) <= EXACT_COLUMNS:
+            here = self._fold_on(left.columns)
+            places = places_in(left.columns, [support])
+            incumbent = Incumbent(size, places[0] if places else np.arange(0), objective_upper)
+            (interval,), (floor,) = held_out_intervals(here, [incumbent], bool(places))
+            ends = interval.lower, interval.upper, max(floor, left.lower)
+        elif left.upper - left.lower <= WIDEST_GAP * left.upper:
+            (cell,) = wide.cells([size])
+            ends = float(cell.lower), float(cell.upper), max(float(cell.objective_lower), left.lower)
+        if not is_expired():
+            self.store.enclosed[key] = ends
+        return ends
+
+    def hold_out(self, support: IntArray, is_expired: IsExpired) -> tuple[FloatArray, FloatArray]:
+        """Return (K,) upper bounds on objectives, and held-out losses, of a support fitted in every fold."""
+        context, columns = self.store.context, np.sort(support)
+        small, every = self.data.only(columns), np.arange(len(columns))
+        upper, held_out = np.full(context.folds.k, np.inf), np.full(context.folds.k, np.nan)
+        for fold, moments in training_moments(small, context.folds):
+            here = fold_fits.FoldProblem.of(small, context.folds, fold, moments)
+            fits = here.with_gamma(self.value_of_gamma).refit([every])
+            upper[fold] = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
+            held_out[fold] = float(fits.held_out[0])
+            if is_expired():
+                break
+        return np.where(np.isfinite(upper), upper, np.inf), held_out
+
+
+class RowsProblems(Problems):
+    """Problems by fold and gamma. Rows are copied for each; few copies are stored. Safe to use from several threads.
+
+    Parameters
+    ----------
+    context : Context
+    mio : MioSettings, optional
+        Which backend solves what screening leaves of a fold; trees of this package by default.
+    branches : bool
+        False bounds sizes without trees.
+    words : str
+        What solves them, in words.
+    """
+
+    name = "by rows"
+
+    def __init__(
+        self, context: Context, mio: MioSettings | None = None, branches: bool = True, words: str = "trees"
+    ) -> None:
+        self.context, self.branches = context, branches
+        self.engine = f"by rows, {words}"
+        is_native = mio is None or mio.native
+        self.vendor = None if mio is None or is_native else VendorListing(mio, context.deadline)
+        targets = context.data.targets(slice(None))
+        self.slip = ROWS_ROUNDING * float(targets @ targets)
+        in_memory = int(np.sqrt(PRODUCT_BYTES / (8.0 * TREE_MATRICES * context.threads))) if is_native else 0
+        self._few = max(EXACT_COLUMNS, in_memory)
+        self._most = max(context.threads, PRODUCT_BYTES // 2 // (8 * context.data.n * context.data.q + PRODUCTS_KEPT))
+        self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
+        self._stored: OrderedDict[tuple[int, int], WideRows] = OrderedDict()
+        self._largest: dict[int, float] = {}  # by fold, at gamma 2: at least the largest eigenvalue of products of rows
+        self.enclosed: dict[tuple[int, int, int, float, bytes], tuple[float, float, float]] = {}
+        self._lock = threading.Lock()
+
+    def full(self, gamma: int) -> RowsProblem:
+        """Return the problem of the full data at the gamma of an index."""
+        return RowsProblem(self, ALL_ROWS, gamma)
+
+    def fold(self, fold: int, gamma: int) -> RowsProblem:
+        """Return the problem of a fold at the gamma of an index."""
+        return RowsProblem(self, fold, gamma)
+
+    def is_few(self, n_columns: int, node_limit: int) -> bool:
+        """Return True if a matrix of some columns by these columns is worth its memory and time."""
+        return n_columns <= (EXACT_COLUMNS if node_limit < MATRIX_NODES else self._few)
+
+    def training_rows(self, fold: int) -> IntArray:
+        """Return the training rows of a fold, or of the full data, by index."""
+        return np.arange(self.context.data.n) if fold == ALL_ROWS else self.context.folds.train_rows(fold)
+
+    def rows(self, fold: int, gamma: int) -> WideRows:
+        """Return rows in units of the penalty. O(n q) where they are not stored, and O(n^2 q) the first time."""
+        data, folds, key = self.context.data, self.context.folds, (fold, gamma)
+        with self._lock:
+            if key in self._stored:
+                self._stored.move_to_end(key)
+                return self._stored[key]
+            while len(self._stored) >= self._most:  # before there is another copy
+                self._stored.popitem(last=False)
+        rows, value = self.training_rows(fold), float(self.context.grid.gammas[gamma])
+        held_out = rows[:0] if fold == ALL_ROWS else folds.scored_rows(fold)
+        made = WideRows.of(data, rows, held_out, value, self._largest_eigenvalue(fold, value))
+        with self._lock:
+            return self._stored.setdefault(key, made)
+
+    def _largest_eigenvalue(self, fold: int, gamma: float) -> float | None:
+        """Return at least the largest eigenvalue of products of rows in units of a penalty; None where it is quick."""
+        data, rows = self.context.data, self.training_rows(fold)
+        if len(rows) ** 2 * data.q > SPECTRUM_WORK:
+            return None
+        if fold not in self._largest:
+            self._largest[fold] = WideRows.of(data, rows, rows[:0], 2.0).largest
+        return self._largest[fold] / lam_of(gamma) * (1.0 + 1e-12)
+
+    def search_folds(
+        self, gammas: Sequence[int], taus: Sequence[int], n_passes: int, n_threads: int, until: Clock
+    ) -> FoldsSearched:
+        """Search in all folds and in the full data; what the last of some passes finds."""
+        return self._passes.search(gammas, taus, n_passes, n_threads, until)
+
+    def clear(self) -> None:
+        """Forget all stored rows."""
+        self._passes.clear()
+        with self._lock:
+            self._stored.clear()
+            self.enclosed.clear()
+
+
+def make_rows_problems(context: Context) -> RowsProblems:
+    """Return the problems of a question with very many columns.
+
+    Parameters
+    ----------
+    context : Context
+        Its request names the backend, and whether sizes are solved by trees.
+    """
+    request = context.request
+    mio = MioSettings(request.backend or NATIVE, request.formulation, request.mio_budget, request.solver_option or ())
+    check_available(mio.backend)
+    words = f"{request.method_used} on {mio.backend}"
+    return RowsProblems(context, mio, request.method_used != Method.BOUNDS, words)
+
+
+def threads_for(data: StandardData, n_threads: int) -> int:
+    """Return how many threads may each hold copies of the rows.
+
+    Parameters
+    ----------
+    data : StandardData
+    n_threads : int
+        As many at most.
+    """
+    each = 2 * 8 * data.n * data.q
+    return max(1, min(n_threads, PRODUCT_BYTES // max(each, 1)))
