@@ -344,6 +344,9 @@ OPTIONS = {
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
                "Improve gamma around the answer too; stored separately, as `refined`."),
+        Option("sources", str, (), "NAME,...|-NAME,...",
+               "Sources of bounds that the search uses, or with minus (--sources=-NAME) those that it leaves out; the "
+               "answer is the same, `solve --full` lists what each brought. An unknown name prints the list. [all]"),
         Option("oracles", str, None, "LIST|none",
                "Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of that "
                "name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
@@ -396,7 +399,7 @@ LOSSES = defaults("loss", "positive", "class_weight", "exposure")
 SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFFORT | defaults(
     "method", "backend", "formulation", "solver_option", "mio_budget", "refine", "scale_within", "na_within"
 )  # fmt: skip
-ACCELERATING = defaults("oracles")
+ACCELERATING = defaults("sources", "oracles")
 STORING = defaults("checkpoint", "resume", "trace")
 
 MOST_USED = "Most used"
@@ -418,7 +421,16 @@ PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each,
     ),
     "Limits and effort": (*EFFORT, "checkpoint", "resume"),
     "Output": ("reference", "json", "proof", "trace", "progress_json", "save_held_out", "log", "full", "quiet"),
-    "For experts": ("method", "backend", "formulation", "solver_option", "mio_budget", "oracles", "scheduler"),
+    "For experts": (
+        "method",
+        "backend",
+        "formulation",
+        "solver_option",
+        "mio_budget",
+        "sources",
+        "oracles",
+        "scheduler",
+    ),
 }
 PANELS |= {  # each in one
     panel: tuple(name for name in names if name not in PANELS[MOST_USED])

@@ -281,8 +281,9 @@ class SearchRequest(Request):
 
     `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search,
     `stability` the weights of the instability, None where none was asked for. `scale_within` and `na_within` are
-    `folds` where the training rows of each fold say how columns are measured and empty cells filled, else None. Only
-    records from before 0.2.0 have `engine` and `tau_step`.
+    `folds` where the training rows of each fold say how columns are measured and empty cells filled, else None.
+    `sources` has the sources of bounds that were switched off, each with a minus; None where all were on. Only records
+    from before 0.2.0 have `engine` and `tau_step`.
     """
 
     method: str | None = None
@@ -302,6 +303,7 @@ class SearchRequest(Request):
     positive: str | None = None
     scale_within: Literal["folds"] | None = None
     na_within: Literal["folds"] | None = None
+    sources: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,9 @@ class SearchOptions:
     scale_within, na_within : {"all", "folds"}
         Whether columns are measured, and empty cells filled, by all rows or, in each fold, by its training rows
         (:mod:`sparsecv_mio.data.rows_of_folds`).
+    sources : str or sequence of str, optional
+        Names of sources of bounds (:data:`sparsecv_mio.search.sources.registry.SOURCES`): those to switch off, each
+        with a minus, or those to use. The answer is the same. All are on by default.
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
         What the search uses (:mod:`sparsecv_mio.search.accelerators`); empty for none, those that pay by default. The
         answer is the same, `work.oracles` says what each of them saved.
@@ -325,6 +328,7 @@ class SearchOptions:
     solver_option: tuple[str, ...] = ()
     mio_budget: int | None = None
     refine: bool = False
+    sources: tuple[str, ...] = ()
     oracles: tuple[Oracle, ...] | None = None
     restrictions: Restrictions = NONE
     scale_within: Within = Within.ALL
@@ -339,6 +343,7 @@ class SearchOptions:
         settle_options(self)
         object.__setattr__(self, "backend", backend_name(self.backend))
         object.__setattr__(self, "oracles", oracles_of(self.oracles))
+        object.__setattr__(self, "sources", sources_of(self.sources))
         object.__setattr__(self, "stability", stability_of(self.stability))
         object.__setattr__(self, "solver_option", solver_options_of(self.solver_option))
         if faults := list(filter(None, map(self._fault, RULES))):
@@ -390,7 +395,8 @@ class SearchOptions:
     def request(self, grid: Grid) -> SearchRequest:
         """Return what a record says was asked for."""
         words = {name: _plain_option(getattr(self, name)) for name in RECORDED}
-        words |= {"stability": self.weights or None, "restrictions": self.restrictions or None}
+        words |= {name: getattr(self, name) or None for name in ("restrictions", "sources")}
+        words["stability"] = self.weights or None
         words |= {name: None for name in WITHIN if words[name] == Within.ALL}
         return SearchRequest(
             tuple(grid.gammas.tolist()), tuple(grid.taus.tolist()), method_used=str(method_for(self)), **words
@@ -448,6 +454,21 @@ def oracles_of(words: str | Iterable[str] | None) -> tuple[Oracle, ...] | None:
     if "none" in chosen:
         raise BadInput("oracles: none goes with no other word")
     return tuple(oracle for oracle in Oracle if oracle in chosen)
+
+
+def sources_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the sources of bounds that are switched off (:func:`~sparsecv_mio.search.sources.registry.parse_sources`).
+
+    Examples
+    --------
+    >>> sources_of("-weighted-trees"), sources_of(())
+    (('-weighted trees',), ())
+    """
+    if given is None or given == ():
+        return ()
+    from sparsecv_mio.search.sources.registry import parse_sources  # imports every source
+
+    return parse_sources(given)
 
 
 def stability_of(given: float | str | Iterable[float] | None) -> tuple[float, ...] | str | None:

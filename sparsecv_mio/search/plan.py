@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from math import comb
 from typing import Any
@@ -40,6 +41,12 @@ ORDERS_OF_METHODS = {
 
 PARTS_PER_WORKER = 3  # of a cluster, that the gammas of all folds are split into at least
 SUPPORTS_OF_SMALL = 1 << 17  # a size that has no more supports is solved first
+SETTINGS_OF_SOURCES = {  # that are False where a source of bounds is switched off; others ask `Plan.uses`
+    "fold supports": ("searches_folds",), "fold searches": ("searches_all_folds",), "fold samples": ("samples_folds",),
+    "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out", "stores_sums"),
+    "left-out trees": ("leaves_folds_out",), "enclosures": ("encloses_folds",),
+    "weighted relaxations": ("weighs_held_out",), "weighted trees": ("grows_weighted_trees",),
+}  # fmt: skip
 
 
 def _setting(default: Any, unit: str, reason: str) -> Any:
@@ -65,6 +72,7 @@ class Plan:
     relaxations_at_once: int = _setting(1, "relaxations", f"of a step; over {FEW_FOLDS} folds one takes little time")
     grows_roots: bool = _setting(False, "-", "trees of folds have first nodes, where no relaxation gives supports")
     root_nodes: int = _setting(0, "nodes", "of the roots of folds; restricted trees solve most subproblems by a few")
+    sources_off: tuple[str, ...] = _setting((), "names", "--sources: sources of bounds that are switched off")
     lists_held_out: bool = _setting(False, "-", f"{FEWEST_FOLDS} folds or more that score all their held-out rows")
     searches_folds: bool = _setting(
         False, "-", f"over {SMALL} columns, under {MIN_ROWS_OF_COLUMN} rows a column, at most {FEW_FOLDS} folds"
@@ -136,9 +144,16 @@ class Plan:
             Problem of the full data, asked for its capabilities.
         """
         if Capability.SHARED_TREE in full.capabilities:
-            return cls._of_shared_trees(context, full)._for_method(context, full)
-        if Capability.SCREENED_TREES in full.capabilities:
-            return cls._of_screened_trees(context, full)
+            plan = cls._of_shared_trees(context, full)._for_method(context, full)
+        elif Capability.SCREENED_TREES in full.capabilities:
+            plan = cls._of_screened_trees(context, full)
+        else:
+            plan = cls._of_single_sizes(context, full)
+        return plan.without(name.removeprefix("-") for name in context.request.sources or ())
+
+    @classmethod
+    def _of_single_sizes(cls, context: Context, full: FoldProblem) -> Plan:
+        """Return the plan for problems whose sizes are solved one by one."""
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
@@ -241,6 +256,16 @@ class Plan:
             first_node_limit=FIRST_LOOK // ROUND_GROWTH,
             node_growth=ROUND_GROWTH,
         )
+
+    def without(self, sources: Iterable[str]) -> Plan:
+        """Return the plan with some sources of bounds switched off, by name."""
+        off = tuple(sources)
+        changes: dict[str, Any] = {name: False for source in off for name in SETTINGS_OF_SOURCES.get(source, ())}
+        return replace(self, sources_off=off, **changes)
+
+    def uses(self, source: str) -> bool:
+        """Return True if a source of bounds, by name, is not switched off."""
+        return source not in self.sources_off
 
     def node_limit(self, tries: int, n_folds: int = 1) -> int:
         """Return the nodes of a tree of a target that was tried so often, in place of those of some folds."""

@@ -44,20 +44,20 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
     share : float
         Share of the time limit that has passed.
     """
-    now = InQuestion.of(state)
+    now = InQuestion.of(state, plan)
     if not now.pairs.any():
         yield from together(goal, state, plan, running, share)
         return
     winner, is_first = find_leader(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         steps = _trees_of_winner(state, plan, winner)
-    elif not is_first and not state.is_looked_at.any():
+    elif not is_first and not state.is_looked_at.any() and plan.uses(FullDataTrees.name):
         bars = state.bars_in_question()
         steps = FullDataTrees().steps_of_pairs(
             state, plan, now.pairs, bars, -1, plan.look_nodes, plan.slice_seconds
         )  # fmt: skip
-    elif is_weakest_due(state, plan, now.pairs, share):
-        steps = weakest(state, plan, now.pairs)
+    elif is_weakest_due(state, plan, now.pairs, share) and (ranked := list(weakest(state, plan, now.pairs))):
+        steps = iter(ranked)
     else:
         sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)
         steps = _sweep(state, plan, now, sizes)
@@ -85,14 +85,15 @@ class InQuestion:
     tries: IntArray
 
     @classmethod
-    def of(cls, state: GridState) -> InQuestion:
+    def of(cls, state: GridState, plan: Plan) -> InQuestion:
         """Return what is in question in a state."""
         cells, upper = state.subproblems_in_question(), state.bounds().upper
         best, pairs = np.unravel_index(int(upper.argmin()), upper.shape), np.asarray(cells.any(axis=2))
         full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
         is_best_solved = bool(state.cells.final[best].all()) and np.isfinite(upper[best])
-        may = is_best_solved & (state.cutoffs_to_exclude(state.bars_in_question()) <= full_upper)
-        full = np.where(state.all_rows.solved_pairs(), DONE, state.full_tries)
+        has_trees = plan.uses(FullDataTrees.name)
+        may = (has_trees and is_best_solved) & (state.cutoffs_to_exclude(state.bars_in_question()) <= full_upper)
+        full = np.where(state.all_rows.solved_pairs() | (not has_trees), DONE, state.full_tries)
         folds = np.maximum(state.lowest_tries, may)  # not before the second sweep
         return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
 

@@ -48,7 +48,7 @@ def winner_first(
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
     full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
     is_solved = state.all_rows.solved_pairs()
-    is_searched = state.is_pair_searched | plan.lists_held_out
+    is_searched = state.is_pair_searched | (plan.lists_held_out or not plan.uses(FoldSupports.name))
     unweighed = _unweighed_folds(state, plan, running)
     for tries in range(int(state.round), plan.max_tries):
         if unweighed and (is_late or tries):

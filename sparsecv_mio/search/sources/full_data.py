@@ -56,7 +56,10 @@ class FullDataRelaxations:
 
 
 class FullDataTrees:
-    """Trees of the full data that exclude a pair, raise it, or solve the model at it."""
+    """Trees of the full data that exclude a pair, raise it, or solve the model at it.
+
+    Switched off, they only solve models that are to be reported.
+    """
 
     name: ClassVar[str] = "full-data trees"
 
@@ -78,6 +81,8 @@ class FullDataTrees:
             yield from self._bound_once(state, plan, aim)
             return
         bars = np.full(state.is_offered.shape, aim.goal)
+        if not plan.uses(self.name):
+            return
         target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
         if target is not None:
             node_limit = plan.node_limit(tries, plan.full_data_folds)
@@ -133,7 +138,7 @@ class FullDataTrees:
         seconds : float
             Of all steps together.
         """
-        wanted = pairs & ~state.all_rows.solved_pairs()
+        wanted = pairs & ~state.all_rows.solved_pairs() & plan.uses(self.name)
         cutoffs, taus_of = state.cutoffs_to_exclude(bars), state.context.grid.taus
         gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
         n_parts = plan.n_threads if len(gammas) < plan.n_threads and node_limit > plan.look_nodes else 1

@@ -148,7 +148,7 @@ class FoldSupports:
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the open folds of a pair without a search of their own."""
         (g, t), size = aim.pair, int(state.context.grid.taus[aim.pair[1]])
-        for fold in state.unsearched_folds(aim.pair).tolist():
+        for fold in state.unsearched_folds(aim.pair).tolist() if plan.uses(self.name) else ():
             yield Step(self.name, g, (t,), (fold,), (size,), state.supports_near(aim.pair, fold))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
+from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.search.sources.enclosures import Enclosures
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.fold_roots import FoldRoots
@@ -26,7 +30,55 @@ SOURCES: dict[str, Source] = {
     )
 }  # fmt: skip
 
+REQUIRED = (InitialSupports.name, SupportsInFolds.name, SubproblemTrees.name)  # no search can do without them
+
 
 def source_of(step: Step) -> Source:
     """Return the source that proposed a step."""
     return SOURCES[step.source]
+
+
+def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Return the sources that `--sources` switches off, each with a minus before its name.
+
+    Parameters
+    ----------
+    given : str, iterable of str or None
+        Names with minus: all sources but these. Names without: these alone, and those that no search can do without;
+        `none` for no other. Words of a name are separated by blanks, dashes or underscores.
+
+    Raises
+    ------
+    BadInput
+        For an unknown name, names with and without minus, and a minus before a source that has to be on.
+
+    Examples
+    --------
+    >>> parse_sources("-weighted-trees, -enclosures"), parse_sources(None)
+    (('-enclosures', '-weighted trees'), ())
+    """
+    if given is None:
+        return ()
+    names = {_dashed(name): name for name in SOURCES}
+    every = f"give some of {', '.join(names)}"
+    words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(word, str) for word in words):
+        raise BadInput(f"sources: {given!r} is no list of names; {every}")
+    if [_dashed(word) for word in words] == ["none"]:
+        words = list(REQUIRED)
+    has_minus, chosen = {word.strip().startswith("-") for word in words}, set[str]()
+    for word in words:
+        name = _dashed(word)
+        if name not in names:
+            raise BadInput(f"sources: unknown source {name!r}{did_you_mean(name, names)}; {every}")
+        if True in has_minus and names[name] in REQUIRED:
+            raise BadInput(f"sources: no search can do without {name}; leave -{name} out")
+        chosen.add(names[name])
+    if len(has_minus) > 1:
+        raise BadInput("sources: some names have a minus; give the sources to use, or those to leave out with minus")
+    return tuple(f"-{name}" for name in SOURCES if name not in REQUIRED and (name in chosen) == (True in has_minus))
+
+
+def _dashed(name: str) -> str:
+    """Return the name of a source as it is written on the command line, without a minus before it."""
+    return "-".join(re.split(r"[\s_-]+", name.strip(" -").lower()))

@@ -33,7 +33,7 @@ class SupportFits:
         """Yield the folds in which some pairs (G, T) show a support that was not fitted, or none."""
         shows = np.isfinite(state.cells.nominal)
         is_new = wanted[:, :, None] & ~(shows & (state.fitted == state.cells.support)) & ~state.cells.final
-        for fold in np.flatnonzero(is_new.any(axis=(0, 1))).tolist():
+        for fold in np.flatnonzero(is_new.any(axis=(0, 1))).tolist() if plan.uses(self.name) else ():
             here = is_new[:, :, fold]
             taus = tuple(np.flatnonzero(here.any(axis=0)).tolist())
             step = Step(self.name, -1, taus, (fold,), wanted=here)
