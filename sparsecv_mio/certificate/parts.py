@@ -115,11 +115,27 @@ class GapStep:
 
 
 @dataclass(frozen=True)
+class PlanSetting:
+    """A number, switch or list of names that decided what a search ran.
+
+    `setting` is its value, null for a limit that is infinite, in a `unit`; `reason` is the condition that turns it on,
+    or says why it has this value. `is_default`: neither the data nor the options have changed it.
+    """
+
+    name: str
+    setting: bool | int | float | str | tuple[int | str, ...] | None
+    unit: str
+    reason: str
+    is_default: bool = True
+
+
+@dataclass(frozen=True)
 class Work:
     """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`.
 
-    `sources`: what each source of bounds cost and brought; `course`: how the gap fell. Both are empty in records of
-    before, and where no grid was searched.
+    `sources`: what each source of bounds cost and brought; `course`: how the gap fell; `plan`: every setting that
+    decided what the search ran, as docs/how_it_decides.md lists them. All are empty in records of before, and where no
+    grid was searched.
     """
 
     mios: Count
@@ -129,6 +145,7 @@ class Work:
     oracles: tuple[OracleWork, ...] = ()
     sources: tuple[SourceWork, ...] = ()
     course: tuple[GapStep, ...] = ()
+    plan: tuple[PlanSetting, ...] = ()
 
 
 @dataclass(frozen=True)

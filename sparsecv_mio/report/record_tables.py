@@ -19,7 +19,7 @@ from sparsecv_mio.digits import aligned, ends_of, first_named, interval_digits, 
 from sparsecv_mio.model_space import NONE, factors_of, word_of_factor, words_of_terms
 from sparsecv_mio.report import layout, record_words
 from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
-from sparsecv_mio.report.source_tables import print_sources
+from sparsecv_mio.report.source_tables import print_plan, print_sources
 from sparsecv_mio.words import LOSS_WORDS, Loss
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def print_answer(
     held_out : FitQuality, optional
         Of the predictions of held-out rows that go to a file, where they were made.
     full : bool
-        Every coefficient and every tau, where they are more than a screen holds; and what each source of bounds cost
-        and brought.
+        Every coefficient and every tau, where they are more than a screen holds; and why the search went as it did:
+        its plan, and what each source of bounds cost and brought.
     data : Dataset, optional
         Of the record, for odds and rate ratios per standard deviation, and for how far counts scatter.
     """
@@ -92,6 +92,7 @@ def print_answer(
     for line in _marks_explained(record, rows):
         layout.say(console, line, "dim")
     if full:
+        print_plan(console, record)
         print_sources(console, record)
     for hint in record_words.hints(record):
         console.print(Text.assemble(("hint: ", "bold"), hint))

@@ -1,4 +1,4 @@
-"""What each source of bounds cost and brought: the table that a full answer ends with, and the gap over time."""
+"""What decided a search, and what each source of bounds cost and brought: tables of a full answer, a figure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from sparsecv_mio.certificate.parts import GapStep
+from sparsecv_mio.certificate.parts import GapStep, PlanSetting
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.report import figures, layout
 
@@ -28,6 +28,37 @@ def source_rows(record: Record) -> list[tuple[str, ...]]:
          f"{work.decided:,}", f"{work.ruled_out:,}", f"{100.0 * work.gap_closed:.1f}%")
         for work in record.work.sources
     ]  # fmt: skip
+
+
+def print_plan(console: Console, record: Record) -> None:
+    """Print the settings of the plan that the question has changed, and the switches that are off.
+
+    Parameters
+    ----------
+    console : rich.console.Console
+    record : Record
+        Nothing is printed of one without a plan.
+    """
+    if not record.work.plan:
+        return
+    changed = [setting for setting in record.work.plan if not setting.is_default or setting.name == "orders"]
+    rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
+    layout.say(console, "what decided the search: settings of its plan", "bold")
+    layout.print_table(console, ("setting", "value", "reason"), rows, text=("setting", "value", "reason"))
+    off = [setting.name for setting in record.work.plan if setting.setting is False]
+    layout.say(console, f"off: {', '.join(off)} (reasons: work.plan of the record)", "dim")
+
+
+def _value_in_words(setting: PlanSetting) -> str:
+    """Return the value of a setting with its unit."""
+    value, unit = setting.setting, "" if setting.unit in ("-", "name", "names") else f" {setting.unit}"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple):
+        return (", ".join(map(str, value)) or "none") + unit
+    if value is None:
+        return "no limit"
+    return (value if isinstance(value, str) else f"{value:,.12g}") + unit
 
 
 def print_sources(console: Console, record: Record) -> None:

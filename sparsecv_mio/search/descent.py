@@ -471,7 +471,7 @@ class Descent(Watched):
         return replace(
             snapshot,
             context=replace(snapshot.context, request=self.context.request),
-            work=replace(of_rows, sources=tuple(journal.sources)),
+            work=replace(of_rows, sources=tuple(journal.sources), plan=snapshot.work.plan),
             complete=journal.over and journal.certain,
             steps=tuple(journal.steps),
         )

@@ -233,7 +233,7 @@ class GridSearch(Watched):
         state = self.state
         cells = state.cells if over else state.cells.copy()
         did = self.n_trees, state.counts.nodes, 0.0, self.problems.engine, ()
-        work = Work(*did, self.accounts.table(), self.accounts.course())
+        work = Work(*did, self.accounts.table(), self.accounts.course(), self.plan.settings())
         return Snapshot(self.context, cells, tuple(state.all_rows.best), work, changes=state.changes)
 
     @property

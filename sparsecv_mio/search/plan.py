@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.bounds.more_weight import LEFT_OUT_WEIGHTS, MOST_MISSED
+from sparsecv_mio.certificate.parts import PlanSetting
+from sparsecv_mio.declared_options import plain_scalar
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.cells import has_rows_of_pairs
 from sparsecv_mio.search.context import Context
@@ -271,12 +273,21 @@ class Plan:
         """Return the nodes of a tree of a target that was tried so often, in place of those of some folds."""
         return int(min(self.first_node_limit * self.node_growth**tries * n_folds, UNLIMITED))
 
-    def lines(self) -> list[str]:
-        """Return the plan as lines of text: `name: value [unit] reason`."""
-        return [
-            f"{setting.name}: {getattr(self, setting.name)} [{setting.metadata['unit']}] {setting.metadata['reason']}"
+    def settings(self) -> tuple[PlanSetting, ...]:
+        """Return all settings as the record stores them."""
+        return tuple(
+            PlanSetting(
+                setting.name, _plain_value(getattr(self, setting.name)), setting.metadata["unit"],
+                setting.metadata["reason"], bool(getattr(self, setting.name) == setting.default),
+            )
             for setting in fields(self)
-        ]
+        )  # fmt: skip
+
+
+def _plain_value(value: Any) -> Any:
+    """Return a value as JSON has it: None for an infinite limit."""
+    value = plain_scalar(value)
+    return None if isinstance(value, float) and np.isinf(value) else value
 
 
 def _parts_of_fold(n_folds: int, n_workers: int) -> int:

@@ -169,10 +169,10 @@ def test_an_archive_of_another_shape_is_refused() -> None:
 
 def test_every_number_of_the_plan_has_a_unit_and_a_reason() -> None:
     plan = new_search(two_class_case(0)).plan
-    assert len(plan.lines()) >= 20
-    for line in plan.lines():
-        name, _, rest = line.partition(": ")
-        assert name and "[" in rest and len(rest.partition("] ")[2]) > 5, line
+    settings = plan.settings()
+    assert len(settings) >= 20
+    for setting in settings:
+        assert setting.name and setting.unit and len(setting.reason) > 5, setting
     assert replace(plan, first_node_limit=3).node_limit(2, 2) == 3 * plan.node_growth**2 * 2
 
 
