@@ -77,7 +77,7 @@ class Model(StrEnum):
 
 
 class Oracle(StrEnum):
-    """The oracles whose answers a search can use (:mod:`sparsecv_mio.search.accelerators`)."""
+    """The oracles whose answers a search can use (deprecated)."""
 
     GLRU = "glru"
     IACV = "iacv"

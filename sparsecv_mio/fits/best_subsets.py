@@ -449,13 +449,13 @@ class PathSearch:
 
     def _rounds_of_squares(self, problem: SparseProblem) -> None:
         from sparsecv_mio.search.all_rows import solve_any
-        from sparsecv_mio.search.run import ROUND_EFFORT
+        from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH
 
         def solve(g: int, taus: list[int], starts: list[IntArray], effort: int) -> BestSubsets:
             here = problem.with_gamma(float(self.grid.gammas[g]))
             return solve_any(self.data, here, taus, starts, effort, self.clock.expired)
 
-        self._rounds(solve, ROUND_EFFORT)
+        self._rounds(solve, FIRST_LOOK * ROUND_GROWTH)
 
     def _rounds_of_rows(self, data: StandardData) -> None:
         from sparsecv_mio.trees.smooth_rows import make_subsets

@@ -28,7 +28,7 @@ from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search.leave_fold_out import listed_supports
+from sparsecv_mio.search.problems.left_out_folds import listed_supports
 from sparsecv_mio.thresholds import CUBIC_COLUMNS, SUPPORTS_TRIED, by_rows
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import PATH_SLICE, MetSupports, SupportsBelow

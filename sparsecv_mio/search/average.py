@@ -40,9 +40,8 @@ from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
-from sparsecv_mio.search.run import ROUND_EFFORT
 from sparsecv_mio.thresholds import by_rows
-from sparsecv_mio.trees.subsets import FIRST_LOOK, BestSubset
+from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
 from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import AVERAGE_GAMMA, AVERAGE_GAP, CROSSING_RTOL, MISSED_SHARE, MOMENTS_RTOL
 from sparsecv_mio.words import Intercept, Loss
@@ -483,7 +482,7 @@ def with_average(
             break
         distances[first:] = np.inf  # fits of all columns, to whose average no size of the grid is near
         fits = {i: fit for i, fit in fits.items() if i < first}
-    aim.prove(expired, ROUND_EFFORT)
+    aim.prove(expired, FIRST_LOOK * ROUND_GROWTH)
     model, fewer = aim.model()
     pairs = tuple(replace(pair, weight=weight) for pair, weight in zip(said, weights.tolist(), strict=True))
     missed = model.objective / context.data.dataset.weight_of(slice(0, context.data.n))

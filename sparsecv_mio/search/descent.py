@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,8 +38,7 @@ from sparsecv_mio.search.accounts import added
 from sparsecv_mio.search.cells import Archive, below, check_like, parsed, prefixed
 from sparsecv_mio.search.context import Context, SearchState, Snapshot
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.observers import Progress, Signals, Watched, trace_line_of
-from sparsecv_mio.search.run import GridMethod, NewRun, run_to_end
+from sparsecv_mio.search.observers import Progress, Signals, Watched, run_to_end, trace_line_of
 from sparsecv_mio.units import NARROWEST, TIE_RTOL
 
 LEAST_GAMMA, *_, MOST_GAMMA = model_space.gammas(model_space.DEFAULT_GAMMAS)  # the interval of the paper
@@ -234,7 +233,7 @@ class Journal:
     trial: tuple[str, list[float], list[int], bool] | None = None
 
 
-Row = GridMethod | GridSearch
+NewRun = Callable[[Sequence[float], Sequence[int], Signals], GridSearch]  # over other gammas and taus, not begun
 
 
 @dataclass(eq=False)
@@ -242,7 +241,7 @@ class Trial:
     """A move that is being tried, and the run that decides about it."""
 
     move: str
-    row: Row
+    row: GridSearch
     begun: bool = False
 
 
@@ -280,7 +279,7 @@ class Descent(Watched):
         wide = (min(LEAST_GAMMA, self.first), max(MOST_GAMMA, self.first))
         self.interval = (float(gammas[0]), float(gammas[-1])) if len(gammas) > 1 else wide
         self.line = gammas.tolist() if len(gammas) > 1 else log_uniform(*self.interval)
-        self.here: Row | None = None
+        self.here: GridSearch | None = None
         self.trial: Trial | None = None
         self.journal = Journal()
         self.stored: Archive | None = None
@@ -291,7 +290,7 @@ class Descent(Watched):
         """Make ready for the first row."""
         self.trial = Trial("start", self._row([self.first], self.taus))
 
-    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> Row:
+    def _row(self, gammas: Sequence[float], taus: Sequence[int]) -> GridSearch:
         return self.new_run(gammas, taus, self.signals)
 
     @property
@@ -356,14 +355,14 @@ class Descent(Watched):
         elif better:
             journal.proposed = [gamma]
 
-    def _proposals(self, row: Row) -> list[GammaPoint]:
+    def _proposals(self, row: GridSearch) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
         return gamma_proposals(row.run, row.run.bounds().best, self.interval)
 
     # -- where it stands ---------------------------------------------------------------------------------------------
 
     @property
-    def _shown(self) -> Row:
+    def _shown(self) -> GridSearch:
         """The row that is being solved, or the one we stand on."""
         trial = self.trial
         row = trial.row if trial is not None and trial.begun and trial.move != "line" else self.here
@@ -442,7 +441,7 @@ class Descent(Watched):
     # -- what is reported --------------------------------------------------------------------------------------------
 
     @property
-    def reported(self) -> Row | None:
+    def reported(self) -> GridSearch | None:
         """The row where the descent stands."""
         return self.here
 
@@ -477,7 +476,7 @@ class Descent(Watched):
         )
 
 
-def best_pair(row: Row) -> tuple[float, int]:
+def best_pair(row: GridSearch) -> tuple[float, int]:
     """Return the best (gamma, tau) of a run."""
     g, t = row.run.bounds().best
     return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

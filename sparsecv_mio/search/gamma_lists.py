@@ -17,7 +17,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search import gamma_fits
 from sparsecv_mio.search.cells import filled_up
-from sparsecv_mio.search.leave_fold_out import LARGEST_LEVERAGE
+from sparsecv_mio.search.problems.left_out_folds import LARGEST_LEVERAGE
 from sparsecv_mio.thresholds import PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import supports_below

@@ -1,23 +1,17 @@
-"""From the data in standard coordinates to the record: the method that is asked for, driven to its end under observers.
-
-`refined` is `--refine`: gamma improved continuously around the winner of a grid, its tau fixed.
-"""
+"""From the data in standard coordinates to the record: the requested method, driven to its end under observers."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, give_back_memory
-from sparsecv_mio.certificate.records import Record, Refined
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.parallel import blas_on_one_thread
-from sparsecv_mio.search.accelerators import Ledger
-from sparsecv_mio.search.context import Context, SearchState
+from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.observers import (
     RESUMED,
     Checkpoint,
@@ -27,23 +21,21 @@ from sparsecv_mio.search.observers import (
     Stored,
     Trace,
     resume,
+    run_to_end,
 )
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.registry import goes_by_rows
 from sparsecv_mio.search.recheck import rechecked
-from sparsecv_mio.search.result import build_record, check_intervals
-from sparsecv_mio.search.run import GridMethod, NewRun, Run, run_to_end, run_with_model
+from sparsecv_mio.search.result import build_record
 from sparsecv_mio.search.running import RunningSearch
 from sparsecv_mio.thresholds import by_rows, is_very_wide
-from sparsecv_mio.units import TIE_RTOL
-from sparsecv_mio.words import Loss, Method, Oracle
+from sparsecv_mio.words import Loss, Method
 
 if TYPE_CHECKING:
     from sparsecv_mio.search.descent import Descent
     from sparsecv_mio.search.grid_search import GridSearch
 
-    Search = GridMethod | Descent | GridSearch
+    Search = Descent | GridSearch
 
 
 def with_threads(context: Context, options: SearchOptions) -> Context:
@@ -78,7 +70,7 @@ def new_method(context: Context, options: SearchOptions, signals: Signals) -> Se
     if method is Method.DESCENT:
         from sparsecv_mio.search.descent import Descent
 
-        return Descent(context, RowMaker(context, options.oracles).make, signals)
+        return Descent(context, RowMaker(context).make, signals)
     from sparsecv_mio.search.grid_search import GridSearch
 
     return GridSearch(context, signals)
@@ -91,13 +83,10 @@ class RowMaker:
     ----------
     context : Context
         Of the search that they belong to.
-    oracles : collection of Oracle, optional
-        Those they may use, see :class:`sparsecv_mio.search.accelerators.Accelerators`.
     """
 
-    def __init__(self, context: Context, oracles: Collection[Oracle] | None = None) -> None:
-        self.context, self.oracles = context, oracles
-        self.ledger = Ledger()
+    def __init__(self, context: Context) -> None:
+        self.context = context
 
     def make(self, gammas: Sequence[float], taus: Sequence[int], signals: Signals | None = None) -> GridSearch:
         """Return a run over some pairs, not begun.
@@ -137,26 +126,23 @@ def search(running: RunningSearch, context: Context) -> Record:
         For options that do not go together, or a checkpoint of another run.
     """
     options, hooks = running.question.options, running.question.hooks
-    small = options.loss is not Loss.SQUARED  # products of matrices: each is done before other threads begin theirs
-    with blas_on_one_thread() if small else nullcontext():
-        signals = Signals()
-        method = new_method(with_threads(context, options), options, signals)
-        running.go_on_by(method)
-        running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
-        drive(method, signals, hooks, running.keeper, running.stored)
-        running.deadline.check_wanted()
-        if context.data.dataset.X.size > CHUNK_ELEMENTS:
-            give_back_memory()  # the record is made of refits of all rows
-        snapshot, reported = method.snapshot(over=True), method.reported
-        if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
-            return running.record()
-        snapshot = rechecked(snapshot)
-        state, running.reported = reported.run, snapshot
-        nodes = state.counts.nodes
-        record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
-        spent = state.counts.nodes - nodes  # on all rows at the reported pair
-        record = replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
-        return _refine(record, reported) if options.refine else record
+    signals = Signals()
+    method = new_method(with_threads(context, options), options, signals)
+    running.go_on_by(method)
+    running.keeper = Checkpoint(hooks.place_to_store) if hooks.place_to_store is not None else None
+    drive(method, signals, hooks, running.keeper, running.stored)
+    running.deadline.check_wanted()
+    if context.data.dataset.X.size > CHUNK_ELEMENTS:
+        give_back_memory()  # the record is made of refits of all rows
+    snapshot, reported = method.snapshot(over=True), method.reported
+    if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
+        return running.record()
+    snapshot = rechecked(snapshot)
+    state, running.reported = reported.run, snapshot
+    nodes = state.counts.nodes
+    record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
+    spent = state.counts.nodes - nodes  # on all rows at the reported pair
+    return replace(record, work=replace(record.work, nodes=record.work.nodes + spent))
 
 
 def drive(
@@ -184,10 +170,7 @@ def drive(
         signals.listen(progressed=lambda: trace.visit(method))
     reporter = _reporter(method, signals, hooks, carried_on)
     _begin(method, signals, keeper, carried_on)
-    if isinstance(method, GridMethod):
-        run_with_model(method)
-    else:
-        run_to_end(method)
+    run_to_end(method)
     if keeper is not None and (keeper.failure is not None or not method.context.deadline.expired()):
         keeper.write(method, ended=not method.context.deadline.expired())
     method.score_reported_pair()
@@ -238,42 +221,3 @@ def _store(method: Search, signals: Signals, keeper: Checkpoint) -> None:
 
     keeper.write(method)
     signals.listen(safe_point=visit)
-
-
-def _refine(record: Record, reported: GridMethod | GridSearch) -> Record:
-    state = reported.run
-    record = replace(record, refined=refined(record, state, RowMaker(state.context).make))
-    check_intervals(record)
-    return record
-
-
-def refined(record: Record, state: SearchState, new_run: NewRun) -> Refined:
-    """Improve gamma around the reported pair at its tau; each gamma's folds are solved anew.
-
-    Parameters
-    ----------
-    record : Record
-    state : SearchState
-        Of the run behind it.
-    new_run : callable
-        Makes the runs at other gammas.
-    """
-    from sparsecv_mio.search.descent import LEAST_GAMMA, MOST_GAMMA, gamma_proposals
-
-    context, unit, gammas = state.context, state.context.per_row, record.request.gammas
-    interval = (min(LEAST_GAMMA, *(gamma for gamma in gammas if gamma > 0.0)), max(MOST_GAMMA, *gammas))
-    at = (int(np.searchsorted(context.grid.gammas, record.gamma)), int(np.searchsorted(context.grid.taus, record.tau)))
-    lower, upper = (float(ends[at]) * unit for ends in (state.bounds().lower, state.bounds().upper))
-    here = Refined(record.gamma, record.tau, record.cv_error, lower, upper, record.estimate)
-    points = gamma_proposals(state, at, interval)
-    while points and not context.deadline.expired():
-        row = new_run([points.pop(0).gamma], [record.tau], Signals())
-        row.begin()
-        run_to_end(row)
-        now = row.run.bounds()
-        if now.ceiling * unit < here.upper * (1.0 - TIE_RTOL):
-            h, open_folds = float(now.shown[now.best]) * unit, int(now.decided[now.best]) < context.folds.k
-            gamma = float(row.context.grid.gammas[0])
-            here = Refined(gamma, record.tau, h, now.floor * unit, now.ceiling * unit, open_folds)
-            points = gamma_proposals(row.run, now.best, interval)
-    return here

@@ -317,6 +317,13 @@ class Watched(ABC):
         """
 
 
+def run_to_end(search: Watched) -> None:
+    """Step until a search is finished, and let it finish."""
+    while not search.finished:
+        search.step()
+    search.finish()
+
+
 TRACE_SCHEMA = "sparsecv-trace/1"
 DESCENT = "descent"
 

@@ -109,7 +109,6 @@ class Plan:
     compared_steps: int = _setting(8, "steps", "of each source that are ranked at once")
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "of the full data at every pair before sizes beyond are swept")
     slice_seconds: float = _setting(np.inf, "seconds", f"{SLICE_SHARE:.0%} of a limit, that a step may take under it")
-    solves_all: bool = _setting(False, "-", "--method grid solves every subproblem")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
     stores_sums: bool = _setting(False, "-", "very many subproblems, of which nobody requests more than the choice")

@@ -31,10 +31,9 @@ from sparsecv_mio.files import TEMPORARY
 from sparsecv_mio.search import estimates, observers, rounds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
-from sparsecv_mio.search.observers import Signals
+from sparsecv_mio.search.observers import Signals, run_to_end
 from sparsecv_mio.search.options import Hooks
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.run import run_to_end
 from sparsecv_mio.thresholds import SMALL
 
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds")

@@ -14,12 +14,11 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.loop import new_method, with_threads
-from sparsecv_mio.search.observers import Signals
+from sparsecv_mio.search.observers import Signals, run_to_end
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.result import build_record
-from sparsecv_mio.search.run import run_to_end
 
 
 def new_run(

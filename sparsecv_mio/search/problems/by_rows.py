@@ -28,7 +28,7 @@ from sparsecv_mio.problem.training_moments import moments_of_training, training_
 from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import ALL_ROWS, places_in
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.protocol import (
     Capability,

@@ -19,9 +19,9 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, training_mome
 from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import BestOnAllRows, Context
-from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
 from sparsecv_mio.search.pairs import Grid, Pair
 from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
+from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.fold_relaxations import narrow_by_relaxations, relax_sizes
 from sparsecv_mio.search.problems.fold_samples import FoldSample, FullSupports
