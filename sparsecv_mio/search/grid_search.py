@@ -46,6 +46,7 @@ from sparsecv_mio.search.orders.grid import grid
 from sparsecv_mio.search.orders.together import together
 from sparsecv_mio.search.orders.winner_first import winner_first
 from sparsecv_mio.search.orders.within_budget import within_budget
+from sparsecv_mio.search.pairs import proved_ends
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.search.sources.registry import source_of
@@ -128,7 +129,7 @@ class GridSearch(Watched):
         expired, waits = context.deadline.expired, self.plan.waits_for_all
         self.executor = Executor(problems, self.plan.n_threads, expired, waits)
         self._turns: Iterator[None] = self.turns()
-        self._is_over = False
+        self._is_over, self._look_at_sizes = False, 0.0
 
     def turns(self) -> Iterator[None]:
         """Search for one goal after the other; every turn leaves a valid state.
@@ -198,6 +199,17 @@ class GridSearch(Watched):
     def step(self) -> None:
         """Do a turn."""
         self._is_over = next(self._turns, self) is self
+        self._note_proved_sizes()
+
+    def _note_proved_sizes(self) -> None:
+        """Note under a limit, once a second at most, up to which size the grid is proved: it tells a longer limit."""
+        deadline, grid, reached = self.context.deadline, self.context.grid, self.state.counts.reached
+        if deadline.limit is None or deadline.seconds < self._look_at_sizes:
+            return
+        self._look_at_sizes = deadline.seconds + 1.0
+        tau, _ = proved_ends(self.state.bounds(), self.context.gap, grid.gammas, grid.taus) or (None, None)
+        if tau is not None:
+            reached.setdefault(tau, deadline.seconds)
 
     def finish(self) -> None:
         """Do nothing: the last turn has left nothing over."""
@@ -234,7 +246,8 @@ class GridSearch(Watched):
         cells = state.cells if over else state.cells.copy()
         did = self.n_trees, state.counts.nodes, 0.0, self.problems.engine, ()
         work = Work(*did, self.accounts.table(), self.accounts.course(), self.plan.settings())
-        return Snapshot(self.context, cells, tuple(state.all_rows.best), work, changes=state.changes)
+        best, reached = tuple(state.all_rows.best), dict(state.counts.reached)
+        return Snapshot(self.context, cells, best, work, reached=reached, changes=state.changes)
 
     @property
     def n_trees(self) -> int:
