@@ -22,10 +22,20 @@ os.dup2(log, 1)
 os.dup2(log, 2)
 
 from sparsecv_mio import __file__ as found  # noqa: E402
+from sparsecv_mio import declared_options  # noqa: E402
 from sparsecv_mio.cli import run  # noqa: E402
 
 if TREE not in Path(found).resolve().parents:
     sys.exit(f"sparsecv_mio comes from {found}, not from {TREE}")
+
+
+HAS_DEFAULT_LIMIT = hasattr(declared_options, "COMMAND_SECONDS")  # a tree whose `solve` ends after some minutes
+
+
+def without_limit(words: list[str]) -> list[str]:
+    """Return a command that has no time limit, whatever the default of its tree."""
+    is_unlimited = HAS_DEFAULT_LIMIT and words[0] == "solve" and "--time-limit" not in words
+    return [*words, "--time-limit", "none"] if is_unlimited else words
 
 
 def carried_out(commands: list[list[str]]) -> tuple[list[int | str], float, float]:
@@ -35,7 +45,7 @@ def carried_out(commands: list[list[str]]) -> tuple[list[int | str], float, floa
     wall, cpu = time.perf_counter(), time.process_time()
     for words in commands:
         try:
-            codes.append(run(words))
+            codes.append(run(without_limit(words)))
         except Exception as error:
             codes.append(f"{type(error).__name__}: {error}")
             traceback.print_exc()
