@@ -403,8 +403,6 @@ def _hands(options: SearchOptions, hooks: Hooks) -> AbstractContextManager[Hands
         return nullcontext(Hands())
     from sparsecv_mio.formulation.backends import NATIVE
 
-    if options.loss is not Loss.SQUARED:
-        raise BadInput(f"--scheduler: supported with squared loss only; leave out --scheduler or --loss {options.loss}")
     if options.backend != NATIVE:
         raise BadInput(
             f"--scheduler: not supported with a backend; leave out --scheduler or --backend {options.backend}"

@@ -106,6 +106,16 @@ class GlmSubsets:
 
     # -- sizes ------------------------------------------------------------------------------------------------------
 
+    def relax(self, sizes: Sequence[int], starts: Iterable[IntArray], expired: Callable[[], bool]) -> BestSubsets:
+        """Bound the optima of some sizes by the roots of their trees.
+
+        Parameters
+        ----------
+        sizes, starts, expired
+            As of `solve`.
+        """
+        return self.solve(sizes, starts, 1, None, expired, exchanges=False, work=1)
+
     def solve(
         self,
         sizes: Sequence[int],

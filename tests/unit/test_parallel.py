@@ -118,9 +118,9 @@ def wide(n: int = 60, p: int = 45) -> Dataset:
 
 
 def content(record: Record) -> dict[str, Any]:
-    """Everything that a record says, but for times."""
+    """Everything that a record states, but for times and the plan, which has the number of threads."""
     found = json.loads(record.to_json())
-    timed = ("seconds", "oracles", "sources", "course")
+    timed = ("seconds", "oracles", "sources", "course", "plan")
     found["work"] = {name: value for name, value in found["work"].items() if name not in timed}
     return {name: value for name, value in found.items() if "seconds" not in name}
 
@@ -178,6 +178,27 @@ def test_slices_of_one_search_are_sent(cluster: DaskCluster, monkeypatch: pytest
     assert content(there) == content(here)
     seconds = [sum(work.cpu_seconds for work in record.work.sources) for record in (there, here)]
     assert seconds[0] > 0.1 * seconds[1]  # those of the workers are booked
+
+
+@pytest.mark.parametrize("loss", ["logistic", "poisson"])
+def test_trees_of_smooth_losses_are_sent(cluster: DaskCluster, monkeypatch: pytest.MonkeyPatch, loss: str) -> None:
+    sent, do = Counter[str](), Workers.do
+
+    def counted(workers: Workers, work: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        sent[work.__qualname__] += 1
+        return do(workers, work, *given, **named)
+
+    monkeypatch.setattr(Workers, "do", counted)
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 5))
+    rate = np.exp(X[:, 0] - 0.5 * X[:, 1])
+    y = (X[:, 0] + rng.normal(size=40) > 0.0).astype(float) if loss == "logistic" else rng.poisson(rate).astype(float)
+    words: dict[str, Any] = {"loss": loss, "gammas": [0.1, 1.0], "taus": "1:3", "threads": 1}
+    there = cross_validate(Dataset.from_arrays(X, y), "4", scheduler=cluster.address, **words)
+    here = cross_validate(Dataset.from_arrays(X, y), "4", **words)
+    assert sent["GlmSubsets.solve"] >= 8 and there.status == here.status == "proved"
+    assert (there.tau, there.gamma) == (here.tau, here.gamma)
+    assert there.cv_error == pytest.approx(here.cv_error, rel=1e-12)
 
 
 @pytest.mark.slow

@@ -48,7 +48,7 @@ def make_problems(context: Context, full_data: BestOnAllRows) -> Problems:
         return _make_squared_problems(context, full_data)
     from sparsecv_mio.search.problems.smooth import SmoothProblems  # loads kernels that other losses do not need
 
-    return SmoothProblems(context.data, context.folds, context.grid, context.threads)
+    return SmoothProblems(context.data, context.folds, context.grid, context.threads, context.hands)
 
 
 def _make_squared_problems(context: Context, full_data: BestOnAllRows) -> Problems:

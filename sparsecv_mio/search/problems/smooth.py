@@ -22,6 +22,7 @@ from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems.protocol import Capability, Enclosed, Fits, FoldProblem, IsExpired, Problems
+from sparsecv_mio.slices import Hands, Moment
 from sparsecv_mio.thresholds import FEW_FOLDS
 from sparsecv_mio.trees.glm_fits import WIDE
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -54,6 +55,8 @@ class SmoothProblem(FoldProblem):
     gamma : float
     subsets : GlmSubsets
         Its training rows.
+    do : callable
+        Do a slice of work here or on a worker of a cluster, as :meth:`sparsecv_mio.slices.Hands.do`.
     find_left_out : callable
         Return the rows of every fold, with fits of the full data.
     """
@@ -64,6 +67,7 @@ class SmoothProblem(FoldProblem):
     grid: Grid
     gamma: float
     subsets: GlmSubsets
+    do: Callable[..., BestSubsets]
     find_left_out: Callable[[SmoothProblem], LeftOut]
 
     @property
@@ -91,13 +95,14 @@ class SmoothProblem(FoldProblem):
         cutoffs: Mapping[int, float] | None = None, n_threads: int = 1, exchanges: bool = True,
     ) -> BestSubsets:  # fmt: skip
         """Solve sizes one by one by trees of minorants."""
-        return self._with_supports().solve(
-            sizes, warm_starts, node_limit, cutoffs, is_expired, n_threads, exchanges=exchanges
-        )
+        return self.do(
+            GlmSubsets.solve, self._with_supports(), list(sizes), list(warm_starts), node_limit, cutoffs,
+            threads=n_threads, exchanges=exchanges, until=Moment(is_expired),
+        )  # fmt: skip
 
     def relax(self, sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired) -> BestSubsets:
         """Bound the optima of some sizes by the roots of their trees."""
-        return self._with_supports().solve(sizes, supports, 1, None, is_expired, exchanges=False, work=1)
+        return self.do(GlmSubsets.relax, self._with_supports(), list(sizes), list(supports), until=Moment(is_expired))
 
     def _held_out_rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         return rows_in_units(self.data, self.folds.scored_rows(self.fold))
@@ -186,9 +191,14 @@ class SmoothProblems(Problems):
     grid : Grid
     n_threads : int
         Number of folds that are worked on at once.
+    hands : Hands, optional
+        Who does slices of work; the thread that asks for it by default.
     """
 
-    def __init__(self, data: StandardData, folds: FoldPlan, grid: Grid, n_threads: int = 1) -> None:
+    def __init__(
+        self, data: StandardData, folds: FoldPlan, grid: Grid, n_threads: int = 1, hands: Hands | None = None
+    ) -> None:
+        self._hands = hands or Hands()
         self.data, self.folds, self.grid, self.n_threads, self.name = data, folds, grid, n_threads, str(data.loss)
         loss = "log loss" if data.loss == Loss.LOGISTIC else "deviance"
         self.engine, self.slip = f"trees bounded by tangents of the {loss}", rounding_of_sums(data)
@@ -214,7 +224,8 @@ class SmoothProblems(Problems):
         if gamma not in by_gamma:
             value = float(self.grid.gammas[gamma])
             made = SmoothProblem(
-                self.data, self.folds, fold, self.grid, value, subsets.with_gamma(value), self._rows_of_folds
+                self.data, self.folds, fold, self.grid, value, subsets.with_gamma(value), self._hands.do,
+                self._rows_of_folds
             )  # fmt: skip
             by_gamma.setdefault(gamma, made)
         return by_gamma[gamma]
