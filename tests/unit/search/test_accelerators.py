@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engines import ENGINES
 from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import TIE, FoldBounds, points_of, reuse
@@ -74,16 +73,15 @@ def test_old_records_still_read(plain: tuple[Dataset, FoldPlan], tmp_path: Path)
     assert isinstance(old, Record) and old.work.oracles == () and old.table == record.table
 
 
-def test_what_is_saved_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(*ENGINES["per-fold"][0])
+def test_what_is_saved_is_told() -> None:
     data = drawn(n=64)
     folds = make_folds("16", data)
-    ask = {"gammas": [5.0], "taus": [1, 2, 3], "threads": 1, "gap": 0.0, "method": "rounds"}
+    ask = {"gammas": [5.0], "taus": [1, 2, 3], "threads": 1, "gap": 0.0, "method": "grid"}
     record = cross_validate(data, folds, oracles="glru,treecv", **ask)  # type: ignore[arg-type]
     glru, tree = record.work.oracles
     off = cross_validate(data, folds, oracles="none", **ask)  # type: ignore[arg-type]
-    assert glru.asked == 3 * 16 and 0 < glru.mios <= glru.asked and glru.seconds > 0.0
-    assert record.work.mios == off.work.mios - glru.mios
+    assert glru.asked >= 3 * 16 and 0 < glru.mios <= glru.asked and glru.seconds > 0.0
+    assert record.work.nodes < off.work.nodes
     read = tree.asked * 60 - tree.rows
     assert tree.asked == 16 and 0 < read <= 64 * math.ceil(math.log2(16))
 

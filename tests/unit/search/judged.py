@@ -1,0 +1,71 @@
+"""Searches over small random problems, and what enumeration of all supports says of their states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from engines import Place
+from judge import wrong_cells
+from runs import new_run
+from truth import Truth
+from zoo import RandomProblem, random_problem
+
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.sources.registry import source_of
+from sparsecv_mio.search.steps import Findings, Step
+from sparsecv_mio.trees.subsets import never
+
+
+def search_over(case: RandomProblem, **words: Any) -> GridSearch:
+    """A search that has not begun, on one thread at gap 1e-4 unless `words` say otherwise."""
+    data = standardize(case.data, case.scale, case.intercept)
+    grid = Grid.of(case.gammas, case.taus, case.data.p)
+    search: GridSearch = new_run(data, case.folds, grid, **{"gap": 1e-4, "method": "rounds"} | words)
+    return search
+
+
+def random_search(seed: int, **words: Any) -> tuple[RandomProblem, GridSearch]:
+    """A search over a random problem of few rows and columns."""
+    case = random_problem(seed, rows=24, columns=6)
+    return case, search_over(case, **words)
+
+
+def patch_all(monkeypatch: pytest.MonkeyPatch, places: Sequence[Place]) -> None:
+    for place in places:
+        monkeypatch.setattr(*place)
+
+
+def do(search: GridSearch, steps: Sequence[Step]) -> list[Findings]:
+    """Do steps, and let the writer take what they find."""
+    found = [source_of(step).run(step, search.problems, never) for step in steps]
+    search.writer.take(found)
+    return found
+
+
+def grow_full_data(search: GridSearch) -> None:
+    """Let the search know best subsets of the full data, and nothing of its folds."""
+    search.step()
+    assert search.state.has_supports.all() and not search.state.cells.decided.any()
+
+
+def check_state(case: RandomProblem, search: GridSearch) -> None:
+    """Assert that no bound excludes what enumeration finds."""
+    truth, state = Truth(case), search.state
+    assert [*wrong_cells(truth, search.snapshot())] == []
+    data, grid = state.context.data, state.context.grid
+    full_lower = state.all_rows.of_pairs(lambda subset: subset.lower) if state.has_supports.any() else None
+    for fold in range(-1, case.folds.k):
+        rows = truth.rows(fold)
+        unit = (np.ldexp(1.0, rows.exponent) / data.y_unit) ** 2
+        for g, t in np.ndindex(len(grid.gammas), len(grid.taus)):
+            optima = rows.optima(float(grid.gammas[g]), int(grid.taus[t]))
+            best, slip = optima.best * unit, 1e-9 * optima.best * unit + float(optima.value_error.max()) * unit
+            if fold >= 0:
+                assert state.objective_upper[g, t, fold] >= best - slip, (g, t, fold)
+            elif full_lower is not None:
+                assert full_lower[g, t] <= best + slip, (g, t)

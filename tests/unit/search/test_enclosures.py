@@ -1,0 +1,53 @@
+"""Ridge balls of single folds: intervals of held-out losses that hold every optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines import by_size
+from runs import change_plan
+
+from sparsecv_mio.search.sources.enclosures import Enclosures
+from sparsecv_mio.search.sources.support_fits import SupportFits
+
+from .judged import check_state, do, grow_full_data, patch_all, random_search
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_intervals_hold_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever supports the folds show: here those of the full data, or worse ones of another size."""
+    change_plan(monkeypatch, encloses_folds=True)
+    case, search = random_search(seed)
+    grow_full_data(search)
+    state, source, every = search.state, Enclosures(), np.ones(search.state.is_offered.shape, dtype=bool)
+    assert not list(source.steps(state, search.plan, every)), "no fold has an upper bound on its objective"
+    do(search, list(SupportFits().steps(state, search.plan, every)))
+    lower = state.cells.lower.copy()
+    steps = list(source.steps(state, search.plan, every))
+    assert [step.folds for step in steps] == [(fold,) for fold in range(case.folds.k)]
+    do(search, steps)
+    check_state(case, search)
+    assert np.all(state.cells.lower >= lower) and state.is_enclosed.all() and not state.cells.decided.any()
+    assert not list(source.steps(state, search.plan, every)), "a fold is enclosed once"
+
+
+def test_only_wanted_and_open_pairs_are_enclosed(monkeypatch: pytest.MonkeyPatch) -> None:
+    change_plan(monkeypatch, encloses_folds=True)
+    _, search = random_search(2)
+    grow_full_data(search)
+    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    do(search, list(SupportFits().steps(state, search.plan, every)))
+    state.cells.final[:, :, 0] = True
+    wanted = np.zeros_like(every)
+    wanted[0, -1] = True
+    do(search, list(Enclosures().steps(state, search.plan, wanted)))
+    known = np.isfinite(state.cells.upper)
+    assert known[0, -1, 1:].any() and not known[:, :, 0].any() and known.sum() == known[0, -1].sum()
+
+
+def test_the_first_supports_of_many_columns_are_enclosed(monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_all(monkeypatch, by_size(1))
+    case, search = random_search(4)
+    search.begin()
+    assert search.state.is_enclosed.all() or search.state.cells.final.all(axis=(0, 1))[~search.state.is_enclosed].all()
+    check_state(case, search)

@@ -1,0 +1,112 @@
+"""Relaxations and trees of folds with weighted held-out rows: lower bounds that no optimum falls below."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines import by_size
+from runs import change_plan, new_run
+
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.sources.support_fits import SupportFits
+from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
+
+from .judged import check_state, do, grow_full_data, patch_all, random_search
+
+
+def fitted(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: float) -> tuple[object, GridSearch]:
+    """A search whose folds show the supports of the full data, with bounds on their objectives."""
+    change_plan(monkeypatch, grows_weighted_trees=True, **settings)
+    case, search = random_search(seed)
+    grow_full_data(search)
+    do(search, list(SupportFits().steps(search.state, search.plan, np.ones(search.state.is_offered.shape, dtype=bool))))
+    return case, search
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_lower_bound_exceeds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case, search = fitted(monkeypatch, seed, first_weighted_nodes=4)
+    state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
+    before = state.cells.lower.copy()
+    relaxations = list(source.relaxations(state, search.plan, every))
+    assert [step.folds for step in relaxations] == [(fold,) for fold in range(case.folds.k)]  # type: ignore[attr-defined]
+    do(search, relaxations)
+    assert state.is_weighted.all() and not list(source.relaxations(state, search.plan, every))
+    check_state(case, search)  # type: ignore[arg-type]
+    for share in (0.5, 1.0):
+        aims = share * np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0).sum(axis=2)
+        do(search, list(source.steps(state, search.plan, every, aims)))
+        check_state(case, search)  # type: ignore[arg-type]
+    assert np.all(state.cells.lower >= before)
+
+
+def test_relaxations_and_trees_raise_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised = np.zeros(2, dtype=int)
+    for seed in range(6):
+        with monkeypatch.context() as patch:
+            _, search = fitted(patch, seed)
+            state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
+            before = state.cells.lower.copy()
+            do(search, list(source.relaxations(state, search.plan, every)))
+            raised[0] += int((state.cells.lower > before).sum())
+            before = state.cells.lower.copy()
+            do(search, list(source.steps(state, search.plan, every, state.cells.nominal.sum(axis=2))))
+            raised[1] += int((state.cells.lower > before).sum())
+    assert (raised > 0).all()
+
+
+def test_what_trees_miss_is_noted_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, search = fitted(monkeypatch, 5, first_weighted_nodes=1, max_weighted_tries=2)
+    state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
+    aims = 2.0 * state.cells.nominal.sum(axis=2)
+    for n_done in range(1000):
+        steps = list(source.steps(state, search.plan, every, aims))
+        if not steps:
+            break
+        do(search, steps)
+    assert 0 < n_done < 1000 and 0 < state.weighted_tries.max() <= 2
+
+
+def test_the_fold_that_misses_most_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, search = fitted(monkeypatch, 5, near_best=0.0, least_missing=0.0)
+    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    missing = np.maximum(state.cells.nominal - state.cells.lower, 0.0).sum(axis=(0, 1))
+    steps = list(WeightedTrees().steps(state, search.plan, every, state.cells.nominal.sum(axis=2)))
+    order = [step.folds[0] for step in steps]
+    assert np.all(np.diff(missing[order]) <= 0.0) and all(step.promised > 0.0 for step in steps)
+    state.weighted_tries[:, :, order[0]] = search.plan.max_weighted_tries - 1
+    again = list(WeightedTrees().steps(state, search.plan, every, state.cells.nominal.sum(axis=2)))
+    assert again[0].folds != steps[0].folds, "a fold that was tried waits for others"
+
+
+def test_a_target_that_held_out_rows_share_with_training_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the folds before the far row every model predicts the constant: what its mean leaves of rows is rounding."""
+    change_plan(monkeypatch, grows_weighted_trees=True)
+    rng = np.random.default_rng(3)
+    y = np.where(np.arange(24) == 23, 7.3, 0.1)
+    dataset = Dataset.from_arrays(rng.normal(size=(24, 4)), y)
+    data, folds = standardize(dataset), make_folds("forward:6", dataset)
+    search: GridSearch = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 4))
+    grow_full_data(search)
+    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    do(search, list(SupportFits().steps(state, search.plan, every)))
+    state.cells.nominal[...] = 2.5e-33  # what fits show of it
+    do(search, list(WeightedTrees().relaxations(state, search.plan, every)))
+    assert folds.k > 2 and not state.cells.lower[:, :, :-1].any()
+
+
+def test_a_search_by_size_relaxes_every_fold(monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_all(monkeypatch, by_size(1))
+    n_left = 0
+    for seed in range(8):
+        case, search = random_search(seed)
+        search.begin()
+        left = search.state.subproblems_in_question().any(axis=(0, 1))
+        assert search.state.proved() or search.state.is_weighted[left].all()
+        n_left += int(left.sum())
+        check_state(case, search)
+    assert n_left > 0
