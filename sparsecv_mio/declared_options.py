@@ -343,15 +343,13 @@ OPTIONS = {
         Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIOs. [none]",
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
-               "Improve gamma around the answer too; stored separately, as `refined`."),
+               "Deprecated: --gamma LO..HI proves the best gamma of an interval. Searches gamma from the value before "
+               "the answer's to the value after it too; stored separately, as `refined`."),
         Option("sources", str, (), "NAME,...|-NAME,...",
                "Sources of bounds that the search uses, or with minus (--sources=-NAME) those that it leaves out; the "
                "answer is the same, `solve --full` lists what each brought. An unknown name prints the list. [all]"),
         Option("oracles", str, None, "LIST|none",
-               "Accelerators of the search, some of glru,iacv,treecv, each named after the oracle (the command of that "
-               "name) whose idea it uses; the answer is the same. glru: dual points of all rows tested in every fold "
-               "first; treecv: moments of the folds along a tree; iacv: nothing "
-               "any more. [treecv, and glru before MIOs of --backend]"),
+               "Deprecated, without effect: some of glru, iacv, treecv. Use --sources."),
         Option("by", str, None, "",
                "cv: the CV error of the features, the same in every fold; objective: the training objective on all "
                "rows. [cv; with --loss logistic, objective]", By),
@@ -401,6 +399,11 @@ SEARCHING = LOSSES | defaults("one_se", "stability", "model", "own_error") | EFF
 )  # fmt: skip
 ACCELERATING = defaults("sources", "oracles")
 STORING = defaults("checkpoint", "resume", "trace")
+
+DEPRECATED = {  # options that the next minor release removes, and what to use
+    "oracles": "is without effect and will be removed in 0.4; --sources switches sources of bounds",
+    "refine": "will be removed in 0.4; --gamma LO..HI proves the best gamma of an interval",
+}
 
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too

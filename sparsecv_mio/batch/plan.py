@@ -20,7 +20,7 @@ from sparsecv_mio.batch.peers import ESTIMATORS, peer_of
 from sparsecv_mio.batch.sources import DESIGN_KEYS, DESIGNS, DataSource, sources_of
 from sparsecv_mio.data.counts import exposure_columns
 from sparsecv_mio.data.folds import fold_columns
-from sparsecv_mio.declared_options import ACCELERATING, OPTIONS, RESTRICTING, SEARCHING, UNITS
+from sparsecv_mio.declared_options import ACCELERATING, DEPRECATED, OPTIONS, RESTRICTING, SEARCHING, UNITS
 from sparsecv_mio.errors import BadInput, did_you_mean, one_of
 from sparsecv_mio.files import check_readable
 from sparsecv_mio.model_space import MOST_DIGITS, gammas, interval
@@ -362,6 +362,8 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         for name in changed.get("vary", {}):
             if name not in used:
                 warn(f"setting {name!r} is used by none of the estimators of the plan")
+        for name in used & DEPRECATED.keys():
+            warn(f"setting {name!r} {DEPRECATED[name]}")
         tested = [task.settings for task in tasks if task.settings.get("test") is not None]
         if (
             len({settings.get("seed") for settings in tested}) > 1

@@ -261,13 +261,13 @@ def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | Non
 
 def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hooks, quiet: bool) -> None:
     """Refuse options that do not go together, and say which one is to go."""
-    from sparsecv_mio.search.options import leaving
+    from sparsecv_mio.search.options import describe_deprecated
 
     if every is not None:
         from sparsecv_mio.search.question import check_interval
 
         check_interval(every, how, hooks)
-    if not quiet and (words := leaving(how)) is not None:
+    for words in () if quiet else describe_deprecated(how):
         ending.tell(f"warning: --{words}")
 
 

@@ -19,7 +19,7 @@ from sparsecv_mio.data.counts import check_training, for_loss
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.rows_of_folds import OfTrainingRows
-from sparsecv_mio.declared_options import OPTIONS, check_whole, settle_options, shown
+from sparsecv_mio.declared_options import DEPRECATED, OPTIONS, check_whole, settle_options, shown
 from sparsecv_mio.errors import BadInput, SparseCVError, did_you_mean, one_of
 from sparsecv_mio.formulation.backends import BACKENDS, NATIVE, backend_name, get_backend
 from sparsecv_mio.formulation.outcome import Limits
@@ -130,7 +130,7 @@ CELL_BY_CELL = (Method.ALGORITHM1, Method.GRID)
 UNPENALISED = "gamma moves by eigenvalues over penalties, and these columns have none"
 ONE_TREE = "each cell is a tree or an MIO of its own"  # under restrictions beyond forced columns
 WITHIN = ("scale_within", "na_within")
-OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "oracles")  # not of an interval of gamma
+OF_GRIDS = ("one_se", "stability", "refine", "mio_budget", "formulation", "sources")  # not of an interval of gamma
 NESTED = "nested"  # the weight of the instability is chosen by nested cross-validation
 MOST_WEIGHT = 1e9  # of the instability
 
@@ -149,7 +149,6 @@ SQUARED_ALONE = {  # options that go with squared loss alone, and why
     "method": "with other losses the search always uses joint: leave this option out",
     "backend": "solvers are asked for squares",
     "refine": "gamma is refined by squares",
-    "oracles": "they are of squares",
     **dict.fromkeys(BEYOND_FORCING, ONLY_FORCING),
     "count": LEVELS_ALONE,
 }
@@ -218,12 +217,10 @@ RULES = (
     *(Rule(option, "loss", (Loss.SQUARED,), why) for option, why in SQUARED_ALONE.items()),
     Rule("adjust", "method", tuple(word for word in Method if word is not Method.DESCENT), UNPENALISED),
     Rule("adjust", "refine", (False,), UNPENALISED),
-    Rule("adjust", "oracles", (None, ()), "they know one column without a penalty, the intercept"),
     Rule("count", "model", (Model.PAIR,), "averages count columns"),
     Rule("count", "backend", (NATIVE,), "the models of solvers count columns"),
     *(Rule(option, "method", (Method.AUTO, *CELL_BY_CELL), ONE_TREE) for option in BEYOND_FORCING),
     *(Rule(option, "refine", (False,), ONE_TREE) for option in BEYOND_FORCING),
-    *(Rule(option, "oracles", (None, ()), ONE_TREE) for option in BEYOND_FORCING),
 )  # fmt: skip
 
 
@@ -279,8 +276,8 @@ class SearchOptions:
     mio_budget : int, optional
         Most MIOs that `joint`, `algorithm1` or `grid` may solve.
     refine : bool
-        Improve gamma around the reported pair too, by the native engine and beside any budget of MIOs; stored under
-        `refined`, the answer stays the grid's.
+        Deprecated: search gamma between the neighbours of the reported one too, at its tau; stored under `refined`, the
+        answer stays the grid's. `gammas="LO..HI"` proves the best gamma of an interval.
     restrictions : Restrictions
         What every model must and may not contain; each of its fields may be given by keyword as well.
     scale_within, na_within : {"all", "folds"}
@@ -290,8 +287,7 @@ class SearchOptions:
         Names of sources of bounds (:data:`sparsecv_mio.search.sources.registry.SOURCES`): those to switch off, each
         with a minus, or those to use. The answer is the same. All are on by default.
     oracles : tuple of {"glru", "iacv", "treecv"}, optional
-        What the search uses (:mod:`sparsecv_mio.search.accelerators`); empty for none, those that pay by default. The
-        answer is the same, `work.oracles` says what each of them saved.
+        Deprecated, without effect; see `sources`.
 
     Raises
     ------
@@ -300,8 +296,8 @@ class SearchOptions:
 
     Examples
     --------
-    >>> SearchOptions.of(method="joint", oracles="glru, iacv").oracles
-    (<Oracle.GLRU: 'glru'>, <Oracle.IACV: 'iacv'>)
+    >>> SearchOptions.of(method="joint", sources="-weighted-trees").sources
+    ('-weighted trees',)
     >>> SearchOptions.of(method="descent", refine=True)
     Traceback (most recent call last):
     ...
@@ -412,17 +408,15 @@ class SearchOptions:
             raise BadInput("one-se: a single fold has no standard error, use at least two that score different rows")
 
 
-def leaving(options: SearchOptions) -> str | None:
-    """Return what to say of an option that goes in the next minor release; None where none is used.
+def describe_deprecated(options: SearchOptions) -> list[str]:
+    """Return a line on each option that is given and will be removed: its name, and what to use instead.
 
     Examples
     --------
-    >>> leaving(SearchOptions(oracles=("iacv",)))
-    'oracles iacv does nothing and goes in 0.3: what it proposed did not shorten a search; leave it out'
+    >>> describe_deprecated(SearchOptions(oracles=("iacv",)))
+    ['oracles is without effect and will be removed in 0.4; --sources switches sources of bounds']
     """
-    if options.oracles is not None and Oracle.IACV in options.oracles:
-        return "oracles iacv does nothing and goes in 0.3: what it proposed did not shorten a search; leave it out"
-    return None
+    return [f"{name} {what}" for name, what in DEPRECATED.items() if getattr(options, name) != DEFAULTS[name]]
 
 
 RECORDED = {field.name for field in fields(SearchRequest)} & {field.name for field in fields(SearchOptions)}
