@@ -346,8 +346,8 @@ OPTIONS = {
                "Deprecated: --gamma LO..HI proves the best gamma of an interval. Searches gamma from the value before "
                "the answer's to the value after it too; stored separately, as `refined`."),
         Option("sources", str, (), "NAME,...|-NAME,...",
-               "Sources of bounds that the search uses, or with minus (--sources=-NAME) those that it leaves out; the "
-               "answer is the same, `solve --full` lists what each brought. An unknown name prints the list. [all]"),
+               "Sources of bounds that the search uses, or with minus (--sources=-NAME) those that it leaves out; all, "
+               "none. The answer is the same. `--sources help` names them. [all]"),
         Option("oracles", str, None, "LIST|none",
                "Deprecated, without effect: some of glru, iacv, treecv. Use --sources."),
         Option("by", str, None, "",

@@ -44,7 +44,7 @@ METHODS = ("rounds", "auto", "joint", "algorithm1", "grid", "bounds", "descent")
 WORDS: dict[str, tuple[float, tuple[Any, ...]]] = {  # how often an option is given, and what it may be
     "gap": (1.0, (0.0, 0.0, 1e-4, 5e-2)),
     "one_se": (0.2, (True,)),
-    "oracles": (0.4, ("none", "glru", "iacv", "treecv", "glru,iacv,treecv")),
+    "sources": (0.4, ("none", "-full-data-trees", "-left-out-trees,-support-fits", "weighted-trees,enclosures")),
     "mio_budget": (0.2, (0, 3, 20, 60)),
     "stability": (0.1, (0.1, 10.0)),
     "refine": (0.05, (True,)),

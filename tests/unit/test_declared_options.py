@@ -110,7 +110,7 @@ def test_estimators(kind: Any) -> None:
 
 def test_groups_are_those_of_the_classes() -> None:
     search = {field.name for field in fields(SearchOptions)}
-    assert {*UNITS, *SEARCHING, "oracles", "restrictions"} == search
+    assert {*UNITS, *SEARCHING, "sources", "oracles", "restrictions"} == search
     assert set(RESTRICTING) == set(RESTRICTIONS)
     assert tuple(field.name for field in fields(Restrictions)) == RESTRICTIONS
     assert set(READING) == {field.name for field in fields(Reading)}
@@ -118,7 +118,7 @@ def test_groups_are_those_of_the_classes() -> None:
 
 
 def test_plans() -> None:
-    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *RESTRICTING, "oracles"}
+    assert {*OF_SEARCHES, "threads"} == {*UNITS, *SEARCHING, *RESTRICTING, "sources", "oracles"}
     assert {*SEARCH, *COMMON} - {*RESTRICTING} <= set(KINDS)
 
 

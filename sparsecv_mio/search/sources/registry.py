@@ -44,8 +44,8 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     Parameters
     ----------
     given : str, iterable of str or None
-        Names with minus: all sources but these. Names without: these alone, and those that no search can do without;
-        `none` for no other. Words of a name are separated by blanks, dashes or underscores.
+        Names with minus: all sources but these. Names without: these alone, and those that no search can do without.
+        `all` switches nothing off, `none` all that can be. Words of a name have blanks, dashes or underscores between.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> parse_sources("-weighted-trees, -enclosures"), parse_sources(None)
+    >>> parse_sources("-weighted-trees, -enclosures"), parse_sources("all")
     (('-enclosures', '-weighted trees'), ())
     """
     if given is None:
@@ -64,8 +64,8 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(word, str) for word in words):
         raise BadInput(f"sources: {given!r} is no list of names; {every}")
-    if [_dashed(word) for word in words] == ["none"]:
-        words = list(REQUIRED)
+    if len(words) == 1 and _dashed(words[0]) in ("all", "none"):
+        words = list(SOURCES if _dashed(words[0]) == "all" else REQUIRED)
     has_minus, chosen = {word.strip().startswith("-") for word in words}, set[str]()
     for word in words:
         name = _dashed(word)

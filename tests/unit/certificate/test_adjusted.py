@@ -111,7 +111,6 @@ def test_altered_lists_and_fits_are_refused() -> None:
         ({"adjust": "x1", "taus": [5]}, "^tau 5 is above the number of features that may be chosen: use at most 4"),
         ({"adjust": "x1", "refine": True}, "^adjust: goes with refine off"),
         ({"adjust": "x1", "method": "descent"}, "^adjust: goes with method .* not descent"),
-        ({"adjust": "x1", "oracles": "iacv"}, "^adjust: goes with oracles none"),
         ({"adjust": "x1", "gammas": "0.1..1"}, "adjust goes with a grid"),
         ({"adjust": "x9"}, "^adjust: there is no feature 'x9'"),
     ],

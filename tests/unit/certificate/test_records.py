@@ -173,7 +173,8 @@ TEXT = """{
     {"fold": 1, "support": ["quote\\"d"], "error": 2.0, "decided": true},
     {"fold": 2, "support": ["a b"], "error": 3.0, "decided": true}
   ],
-  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": [], "sources": [], "course": []},
+  "work": {"mios": 4, "nodes": 17, "seconds": 0.25, "engine": "per-fold", "oracles": [], "sources": [], "course": [], \
+"plan": []},
   "data": {"n": 3, "p": 2, "target": "y", "fingerprint": "sha256:00", "scale": "length", "intercept": "fold", \
 "names": ["a b", "quote\\"d"], "weights": null, "total_weight": null, "reading": null, \
 "class_weight": null, "exposure": null},
@@ -183,7 +184,7 @@ TEXT = """{
 "method": "auto", "method_used": "rounds", "backend": "native", "formulation": null, "engine": null, \
 "mio_budget": null, "refine": false, "tau_step": null, "oracles": ["glru", "treecv"], "stability": null, \
 "model": null, "own_error": null, "solver_option": null, "loss": null, "positive": null, \
-"scale_within": null, "na_within": null},
+"scale_within": null, "na_within": null, "sources": null},
   "warnings": ["column é is constant"],
   "versions": {"numpy": "2.4.6"},
   "refined": null,

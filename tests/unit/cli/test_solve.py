@@ -188,11 +188,13 @@ def test_an_option_on_its_way_out_says_so_once(tmp_path: Path, capsys: pytest.Ca
     from sparsecv_mio.search.api import cross_validate
 
     words = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", *SMALL]
-    assert run([*words, "--oracles", "iacv"]) == 0
-    assert [line for line in capsys.readouterr().err.splitlines() if "warning" in line] == [
-        "sparsecv: warning: --oracles iacv does nothing and goes in 0.3: "
-        "what it proposed did not shorten a search; leave it out"
-    ]
-    assert run([*words, "--oracles", "glru"]) == 0 and "warning" not in capsys.readouterr().err
-    with pytest.warns(DeprecationWarning, match="oracles iacv does nothing and goes in 0.3"):
+    for option, said in (
+        (["--oracles", "glru"], "oracles is without effect and will be removed in 0.4; --sources switches sources of"),
+        (["--refine"], "refine will be removed in 0.4; --gamma LO..HI proves the best gamma of an interval"),
+    ):
+        assert run([*words, *option]) == 0
+        (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
+        assert line.startswith(f"sparsecv: warning: --{said}")
+    assert run([*words, "--sources=-enclosures"]) == 0 and "warning" not in capsys.readouterr().err
+    with pytest.warns(DeprecationWarning, match="oracles is without effect and will be removed in 0.4"):
         cross_validate(read_dataset(PROSTATE, "lpsa"), "5", gammas=1.0, taus=2, oracles="iacv")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from drawn_search import drawn, drawn_run
-from runs import new_run, record_of, to_end
+from runs import new_run
 
 import sparsecv_mio as sc
 from sparsecv_mio import thresholds
@@ -20,7 +20,7 @@ from sparsecv_mio.errors import BadInput, OutOfTime, SparseCVError
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.descent import Descent
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.loop import RowMaker, drive, refined
+from sparsecv_mio.search.loop import RowMaker, drive
 from sparsecv_mio.search.observers import Checkpoint, Progress, Signals, read_checkpoint, read_trace
 from sparsecv_mio.search.options import Hooks, SearchOptions, method_for
 from sparsecv_mio.search.problems.by_rows import RowsProblems
@@ -159,10 +159,3 @@ def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch:
         tracemalloc.stop()
         assert record.status == "proved"
     assert (peaks[2] - peaks[1]) / 40_000 < of_row + of_cell * len(taus)
-
-
-def test_never_worse_than_the_grid() -> None:
-    run = to_end(drawn_run())
-    record = record_of(run)
-    found = refined(record, run.run, RowMaker(run.context).make)
-    assert found.tau == record.tau and found.lower <= found.cv_error <= found.upper <= record.upper
