@@ -48,6 +48,7 @@ SETTINGS_OF_SOURCES = {  # that are False where a source of bounds is switched o
     "full-data relaxations": ("relaxes_full_data",), "held-out lists": ("lists_held_out", "stores_sums"),
     "left-out trees": ("leaves_folds_out",), "enclosures": ("encloses_folds",),
     "weighted relaxations": ("weighs_held_out",), "weighted trees": ("grows_weighted_trees",),
+    "fold roots": ("grows_roots",), "fold relaxations": ("relaxes_folds",),
 }  # fmt: skip
 
 
@@ -286,7 +287,8 @@ class Plan:
 def _plain_value(value: Any) -> Any:
     """Return a value as JSON has it: None for an infinite limit."""
     value = plain_scalar(value)
-    return None if isinstance(value, float) and np.isinf(value) else value
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return None if is_number and value >= UNLIMITED else value
 
 
 def _parts_of_fold(n_folds: int, n_workers: int) -> int:
