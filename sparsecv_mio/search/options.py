@@ -262,10 +262,9 @@ class SearchOptions:
         Folds solved at once; all cores by default.
     method : {"auto", "rounds", "joint", "algorithm1", "grid", "bounds", "descent"}
         `rounds` decides every cell that may matter, work shared between taus and folds; `joint` decides the winner and
-        lifts all other pairs over it (:mod:`sparsecv_mio.search.one_by_one`); `algorithm1` is the paper's, one MIO
-        at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid of
-        gammas (:mod:`sparsecv_mio.search.descent`). `auto`: see
-        :func:`method_for`.
+        lifts all other pairs over it (:mod:`sparsecv_mio.search.orders.winner_first`); `algorithm1` is the paper's, one
+        MIO at a time; `grid` is the baseline; `bounds` brackets every cell and solves no MIO; `descent` leaves the grid
+        of gammas (:mod:`sparsecv_mio.search.descent`). `auto`: see :func:`method_for`.
     backend : str
         Who solves the MIOs of `joint`, `algorithm1` and `grid`, see :data:`sparsecv_mio.formulation.backends.BACKENDS`.
     formulation : str, optional
