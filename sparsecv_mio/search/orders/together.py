@@ -68,9 +68,9 @@ def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
     if plan.leaves_folds_out and state.list_stage[g, t] < SOLVED:
         yield LeftOutTrees().step(state, plan, g, [t], int(state.full_nodes[g]))
     elif state.lowest_tries[g, t] == 0:
-        pair = np.zeros(state.is_offered.shape, dtype=bool)
-        pair[g, t] = True
-        yield from SubproblemTrees().steps_by_fold(state, plan, state.open & pair[:, :, None], 0)
+        untried = np.zeros(state.context.shape, dtype=bool)
+        untried[g, t] = state.open[g, t] & (np.asarray(state.tree_tries[g, t]) == 0)
+        yield from SubproblemTrees().steps_by_fold(state, plan, untried, 0)
 
 
 def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate: bool) -> Iterator[Step]:

@@ -63,7 +63,7 @@ def test_what_trees_miss_is_noted_and_given_up(monkeypatch: pytest.MonkeyPatch) 
     _, search = fitted(monkeypatch, 5, first_weighted_nodes=1, max_weighted_tries=2)
     state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
     aims = 2.0 * state.cells.nominal.sum(axis=2)
-    for _ in range(1000):
+    for n_done in range(1000):  # noqa: B007
         steps = list(source.steps(state, search.plan, every, aims))
         if not steps:
             break
