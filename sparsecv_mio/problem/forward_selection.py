@@ -47,16 +47,24 @@ class WeightedRows:
                 line[self.folds.left_out(fold)] = 0.0
         return out
 
-    def squares(self, folds: Sequence[int]) -> FloatArray:
-        """Return (m, q): each column's sum of squares over the training rows, about its mean with a fold intercept."""
+    def squares_and_slopes(self, folds: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return (m, q) sums of squares of the columns over the training rows, and their products with the response.
+
+        Both are about the training means with a fold intercept; one pass over the rows.
+        """
         inside = self.inside(folds)
-        total = np.zeros((len(folds), self.data.q))
+        ones = inside if self.data.root is None else inside * self.data.root
+        response = self.centre(self.data.targets(slice(None)), inside)
+        squares, sums, slopes = (np.zeros((len(folds), self.data.q)) for _ in range(3))
         for rows in row_chunks(self.data.n, self.data.q):
-            total += inside[:, rows] @ self.data.rows(rows)[0] ** 2
+            V = self.data.rows(rows)[0]
+            squares += inside[:, rows] @ V**2
+            slopes += response[:, rows] @ V
+            if self.centred:
+                sums += ones[:, rows] @ V
         if self.centred:
-            ones = inside if self.data.root is None else inside * self.data.root
-            total -= self.products(ones) ** 2 / np.einsum("ij,ij->i", ones, ones)[:, None]
-        return np.maximum(total, 0.0)
+            squares -= sums**2 / np.einsum("ij,ij->i", ones, ones)[:, None]
+        return np.maximum(squares, 0.0), slopes
 
     def centre(self, values: FloatArray, inside: FloatArray) -> FloatArray:
         """Return values (m, n) less their training mean, with a fold intercept, and 0 on the rows left out."""
@@ -77,8 +85,8 @@ class ForwardSelection:
     ----------
     rows : WeightedRows
     folds : sequence of m int
-    squares : (m, q) array
-        Of the columns over the training rows of each fold; see `WeightedRows.squares`.
+    squares, slopes : (m, q) arrays
+        Of `WeightedRows.squares_and_slopes`.
     lam : float
         Half of gamma.
     top : int
@@ -90,14 +98,16 @@ class ForwardSelection:
         Columns in the order in which they were picked, without those that are forced in.
     """
 
-    def __init__(self, rows: WeightedRows, folds: Sequence[int], squares: FloatArray, lam: float, top: int) -> None:
+    def __init__(
+        self, rows: WeightedRows, folds: Sequence[int], squares: FloatArray, slopes: FloatArray, lam: float, top: int
+    ) -> None:
         self.rows, self.top = rows, top
         self.picked: list[list[int]] = [[] for _ in folds]
         self._inside = rows.inside(folds)
         self._response = rows.centre(rows.data.targets(slice(None)), self._inside)
         self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
         self._null = NULL * self._curvature
-        self._slope = rows.products(self._response)  # of every column, with what the picks leave of the response
+        self._slope = slopes.copy()  # of every column, with what the picks leave of the response
         self._forced = rows.data.forced
         self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
 

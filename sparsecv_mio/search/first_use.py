@@ -20,7 +20,7 @@ from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
-from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.errors import Interrupted
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.search.deadline import Deadline, Limited
 from sparsecv_mio.search.observers import COMPILING, Progress
@@ -30,6 +30,7 @@ from sparsecv_mio.words import Loss
 FEW_COLUMNS = 12  # up to which all supports are listed: these kernels take a quarter of the time to compile
 
 TINY_GRID: dict[str, Any] = {"gammas": (0.01, 1.0), "taus": (1, 2)}
+HARD_GRID: dict[str, Any] = {"gammas": (0.1,), "taus": (5,)}  # where columns are correlated, so that trees grow
 
 
 class Kind(NamedTuple):
@@ -97,7 +98,7 @@ class FirstUse(NamedTuple):
 
 
 def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float = 0.0) -> Dataset:
-    """Return n rows of p columns, the target three of them and noise; the same at every call.
+    """Return n rows of p columns, the target some of them and noise; the same at every call.
 
     Parameters
     ----------
@@ -112,6 +113,8 @@ def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float
     for j in range(1, p if correlation else 0):
         X[:, j] = correlation * X[:, j - 1] + np.sqrt(1.0 - correlation**2) * X[:, j]
     y = X[:, :3].sum(axis=1) + rng.standard_normal(n)
+    if correlation:  # supports are hardly told apart
+        y = X[:, ::9].sum(axis=1) + 4.0 * np.random.default_rng(1).standard_normal(n)
     if loss is Loss.LOGISTIC:
         return as_two_classes(Dataset.from_arrays(X, (y > np.median(y)).astype(float)))
     if loss is Loss.POISSON:
@@ -143,7 +146,8 @@ def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[.
         for n, p, folds, correlation in kind.shapes:
             if stop is None or not stop.is_set():
                 data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED), correlation)
-                run(data, make_folds(folds, data), **TINY_GRID, **kind.options, stop=stop)
+                grid = HARD_GRID if correlation else TINY_GRID
+                run(data, make_folds(folds, data), **grid, **kind.options, stop=stop)
 
     return FirstUse(f"{command}_{kind.name}", kind.seconds, run_all)
 
@@ -163,7 +167,7 @@ def compile_first(
 
     Raises
     ------
-    OutOfTime
+    Interrupted
         If the run was stopped meanwhile.
     """
     if needs.purpose in _compiled:
@@ -181,7 +185,7 @@ def compile_first(
     try:
         needs.run(stop)
         if stop is not None and stop.is_set():
-            raise OutOfTime("no answer yet: stopped while kernels were being compiled; `sparsecv warmup` compiles them")
+            raise Interrupted("stopped while kernels were being compiled, before there was an answer")
     except BaseException:
         _compiled.discard(needs.purpose)
         raise

@@ -20,6 +20,7 @@ from sparsecv_mio.problem.forward_selection import ForwardSelection, WeightedRow
 from sparsecv_mio.problem.problem import lam_of, penalty_of
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.search.cells import ALL_ROWS
+from sparsecv_mio.search.deadline import GRACE
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import QUICK_WORK
 from sparsecv_mio.trees.allowed_supports import Family, columns_of
@@ -62,7 +63,7 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     folds : FoldPlan
     grid : Grid
     until : float
-        Moment of `time.monotonic` after which only one size is scored.
+        Moment of `time.monotonic` after which only one size is scored, on large data that of the null model.
 
     Returns
     -------
@@ -80,7 +81,11 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
     gamma, taus = float(grid.gammas[len(grid.gammas) // 2]), grid.taus.tolist()
     by_fold = folds.k * data.n * data.q <= QUICK_WORK and folds.k * data.n <= MOST_ROWS_BY_FOLD
     every = [ALL_ROWS, *range(folds.k if by_fold else 0)]
-    orders = order_columns(data, folds, every, gamma, max(taus), lambda: time.monotonic() > until)
+    is_large = data.n * data.q > QUICK_WORK
+    if is_large and time.monotonic() > until - GRACE:
+        orders = [data.forced]  # the least model of every size: the null model, or columns that are forced in
+    else:
+        orders = order_columns(data, folds, every, gamma, max(taus), lambda: time.monotonic() > until)
     selected = select_supports(data, orders, taus)
     made = QuickAnswer(
         gamma, [rows[1:] if by_fold else rows * folds.k for rows in selected],
@@ -88,7 +93,10 @@ def find_quick_answer(data: StandardData, folds: FoldPlan, grid: Grid, until: fl
         [rows[0] for rows in selected], np.full(len(taus), np.inf),
     )  # fmt: skip
     score = _SquaredFits(data, folds, gamma).score if data.loss is Loss.SQUARED else _score_by_rows
-    for done, t in enumerate(sorted(range(len(taus)), key=lambda t: abs(taus[t] - LIKELY_SIZE))):
+    first_size = (
+        1 if is_large and time.monotonic() > until else LIKELY_SIZE
+    )  # few columns take less time, here and in the record
+    for done, t in enumerate(sorted(range(len(taus)), key=lambda t: abs(taus[t] - first_size))):
         if done and time.monotonic() > until:
             break
         score(data, folds, made, t)
@@ -137,8 +145,10 @@ def order_columns(
     at_once = max(CHUNK_ELEMENTS // (data.n * (min(top, data.q) + len(data.forced) + 1)), 1)
     for begin in range(0, len(which), at_once):
         some = which[begin : begin + at_once]
-        selection = ForwardSelection(weighted, some, weighted.squares(some), lam_of(gamma), min(top, data.q))
-        selection.run(expired)
+        sums = weighted.squares_and_slopes(some)
+        selection = ForwardSelection(weighted, some, *sums, lam_of(gamma), min(top, data.q))
+        if not expired():
+            selection.run(expired)
         orders += selection.order()
     return orders
 

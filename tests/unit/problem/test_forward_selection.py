@@ -26,7 +26,7 @@ def random_data(seed: int, p: int = 60, intercept: str = "fold") -> StandardData
 
 def selected(data: StandardData, late: bool = False) -> ForwardSelection:
     rows = WeightedRows(data, FOLDS)
-    forward = ForwardSelection(rows, [0, 1, 2], rows.squares([0, 1, 2]), 0.05, TOP)
+    forward = ForwardSelection(rows, [0, 1, 2], *rows.squares_and_slopes([0, 1, 2]), 0.05, TOP)
     forward.run(lambda: late)
     return forward
 
@@ -54,7 +54,7 @@ def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> 
     assert np.array_equal(data.targets(slice(None)), r)
     inside = rows.inside([2, 0])
     centred = rows.centre(np.vstack([r, r]), inside)
-    squares, products = rows.squares([2, 0]), rows.products(centred)
+    squares, slopes = rows.squares_and_slopes([2, 0])
     for line, fold in enumerate([2, 0]):
         train = FOLDS.train_rows(fold)
         assert np.flatnonzero(inside[line]).tolist() == train.tolist()
@@ -62,13 +62,14 @@ def test_squares_and_products_are_those_of_the_training_rows(intercept: str) -> 
         if intercept == "fold":
             A, b = A - A.mean(axis=0), b - b.mean()
         np.testing.assert_allclose(squares[line], (A**2).sum(axis=0), rtol=1e-10)
-        np.testing.assert_allclose(products[line], b @ A, rtol=1e-9, atol=1e-12)
+        for products in (rows.products(centred), slopes):
+            np.testing.assert_allclose(products[line], b @ A, rtol=1e-9, atol=1e-12)
         assert np.all(centred[line, FOLDS.scored_rows(fold)] == 0.0)
 
 
 def test_an_order_goes_on_where_the_selection_ended() -> None:
     data = random_data(1, p=7)
-    every = ForwardSelection(WeightedRows(data), [-1], WeightedRows(data).squares([-1]), 0.05, 7)
+    every = ForwardSelection(WeightedRows(data), [-1], *WeightedRows(data).squares_and_slopes([-1]), 0.05, 7)
     every.run(lambda: False)
     for late in (True, False):
         forward = selected(data, late)

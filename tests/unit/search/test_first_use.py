@@ -14,7 +14,7 @@ from compilations import watched
 
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
-from sparsecv_mio.errors import OutOfTime
+from sparsecv_mio.errors import Interrupted
 from sparsecv_mio.fits.best_subsets import best_subsets
 from sparsecv_mio.fits.fit_options import PathOptions
 from sparsecv_mio.search import first_use
@@ -71,7 +71,7 @@ def test_the_clock_starts_after_it(stored: list[str]) -> None:
 
 def test_a_stop_meanwhile_leaves_no_answer(stored: list[str]) -> None:
     stop = threading.Event()
-    with pytest.raises(OutOfTime, match="stopped while kernels were being compiled"):
+    with pytest.raises(Interrupted, match="stopped while kernels were being compiled"):
         compile_first(FirstUse("some", 7.0, lambda stop: stop.set()), stop, lambda state: None)
     assert not stored and not first_use._compiled
 
@@ -99,7 +99,8 @@ def test_the_question_decides_what_is_compiled(how: dict[str, Any], p: int, kind
 
 @pytest.mark.parametrize("loss", list(Loss))
 @pytest.mark.parametrize("p", [5, 30])
-def test_a_search_compiles_nothing_after_it(loss: Loss, p: int) -> None:
+def test_a_search_compiles_nothing_after_it(loss: Loss, p: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_use, "_compiled", set())
     rng = np.random.default_rng(7)
     drawn = make_tiny_data(50, p, loss, 0.3)
     X = drawn.X + 0.1 * rng.standard_normal(drawn.X.shape)

@@ -16,6 +16,7 @@ from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions
 from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.search import quick_answer
+from sparsecv_mio.search.first_use import make_tiny_data
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.quick_answer import find_quick_answer, select_on_all_rows
 from sparsecv_mio.words import Loss
@@ -88,9 +89,18 @@ def test_every_support_keeps_to_the_restrictions(seconds: float, spec: str) -> N
             assert found.value[t, fold] * unit == pytest.approx(model.objective)
             error = held_out_error(model, data.X, data.y, folds.scored_rows(fold))
             assert found.nominal[t, fold] * unit == pytest.approx(error)
-    assert found.value_on_all_rows[1] * ready.y_unit**2 == pytest.approx(
-        fit(data.X, data.y, found.on_all_rows[1].tolist(), 0.1).objective
-    )
+    on_all = found.on_all_rows[1].tolist()
+    assert found.value_on_all_rows[1] * ready.y_unit**2 == pytest.approx(fit(data.X, data.y, on_all, 0.1).objective)
+
+
+@pytest.mark.parametrize("loss", list(Loss))
+def test_late_on_large_data_it_is_the_null_model(loss: Loss, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quick_answer, "QUICK_WORK", 0)
+    data = make_tiny_data(30, 6, loss)
+    ready, folds = standardize(data, loss=loss), make_folds("5", data)
+    found = find_quick_answer(ready, folds, Grid.of([0.5], [1, 2], 6), 0.0)
+    assert all(len(support) == 0 for supports in found.supports for support in supports)
+    assert np.isfinite(found.nominal[0]).all() and np.isfinite(found.value_on_all_rows[0])
 
 
 def test_columns_that_are_forced_in_come_first() -> None:
