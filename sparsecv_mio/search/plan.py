@@ -105,14 +105,16 @@ class Plan:
         FIRST_LOOK // ROUND_GROWTH, "nodes", "the first tree with weighted held-out rows"
     )
     max_weighted_tries: int = _setting(MOST_MISSED, "tries", "the next tree would have 65,536 nodes")
-    least_missing: float = _setting(0.05, "share", "of the rise of a pair, below which a fold is not worth such a tree")
+    least_missing: float = _setting(
+        0.05, "share", "of the rise of a pair: trees of folds that miss less would gain little"
+    )
     near_best: float = _setting(0.25, "share", "of the best promise of a fold, below which others wait")
     compared_steps: int = _setting(8, "steps", "of each source that are ranked at once")
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "of the full data at every pair before sizes beyond are swept")
     slice_seconds: float = _setting(np.inf, "seconds", f"{SLICE_SHARE:.0%} of a limit, that a step may take under it")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
     weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
-    stores_sums: bool = _setting(False, "-", "very many subproblems, of which nobody requests more than the choice")
+    stores_sums: bool = _setting(False, "-", "very many subproblems, and no more than the choice is requested")
     first_node_limit: int = _setting(FIRST_NODES, "nodes", "the first tree of a target")
     node_growth: int = _setting(4, "ratio", "nodes of the next tree over those of the last: a third is lost at most")
     max_tries: int = _setting(30, "tries", "with this growth the node limit is beyond any tree")

@@ -76,13 +76,12 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers", "options",
      "first_use"},
     {
-        "fold_fits", "fold_solver", "first_supports", "quick_answer", "leave_fold_out", "shared_trees",
-        "gamma_fits", "gamma_lists", "accelerators", "all_rows", "steps",
-        "problems", "grid_state", "grid_archive", "plan",
+        "fold_fits", "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",
+        "grid_state", "grid_archive", "plan",
     },
     {
-        "run", "estimates", "loss_bounds", "ranked_loop", "sources", "result", "recheck", "running", "fold_models",
-        "model_of_all_rows", "outer_models", "glm_average", "question", "writer", "executor", "goals", "orders",
+        "sources", "result", "recheck", "running", "fold_models", "model_of_all_rows", "outer_models", "glm_average",
+        "question", "writer", "executor", "goals", "orders",
     },
     {"descent", "gamma_partition", "grid_search"},
     {"average", "loop", "api"},

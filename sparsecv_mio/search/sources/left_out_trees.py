@@ -29,7 +29,7 @@ class LeftOutTrees:
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return "trees of all folds at once" if step.node_limit else "bounds of every fold by the fits on all rows"
+        return "trees of all folds at once" if step.node_limit else "bounds of every fold by full-data fits"
 
     def step(self, state: GridState, plan: Plan, gamma: int, taus: Sequence[int], node_limit: int) -> Step:
         """Return the step over some sizes of a gamma.

@@ -63,7 +63,7 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     every = f"give some of {', '.join(names)}"
     words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(word, str) for word in words):
-        raise BadInput(f"sources: {given!r} is no list of names; {every}")
+        raise BadInput(f"sources: {given!r} is not a list of names; {every}")
     if len(words) == 1 and _dashed(words[0]) in ("all", "none"):
         words = list(SOURCES if _dashed(words[0]) == "all" else REQUIRED)
     has_minus, chosen = {word.strip().startswith("-") for word in words}, set[str]()

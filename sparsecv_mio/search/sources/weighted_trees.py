@@ -31,7 +31,7 @@ class WeightedTrees:
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return "trees with rows left out" if step.node_limit else "relaxations of every fold with its rows left out"
+        return "trees with held-out rows" if step.node_limit else "relaxations of every fold with its held-out rows"
 
     def relaxations(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not relaxed, with the open pairs (G, T) that are wanted."""
