@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Files of search/ from the ground up: each may import those of its own line and of the lines before it.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers", "options",
+    {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers",
      "first_use"},
     {
         "fold_fits", "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",
@@ -81,7 +81,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     },
     {
         "sources", "result", "recheck", "running", "fold_models", "model_of_all_rows", "outer_models", "glm_average",
-        "question", "writer", "executor", "goals", "orders",
+        "options", "question", "writer", "executor", "goals", "orders",
     },
     {"descent", "gamma_partition", "grid_search"},
     {"average", "loop", "api"},

@@ -314,7 +314,7 @@ def test_hooks_never_change() -> None:
         ({"nested": "3"}, "nested: '3' is no whole number"),
         ({"oracles": 5}, "oracles: 5 is no list of words"),
         ({"oracles": [5]}, r"oracles: \[5\] is no list of words"),
-        ({"sources": 5}, "sources: 5 is no list of names; give some of"),
+        ({"sources": 5}, "sources: 5 is not a list of names; give some of"),
         ({"scheduler": 3}, "--scheduler: 3 is no address"),
         ({"scale": None}, "scale: unknown word 'None'"),
         ({"one_se": "yes"}, "one-se: 'yes' is neither True nor False"),
