@@ -1,0 +1,191 @@
+"""Every order of squared-error loss ends with the answer of enumeration, and with valid bounds wherever it is stopped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from engines import ENGINES, Place, by_size, planned
+from judge import wrong
+from runs import record_of
+from stops import SetWhenAsked
+from zoo import RandomProblem, random_problem
+
+from sparsecv_mio.search import plan
+from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.orders.by_size import InQuestion
+from sparsecv_mio.search.sources.fold_searches import FoldSearches
+from sparsecv_mio.search.sources.full_data import FullDataTrees
+
+from .judged import check_state, patch_all, random_search, search_over
+
+ORDERS: dict[str, list[Place]] = {
+    "together": [],
+    "together, pairs left out": [planned(cheap_nodes=-1)],
+    "together, pairs left out, left-out folds": [(plan, "FEWEST_FOLDS", 0), planned(cheap_nodes=-1)],
+    "together, few nodes": [planned(first_full_nodes=2, first_node_limit=1)],
+    "first supports, together": [planned(orders=("first supports", "together"), searches_folds=True)],
+    "by size": by_size(1),
+    "by size, columns counted as many": [(plan, "SMALL", 0)],
+    "by size, more nodes": by_size(64),
+    "by size, the weakest first": by_size(1, choice_share=0.0),
+    **{f"together, {name}": places for name, places in ENGINES.items()},
+}
+KINDS = pytest.mark.parametrize("order", ORDERS)
+
+
+def case_of(seed: int) -> RandomProblem:
+    return random_problem(seed, rows=24, columns=8)
+
+
+@KINDS
+@pytest.mark.parametrize("gap", [0.0, 1e-4, 0.05])
+def test_the_answer_is_that_of_enumeration(order: str, gap: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_all(monkeypatch, ORDERS[order])
+    for seed in range(5):
+        case = case_of(100 + seed)
+        found: list[object] = []
+        record = cross_validate(
+            case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
+            method="rounds", gap=gap, threads=1, found=found.append,
+        )  # fmt: skip
+        assert record.status == "proved", seed
+        assert [*wrong(case, record, found[0])] == [], seed
+
+
+@KINDS
+def test_stopped_at_random_turns_its_bounds_hold(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that ends the search at its n-th reading, in the middle of steps too."""
+    patch_all(monkeypatch, ORDERS[order])
+    rng, n_open = np.random.default_rng(len(order)), 0
+    for seed in range(6):
+        case, found = case_of(200 + seed), list[object]()
+        record = cross_validate(
+            case.data, case.folds, gammas=case.gammas, taus=case.taus, scale=case.scale, intercept=case.intercept,
+            method="rounds", gap=0.0, threads=1, found=found.append, stop=SetWhenAsked(int(2.0 ** rng.uniform(0, 9))),
+        )  # fmt: skip
+        n_open += record.status == "interrupted"
+        assert [*wrong(case, record, found[0] if found else None)] == [], seed
+    assert n_open > 0
+
+
+@KINDS
+def test_late_in_a_limit_the_search_still_ends_with_a_proof(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine tenths of a long limit have passed as it begins: shares of it are over, the search is not."""
+    patch_all(monkeypatch, ORDERS[order])
+    for seed in range(4):
+        case, search = random_search(300 + seed, seconds=1e6)
+        search.context.deadline.began -= 9e6
+        for _ in search.turns():
+            pass
+        assert search.state.proved(), seed
+        check_state(case, search)
+
+
+@KINDS
+def test_it_goes_on_from_a_checkpoint_of_any_turn(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_all(monkeypatch, ORDERS[order])
+    for seed in range(3):
+        case, whole = random_search(400 + seed)
+        n_turns = sum(1 for _ in whole.turns())
+        for turn in {0, n_turns // 3, 2 * n_turns // 3}:
+            first, again = search_over(case), search_over(case)
+            for _, _ in zip(range(turn + 1), first.turns(), strict=False):
+                pass
+            stored = first.checkpoint()
+            again.resume(stored)
+            for name, array in again.checkpoint().items():
+                assert name.endswith("accounts") or np.array_equal(array, stored[name], equal_nan=True), name
+            for _ in again.turns():
+                pass
+            assert again.state.proved() and again.state.reported_pair() == whole.state.reported_pair()
+            check_state(case, again)
+
+
+@KINDS
+def test_two_runs_take_the_same_steps(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_all(monkeypatch, ORDERS[order])
+    case = case_of(105)
+    runs = list[list[tuple[object, ...]]]()
+    for _ in range(2):
+        search, steps = search_over(case), list[tuple[object, ...]]()
+        submit = search.executor.submit
+        search.executor.submit = lambda step, steps=steps, submit=submit: (  # type: ignore[method-assign]
+            steps.append((step.source, step.gamma, step.taus, step.folds, step.node_limit)), submit(step)
+        )  # fmt: skip
+        for _ in search.turns():
+            pass
+        runs.append(steps)
+    assert runs[0] == runs[1] and runs[0]
+
+
+def begun(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: object) -> tuple[RandomProblem, GridSearch]:
+    patch_all(monkeypatch, by_size(1, **settings))
+    case = replace(case_of(seed), gammas=[0.01, 0.1, 1.0], taus=[1, 2, 3, 4, 5])
+    case = replace(case, taus=[tau for tau in case.taus if tau <= case.data.p])
+    search = search_over(case)
+    search.begin()
+    return case, search
+
+
+def test_excluded_pairs_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By size, pairs that a bound excludes have no tree of their own, and the best pair is solved."""
+    n_open = 0
+    for seed in range(8):
+        with monkeypatch.context() as patch:
+            _, search = begun(patch, 500 + seed)
+            for _ in search.turns():
+                pass
+            now = search.state.bounds()
+            assert now.proved(1e-4)
+            n_open += int((~search.state.cells.decided).sum())
+    assert n_open > 0
+
+
+def test_new_sizes_and_those_tried_least_take_turns_by_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, search = begun(monkeypatch, 501)
+    state, shape = search.state, search.state.is_offered.shape
+    pairs = np.ones(shape, dtype=bool)
+    tries = np.tile(np.array([1, 2, 1] + [0] * (shape[1] - 3)), (shape[0], 1))
+    now = InQuestion(pairs, pairs[:, :, None], pairs, tries)
+    state.spent[:] = (5, 5)
+    assert now.due_sizes(state).tolist() == [3] and now.is_any_size_tried()
+    state.spent[:] = (6, 5)
+    assert now.due_sizes(state).tolist() == [0]
+    tries[:, 0] = 3
+    assert now.due_sizes(state).tolist() == [2]
+    tries[:] = 1
+    assert now.due_sizes(state).tolist() == [0]
+
+
+def test_trees_of_the_full_data_end_where_they_exclude(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, search = begun(monkeypatch, 502)
+    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    bars = np.full(every.shape, 1e-9 * state.bounds().upper.min())
+    for step in FullDataTrees().steps_of_pairs(state, search.plan, every, bars, 0, 1 << 20):
+        assert step.cutoffs is not None
+        found = FullDataTrees().run(step, search.problems, lambda: False)
+        subsets = found.statements[0].subsets  # type: ignore[union-attr]
+        for size, cutoff in zip(step.sizes, step.cutoffs.tolist(), strict=True):
+            assert subsets.by_size[size].complete or subsets.by_size[size].lower >= cutoff
+
+
+def test_small_sizes_are_solved_before_better_supports_are_searched_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under a limit: something is proved then whenever the search ends."""
+    patch_all(monkeypatch, by_size(1, small_sizes=(0, 1)))
+    case = replace(case_of(100), gammas=[0.01, 1.0])
+    while len(case.taus) < 3:
+        case = replace(case, taus=[1, 2, 3])
+    search, sources = search_over(case, seconds=600.0), list[tuple[str, int]]()
+    submit = search.executor.submit
+    search.executor.submit = lambda step: (sources.append((step.source, step.n_passes)), submit(step))  # type: ignore[method-assign, assign, func-returns-value]
+    search.begin()
+    assert sources[0] == (FoldSearches.name, 0)
+    second = next(at for at, one in enumerate(sources) if one == (FoldSearches.name, 1))
+    assert ("subproblem trees", 0) in sources[:second]
+    small = np.isin(np.arange(len(case.taus)), (0, 1))
+    in_question = search.state.subproblems_in_question()
+    assert not (in_question & small[None, :, None] & (np.asarray(search.state.tree_tries) == 0)).any()
+    assert record_of(search).lower <= record_of(search).upper
