@@ -19,7 +19,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.training_moments import full_problem
-from sparsecv_mio.search import shared_trees
+from sparsecv_mio.search import plan
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.trees.every_size import solve_path
 
@@ -76,7 +76,7 @@ def main() -> None:
             assert record is not None and record.status == "proved", (case, gamma)
             if options.against:
                 began = time.perf_counter()
-                with patch.object(shared_trees, "LARGEST_FOLD", 0):  # no tree serves more than one fold
+                with patch.object(plan, "LARGEST_FOLD", 0):  # no tree serves more than one fold
                     cross_validate(data, folds, gammas=[gamma], taus=taus, gap=0.0, threads=options.threads)
                 gains.append((time.perf_counter() - began) / min(spans))
             ratios.append(min(spans) / fit)

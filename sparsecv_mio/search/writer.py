@@ -151,9 +151,7 @@ class Writer:
         cells.decide_part(
             part, is_solved, best, known.held_out, known.lower, known.upper, known.objective, known.is_branched
         )  # fmt: skip
-        self._offer(
-            part, best, known.held_out, known.objective, known.objective_upper
-        )  # of very many, values take memory
+        self._offer(part, best, known.held_out, known.objective, known.objective_upper)
         if (known.is_final & ~known.is_solved).any():
             cells.mark(part, known.is_branched, known.is_final)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import by_size, planned
 from judge import wrong
 from repository import INSTANCES
 from runs import new_run, record_of
@@ -28,7 +29,7 @@ from sparsecv_mio.data.readers import read_dataset
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.files import TEMPORARY
-from sparsecv_mio.search import estimates, observers, rounds
+from sparsecv_mio.search import observers
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.loop import drive
 from sparsecv_mio.search.observers import Signals, run_to_end
@@ -86,17 +87,14 @@ class Stop(Exception):
     """The kill."""
 
 
-def several_rounds(run: Any) -> None:
-    if run.name == "rounds":
-        run.rounds.effort = min(run.rounds.effort, 64)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("method", [*METHODS, "descent"])
-def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Path) -> None:
+def test_carried_on_from_any_safe_point(
+    method: str, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Store at the n-th safe point, drop the run, carry on: n = 1, 2, 4, 8 ..; with two threads 1, 4, 16 .."""
+    monkeypatch.setattr(*planned(first_node_limit=64))  # several trees of a subproblem
     whole, signals = prepared(method, threads=threads)
-    several_rounds(whole)
     visits = [0]
 
     def count() -> None:
@@ -107,7 +105,6 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
     expected, n, total = finish(whole), 1, visits[0]
     while n <= total:
         (run, signals), file, left = prepared(method, threads=threads), tmp_path / f"{n}.ck", [n]
-        several_rounds(run)
         run.begin()
 
         def stop(run: Any = run, file: Path = file, left: list[int] = left) -> None:
@@ -120,7 +117,6 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
         with pytest.raises(Stop):
             finish(run)
         again, signals = prepared(method, threads=threads)
-        several_rounds(again)
         observers.resume(again, file)
         signals.listen(safe_point=count)
         assert finish(again) == expected, (method, n)
@@ -128,10 +124,10 @@ def test_carried_on_from_any_safe_point(method: str, threads: int, tmp_path: Pat
     assert total >= 2 or method == "bounds"  # which is over once it has begun
 
 
-def test_a_search_that_goes_outward_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From small tau, as on many columns, with efforts that leave cells open; every report is made, however long."""
-    for module, name, value in ((rounds, "SMALL", 0), (estimates, "SMALL", 0), (rounds, "ROUND_EFFORT", 1)):
-        monkeypatch.setattr(module, name, value)
+def test_a_search_by_size_is_carried_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on many columns, with trees that leave subproblems open; every report is made, however long."""
+    for place in by_size(1):
+        monkeypatch.setattr(*place)
     monkeypatch.setattr(observers, "REPORT_SHARE", 0.0)
     case, stop, store = random_problem(6, rows=30, columns=9), threading.Event(), tmp_path / "run.ck"
     how = {"scale": case.scale, "intercept": case.intercept, "gap": 0.0, "method": "rounds", "time_limit": 600.0}

@@ -8,35 +8,45 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import by_size
 from truth import INSIDE, OUTSIDE, Truth
 from zoo import FOLDS, KINDS, WEIGHTS, hostile_problem
 
 from sparsecv_mio.errors import BadInput, OutOfTime
-from sparsecv_mio.search import estimates, rounds
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.sources import least_bounds
+from sparsecv_mio.search.grid_search import GridSearch
+from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 from sparsecv_mio.trees import listing
+from sparsecv_mio.trees.subsets import never
 
 
 @pytest.mark.parametrize("block", range(6))
 def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, name, value in (
-        (estimates, "SMALL", 0), (rounds, "SMALL", 0), (rounds, "ROUND_EFFORT", 1), (rounds, "SUPPORTS_OF_SMALL", 0),
-        (listing, "SMALL", (0, 36)[block % 2]),
-    ):  # fmt: skip
-        monkeypatch.setattr(place, name, value)
-    relax, seen = least_bounds.WeightBounds.relax, list[Any]()
+    for place in by_size(4):
+        monkeypatch.setattr(*place)
+    monkeypatch.setattr(listing, "SMALL", (0, 36)[block % 2])
+    take, seen = WeightedTrees.relaxations, list[Any]()
 
-    def every_pair(self: Any, pairs: Any, until: Any) -> None:
-        before, some = self.run.cells.lower.copy(), np.argwhere(pairs).tolist()
-        relax(self, np.ones_like(pairs), until)
-        for rise in (0.1, 1.0):
-            bar = float(np.nanmin(np.where(np.isfinite(self.run.cells.nominal), self.run.cells.nominal, np.nan)))
-            self.branch([(g, t) for g, t in some[:: 1 + len(some) // 6]], rise * bar, 20, until)
-        seen.append((self.run, before, self.run.open.copy()))
-        self.run.context.deadline.stop.set()
+    def every_pair(source: WeightedTrees, state: Any, plan: Any, wanted: Any) -> Any:
+        """Relax every pair, and grow trees at every pair; the search is over then."""
+        search, before = searches[-1], state.cells.lower.copy()
+        every, shown = np.ones_like(wanted), np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0)
+        for steps in (take(source, state, plan, every), *(
+            source.steps(state, plan, every, rise * shown.sum(axis=2)) for rise in (0.1, 1.0)
+        )):  # fmt: skip
+            search.writer.take([source.run(step, search.problems, never) for step in steps])
+        seen.append((search, before, state.open.copy()))
+        search.context.deadline.stop.set()
+        return iter(())
 
-    monkeypatch.setattr(least_bounds.WeightBounds, "relax", every_pair)
+    searches, make = list[Any](), GridSearch.__init__
+
+    def noted(search: Any, *given: Any) -> None:
+        searches.append(search)
+        make(search, *given)
+
+    monkeypatch.setattr(GridSearch, "__init__", noted)
+    monkeypatch.setattr(WeightedTrees, "relaxations", every_pair)
     raised = 0
     for seed in range(5 * block, 5 * block + 5):
         rng = np.random.default_rng([7, seed])
@@ -60,7 +70,7 @@ def test_no_lower_end_exceeds_the_truth(block: int, monkeypatch: pytest.MonkeyPa
 
 def above_none(case: Any, run: Any, before: Any, left: Any) -> int:
     """How many open cells have a larger lower end than before; none exceeds the least held-out error of an optimum."""
-    truth, context, cells = Truth(case), run.context, run.cells
+    truth, context, cells = Truth(case), run.context, run.state.cells
     share = 1e-9 if np.any(context.data.copy_of >= 0) else 1e-12
     for fold in range(case.folds.k):
         rows = truth.rows(fold)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
@@ -13,13 +14,16 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.objective import fit, held_out_error
-from sparsecv_mio.search.cells import CellTable
-from sparsecv_mio.search.context import BestOnAllRows, Context, SearchState, WorkCounts
+from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.leave_fold_out import LeaveOut
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.left_out_folds import FullFit, LeftOutFolds
+from sparsecv_mio.search.problems.one_tree_for_folds import Wanted
+from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
+from sparsecv_mio.search.steps import FoldBounds, NodeCount
 from sparsecv_mio.trees.every_size import solve_path
+from sparsecv_mio.trees.subsets import never
 
 GAMMA = 0.3
 Table = dict[tuple[int, ...], Any]
@@ -75,9 +79,27 @@ class Enumerated:
         )  # fmt: skip
         self.all_rows = BestOnAllRows(self.data, grid)
         self.all_rows.best = [solve_path(self.all_rows.problem(0), self.taus.tolist())]
-        self.cells = CellTable.empty(1, len(self.taus), self.folds.k)
-        self.state = SearchState(self.context, self.cells, self.all_rows, WorkCounts())
-        self.leave_out = LeaveOut(self.state)
+        self.left_out = LeftOutFolds(self.all_rows, self.folds, self.threads)
+        self.is_open = np.ones((len(self.taus), self.folds.k), dtype=bool)
+
+    def incumbents(self, taus: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
+        """Best subsets of the full data of some sizes, and the index of the size of each."""
+        by_size = self.all_rows.best[0].by_size
+        pairs = [(support, t) for t in taus for support in by_size[int(self.taus[t])].candidates]
+        return [support for support, _ in pairs], [t for _, t in pairs]
+
+    def full_fit(self, taus: Sequence[int]) -> FullFit:
+        """The fit of all columns on the full data, with the best subsets of some sizes as incumbents."""
+        return FullFit(self.left_out, 0, *self.incumbents(taus))
+
+    def wanted(self, taus: Sequence[int]) -> Wanted:
+        """The open subproblems of some sizes."""
+        return Wanted(list(taus), self.is_open, never)
+
+    @cached_property
+    def problem(self) -> SquaredProblem:
+        """The full data as the search has it."""
+        return SquaredProblems(self.context, self.all_rows).full(0)
 
     @cached_property
     def f(self) -> Table:
@@ -114,15 +136,39 @@ class Enumerated:
         """Every support of a size, as arrays."""
         return [np.array(s) for s in self.of_size(size)]
 
-    def check_cells(self) -> None:
-        """Assert that every interval holds the truth and every decided cell its optimal support."""
-        cells, truth = self.cells, self.truth()
-        slip = 1e-9 * truth
-        assert np.all(cells.lower[0] <= truth + slip) and np.all(cells.upper[0] >= truth - slip)
-        for t, size in enumerate(self.taus.tolist()):
-            for fold, s in enumerate(self.best(size)):
-                if cells.decided[0, t, fold]:
-                    assert tuple(cells.pool.supports[cells.support[0, t, fold]]) == s
+    def check(self, statements: Iterable[FoldBounds | NodeCount]) -> Checked:
+        """Assert that every interval holds the truth, and every solved subproblem shows its optimal support."""
+        found = Checked(np.zeros((len(self.taus), self.folds.k), dtype=bool), np.zeros(self.is_open.shape, dtype=bool))
+        for known in statements:
+            if isinstance(known, NodeCount):
+                found.n_nodes += known.n_nodes
+            else:
+                self._check_bounds(known, found)
+        return found
+
+    def _check_bounds(self, known: FoldBounds, found: Checked) -> None:
+        truth, folds = self.truth(), list(range(self.folds.k))[known.folds]
+        for at in np.ndindex(known.best.shape):
+            t, fold = known.taus[at[0]], folds[at[1]]
+            best, h = self.best(int(self.taus[t]))[fold], truth[t, fold]
+            assert known.lower[at] <= h * (1.0 + 1e-9) and known.upper[at] >= h * (1.0 - 1e-9)
+            assert known.objective_upper[at] >= self.inside[best][fold] * (1.0 - 1e-12)
+            if known.best[at] >= 0:
+                shown = tuple(np.sort(known.supports[known.best[at]]).tolist())
+                assert abs(known.objective[at] - self.inside[shown][fold]) <= 1e-9 * self.inside[shown][fold]
+                assert abs(known.held_out[at] - self.error[shown][fold]) <= 1e-7 * self.error[shown][fold] + 1e-12
+                assert shown == best or not known.is_solved[at]
+            found.is_solved[t, fold] |= bool(known.is_solved[at])
+            found.is_branched[t, fold] |= bool(known.is_branched[at])
+
+
+@dataclass(eq=False)
+class Checked:
+    """What some statements solved, (T, K), and the nodes that they counted."""
+
+    is_solved: np.ndarray
+    is_branched: np.ndarray
+    n_nodes: int = 0
 
 
 VARIANTS = [("loo", "fold"), ("loo", "none"), ("blocks:3", "fold"), ("blocks:2", "global")]

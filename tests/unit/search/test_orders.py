@@ -1,4 +1,4 @@
-"""Every order of squared-error loss ends with the answer of enumeration, and with valid bounds wherever it is stopped."""
+"""Every order of squared-error loss ends with the answer of enumeration, and holds bounds wherever it is stopped."""
 
 from __future__ import annotations
 

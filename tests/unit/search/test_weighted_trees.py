@@ -63,11 +63,10 @@ def test_what_trees_miss_is_noted_and_given_up(monkeypatch: pytest.MonkeyPatch) 
     _, search = fitted(monkeypatch, 5, first_weighted_nodes=1, max_weighted_tries=2)
     state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
     aims = 2.0 * state.cells.nominal.sum(axis=2)
-    for n_done in range(1000):  # noqa: B007
-        steps = list(source.steps(state, search.plan, every, aims))
-        if not steps:
-            break
+    n_done = 0
+    while (steps := list(source.steps(state, search.plan, every, aims))) and n_done < 1000:
         do(search, steps)
+        n_done += 1
     assert 0 < n_done < 1000 and 0 < state.weighted_tries.max() <= 2
 
 

@@ -1,0 +1,98 @@
+"""A sample of many folds: who searches, where, and what the other folds get."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from drawn_search import drawn
+from runs import change_plan, new_run, to_end
+
+from sparsecv_mio.search.first_supports import SAMPLED
+from sparsecv_mio.search.grid_state import DONE
+from sparsecv_mio.search.problems.fold_samples import FoldSample, choose_gammas, find_influential_folds
+from sparsecv_mio.search.sources.fold_searches import FoldSamples
+from sparsecv_mio.thresholds import FEW_FOLDS
+from sparsecv_mio.trees.subsets import never
+
+from .judged import check_state, do, grow_full_data, random_search
+
+
+def test_every_fold_searches_at_so_many_gammas_and_every_gamma_is_searched() -> None:
+    for gammas in (1, 4, 15):
+        for on_average in (0.3, 1.0, 2.5, 40.0):
+            visits = [choose_gammas(fold, gammas, on_average) for fold in range(200)]
+            assert all(one == sorted(set(one), reverse=True) for one in visits)
+            each = np.bincount(np.concatenate(visits).astype(int), minlength=gammas)
+            assert (each > 0).all() and each.max() - each.min() <= 0.1 * each.max() + 1
+            mean = sum(map(len, visits)) / len(visits)
+            assert abs(mean - min(on_average, gammas)) < 0.05 * on_average
+
+
+def test_the_most_influential_folds_are_in_the_sample() -> None:
+    search = new_run(*drawn(p=6, n=150, folds="loo"))
+    grow_full_data(search)
+    root = search.problems.full(0).fit_all_columns([search.state.full_support((0, 0))], [0])
+    assert root is not None
+    sample = find_influential_folds(root)
+    assert FEW_FOLDS <= len(sample) <= FEW_FOLDS + SAMPLED and len(np.unique(sample)) == len(sample)
+    influence = root.residual**2 / (1.0 - root.leverage)
+    assert set(np.argsort(-influence)[:FEW_FOLDS].tolist()) <= set(sample.tolist())
+
+
+def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
+    data, plan, grid = drawn(p=6, n=90, folds="loo")
+    search = new_run(data, plan, grid)
+    grow_full_data(search)
+    known = [[search.state.full_support((g, t)) for t in range(3)] for g in range(2)]
+    found = list(FoldSample(data, plan, grid, known, 1, never).search_each(range(plan.k)))
+    assert sorted(one.fold for one in found) == list(range(plan.k))
+    for one in found:
+        assert np.isfinite(one.objective).all() and np.isfinite(one.held_out).all()
+        for g, t in np.ndindex(2, 3):
+            assert len(one.supports[g][t]) == min(int(grid.taus[t]), data.q)
+
+
+@pytest.mark.parametrize("folds", ["5", "loo"])
+def test_every_subproblem_shows_a_support_of_its_fold(folds: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, plan, grid = drawn(p=8, n=60, folds=folds)
+    exact = to_end(new_run(data, plan, grid)).run.cells
+    change_plan(monkeypatch, samples_folds=True)
+    search = new_run(data, plan, grid)
+    grow_full_data(search)
+    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    low, high = state.cells.lower.copy(), state.cells.upper.copy()
+    do(search, list(FoldSamples().steps(state, search.plan, every)))
+    cells = state.cells
+    assert int(state.fold_passes) == DONE and np.isfinite(cells.nominal).all() and not cells.decided.any()
+    assert np.array_equal(high, cells.upper) and np.all(cells.lower >= low)
+    assert (cells.value >= exact.value * (1.0 - 1e-9)).all()
+    assert np.mean(cells.value <= exact.value * (1.0 + 1e-9)) > 0.9
+    assert not list(FoldSamples().steps(state, search.plan, every)), "once in a search"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_a_sample_claims_is_true(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    change_plan(monkeypatch, samples_folds=True)
+    case, search = random_search(600 + seed)
+    grow_full_data(search)
+    do(search, list(FoldSamples().steps(search.state, search.plan, np.ones(search.state.is_offered.shape, dtype=bool))))
+    assert np.isfinite(search.state.cells.nominal).all()
+    check_state(case, search)
+
+
+def test_a_limit_leaves_one_pair_scored_with_bounds() -> None:
+    data, folds, grid = drawn()
+    search = new_run(data, folds, grid, seconds=60.0)
+    grow_full_data(search)
+    assert not np.isfinite(search.run.cells.nominal).any()
+    search.context.deadline.stop.set()
+    search.score_reported_pair()
+    cells = search.run.cells
+    pair = search.run.bounds().reported_pair(0.0, grid.gammas, grid.taus)
+    assert np.isfinite(cells.nominal[pair]).all() and np.isfinite(cells.upper[pair]).all()
+
+
+def test_nothing_before_anything_is_known() -> None:
+    search = new_run(*drawn())
+    search.score_reported_pair()
+    assert not np.isfinite(search.run.cells.nominal).any()
