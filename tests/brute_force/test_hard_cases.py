@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import planned
 from judge import wrong, wrong_cells, wrong_rows
 from numpy.typing import NDArray
 from plain_ridge import ridge
@@ -28,7 +29,6 @@ from sparsecv_mio.problem.objective import fit, held_out_error
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
-from sparsecv_mio.search import estimates
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.pairs import Grid, PairBounds
 from sparsecv_mio.trees.normal_form import normal_form
@@ -50,23 +50,18 @@ def case(
     return RandomProblem(data, make_folds(folds, data), list(gammas), sizes, scale, intercept)
 
 
-def prepared(problem: RandomProblem, seconds: float | None = None) -> Any:
-    """A run that has not begun."""
+def prepared(problem: RandomProblem, together: bool = True, **settings: Any) -> Any:
+    """A run that has not begun; `together`: one tree for all folds first, where usable."""
     data = standardize(problem.data, problem.scale, problem.intercept)
-    return new_run(data, problem.folds, Grid.of(problem.gammas, problem.taus, problem.data.p), seconds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(*planned(**settings | ({} if together else {"leaves_folds_out": False})))
+        return new_run(data, problem.folds, Grid.of(problem.gammas, problem.taus, problem.data.p))
 
 
-def solved(run: Any, rounds: int = 1 << 30, together: bool = True) -> Any:
-    """The same run, begun and carried on for some rounds; `together`: first one tree for all folds, where usable."""
-    run.begin()
-    if not together:
-        run.shared_pass.done[:] = True
-    while run.shared_pass.left:
-        run.step()
-    run.step()
-    while rounds > 1 and not run.finished:
-        run.step()
-        rounds -= 1
+def solved(run: Any) -> Any:
+    """The same run, at its end."""
+    for _ in run.turns():
+        pass
     return run
 
 
@@ -80,7 +75,7 @@ def confirmed(run: Any, problem: RandomProblem) -> Any:
 def check(problem: RandomProblem, decided: bool = True) -> None:
     """Both ways through the search agree with the enumeration."""
     for together in (False, True):
-        assert confirmed(solved(prepared(problem), together=together), problem).decided.all() or not decided
+        assert confirmed(solved(prepared(problem, together)), problem).decided.all() or not decided
 
 
 def test_ill_conditioned_trees_keep_their_digits() -> None:
@@ -175,9 +170,7 @@ def test_undecided_cells_reach_tied_optima() -> None:
     X = np.vstack([signs[:, 1:7], 0.5 * signs[:, 1:7] + 0.01])
     problem = case(X, X.sum(axis=1), "2", (0.01, 1.0))
     for effort in range(4):
-        run = prepared(problem)
-        run.rounds.effort = effort
-        confirmed(solved(run, rounds=1, together=False), problem)
+        confirmed(solved(prepared(problem, False, first_node_limit=effort, max_tries=1)), problem)
 
 
 def test_refit_bounds_its_error() -> None:
@@ -221,23 +214,17 @@ def test_an_answer_comes_with_any_limit() -> None:
         assert again.lower <= again.cv_error <= again.upper
 
 
-def test_many_small_folds_are_scored_by_the_support_of_all_rows(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_many_small_folds_are_scored_however_short_the_limit() -> None:
     rng = np.random.default_rng(11)
-    X = rng.normal(size=(40, 4))
-    problem = case(X, X[:, 0] + rng.normal(size=40), "loo", taus=[1, 2])
-    run = prepared(problem, seconds=1e-9)
-    run.begin()
-    monkeypatch.setattr(estimates, "FEW_FOLDS", 5)
-    run.score_reported_pair()
-    cells = run.run.cells
-    numbers = np.unique(cells.support[0, 0])
-    support = cells.pool.supports[int(numbers[0])].tolist()
-    y, rows = problem.data.y, np.arange(40)
-    errors = [held_out_error(fit(X, y, support, 0.1, rows=rows[rows != i]), X, y, rows[i : i + 1]) for i in rows]
-    assert len(numbers) == 1
-    np.testing.assert_allclose(cells.nominal[0, 0] * run.context.data.y_unit**2, errors, rtol=1e-9)
+    X = rng.normal(size=(60, 4))
+    data, rows = Dataset.from_arrays(X, X[:, 0] + rng.normal(size=60)), np.arange(60)
+    record = cross_validate(data, make_folds("loo", data), gammas=[0.1], taus=[1, 2], time_limit=1e-9, threads=1)
+    assert record.status == "limit" and len(record.chosen_folds) == 60
+    for fold in record.chosen_folds:
+        support = [data.names.index(name) for name in fold.support]
+        refit = fit(data.X, data.y, support, record.gamma, rows=rows[rows != fold.fold])
+        true = held_out_error(refit, data.X, data.y, rows[fold.fold : fold.fold + 1])
+        assert fold.error == pytest.approx(true, rel=1e-9)
 
 
 @pytest.mark.parametrize("gamma", [0.0, -1.0, np.nan, np.inf, 5e-324, 1e301])

@@ -100,5 +100,5 @@ class WeightedTrees:
             state.is_weighted[fold] = True
             return
         assert step.wanted is not None and step.cutoffs is not None and step.lower is not None
-        missed = step.wanted & (state.cells.lower[:, :, fold] < 0.5 * (step.cutoffs + step.lower))
+        missed = step.wanted & (state.cells.lower[:, :, fold] <= 0.5 * (step.cutoffs + step.lower))
         state.weighted_tries[:, :, fold][missed] = np.minimum(state.weighted_tries[:, :, fold][missed] + 1, DONE)
