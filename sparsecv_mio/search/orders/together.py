@@ -66,7 +66,7 @@ def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield one tree for all folds of the pair with the best estimate, and then a tree of every fold that it leaves."""
     g, t = likely_winner(state.bounds())
     if plan.leaves_folds_out and state.list_stage[g, t] < SOLVED:
-        yield LeftOutTrees().step(state, plan, g, [t], int(state.full_nodes[g]))
+        yield LeftOutTrees().step(state, plan, g, [t], max(int(state.full_nodes[g]), 1))
     elif state.lowest_tries[g, t] == 0:
         untried = np.zeros(state.context.shape, dtype=bool)
         untried[g, t] = state.open[g, t] & (np.asarray(state.tree_tries[g, t]) == 0)
