@@ -362,8 +362,9 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
         for name in changed.get("vary", {}):
             if name not in used:
                 warn(f"setting {name!r} is used by none of the estimators of the plan")
-        for name in used & DEPRECATED.keys():
-            warn(f"setting {name!r} {DEPRECATED[name]}")
+        for name, what in DEPRECATED.items():
+            if any(task.settings.get(name) for task in tasks):
+                warn(f"setting {name!r} {what}")
         tested = [task.settings for task in tasks if task.settings.get("test") is not None]
         if (
             len({settings.get("seed") for settings in tested}) > 1

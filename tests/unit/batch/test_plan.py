@@ -27,6 +27,8 @@ from sparsecv_mio.errors import BadInput
         ({"scale": 1}, "scale: 1 is no word, give one in quotes"),
         ({"backend": "cplex"}, "backend: unknown word 'cplex'"),
         ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
+        ({"sources": "-enclosure"}, "sources: unknown source 'enclosure' .did you mean 'enclosures'"),
+        ({"gamma": "0.1..1", "sources": "none"}, "gamma 0.1..1: sources goes with a grid"),
         ({"mio_budget": -1}, "mio_budget: -1 is no whole number of at least 0"),
         ({"seed": "a"}, "seed: 'a' is no whole number"),
         ({"split": 1.5}, "split: 1.5 is no whole number"),
@@ -136,6 +138,16 @@ def test_settings_that_no_estimator_uses_are_told(tmp_path: Path) -> None:
     read_plan(plan, ["estimator=['treecv','lasso']"], warn=told.append)
     unused = [f"setting {name!r} is used by none of the estimators of the plan" for name in ("method", "gamma")]
     assert told[1:] == unused
+
+
+def test_deprecated_settings_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    tasks = read_plan(written(tmp_path), ["sources=['all', '-enclosures']", "refine=false"], warn=told.append)
+    assert {task.settings.get("sources") for task in tasks} >= {"all", "-enclosures"} and told == []
+    read_plan(written(tmp_path), ["oracles='none'", "refine=true"], warn=told.append)
+    assert [line.partition(" will be")[0] for line in told] == [
+        "setting 'oracles' is without effect and", "setting 'refine'",
+    ]  # fmt: skip
 
 
 def test_seeds_that_share_their_test_rows_are_told(tmp_path: Path) -> None:
