@@ -78,10 +78,10 @@ class Plan:
     sources_off: tuple[str, ...] = _setting((), "names", "--sources: sources of bounds that are switched off")
     lists_held_out: bool = _setting(False, "-", f"{FEWEST_FOLDS} folds or more that score all their held-out rows")
     searches_folds: bool = _setting(
-        False, "-", f"over {SMALL} columns, under {MIN_ROWS_OF_COLUMN} rows a column, at most {FEW_FOLDS} folds"
+        False, "-", f"over {SMALL} columns; smooth losses: under {MIN_ROWS_OF_COLUMN} rows a column, {FEW_FOLDS} folds"
     )
     searches_all_folds: bool = _setting(
-        False, "-", f"squared loss, over {SMALL} columns, at most {FEW_FOLDS} folds: they learn from each other"
+        False, "-", f"at most {FEW_FOLDS} folds, {MANY_FOLDS_BY_ROWS} by rows: they learn from each other"
     )
     holds_out: bool = _setting(False, "-", "a support of the full data is fitted in every fold at once")
     relaxes_full_data: bool = _setting(False, "-", "roots of trees of the full data bound all sizes at once")
@@ -99,8 +99,8 @@ class Plan:
     bounds_reported: bool = _setting(False, "-", "the pair to report is bounded after a limit: it takes no tree")
     reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "of the pair to report that are bounded after a limit")
     small_sizes: tuple[int, ...] = _setting((), "indices", f"sizes of at most {SUPPORTS_OF_SMALL} supports, in a limit")
-    encloses_folds: bool = _setting(False, "-", f"at most {MANY} columns: a factorisation for each fold and gamma")
-    grows_weighted_trees: bool = _setting(False, "-", f"at most {MANY} columns: relaxations cost little")
+    encloses_folds: bool = _setting(False, "-", f"by size, at most {MANY} columns: a factorisation a fold and gamma")
+    grows_weighted_trees: bool = _setting(False, "-", f"by size, at most {MANY} columns: relaxations cost little")
     first_weighted_nodes: int = _setting(
         FIRST_LOOK // ROUND_GROWTH, "nodes", "the first tree with weighted held-out rows"
     )
@@ -113,7 +113,9 @@ class Plan:
     look_nodes: int = _setting(FIRST_LOOK, "nodes", "of the full data at every pair before sizes beyond are swept")
     slice_seconds: float = _setting(np.inf, "seconds", f"{SLICE_SHARE:.0%} of a limit, that a step may take under it")
     single_sizes: tuple[int, ...] = _setting((), "indices", "sizes that leave one support: its folds are bounded first")
-    weighs_held_out: bool = _setting(False, "-", f"at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma")
+    weighs_held_out: bool = _setting(
+        False, "-", f"smooth losses, at most {FEW_FOLDS} folds: one fit for each fold, weight and gamma"
+    )
     stores_sums: bool = _setting(False, "-", "very many subproblems, and no more than the choice is requested")
     first_node_limit: int = _setting(FIRST_NODES, "nodes", "the first tree of a target")
     node_growth: int = _setting(4, "ratio", "nodes of the next tree over those of the last: a third is lost at most")

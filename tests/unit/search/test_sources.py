@@ -156,7 +156,7 @@ def test_the_record_has_the_plan() -> None:
 
 def test_a_full_answer_prints_what_decided() -> None:
     screen = io.StringIO()
-    print_answer(Console(file=screen, width=160), solved(sources="-enclosures"), full=True)
+    print_answer(Console(file=screen, width=400), solved(sources="-enclosures"), full=True)
     _, _, text = screen.getvalue().partition("what decided the search")
     lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
     assert "together" in lines["orders"] and "cheap trees" in lines["orders"]
