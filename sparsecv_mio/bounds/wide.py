@@ -285,7 +285,8 @@ class WideTree:
     def __init__(self, rows: WideRows, known: WideSupports, tau: int, left: IntArray, start: FloatArray) -> None:
         self.rows, self.known, self.tau, self.left = rows, known, tau, left
         self.c = rows.c[left]
-        most = max(min(len(left), CAPACITY, TREE_PRODUCT_BYTES // (8 * len(left))), min(len(left), 2 * tau + AT_FIRST))
+        room = min(CAPACITY, TREE_PRODUCT_BYTES // (8 * len(left))) if tau > 1 else 0  # one column takes no relaxation
+        most = min(len(left), max(room, 2 * tau + AT_FIRST))
         self.products = np.empty((most, len(left)))
         self.few = np.zeros(most, dtype=np.int64)  # places in `left`
         self.count = 0

@@ -151,14 +151,14 @@ class RowsProblem(FoldProblem):
         left, n_nodes, is_ended = wide.survivors(size), 0, not self.store.branches
         if left.lower >= cutoff or is_expired():
             return SizeSolved(self._incumbent(wide, size, left.lower), 0, is_finished=False)
-        if self.store.branches and not self.store.is_few(len(left.columns), node_limit):
-            most = max(node_limit // NODE_RATIO, 1)
+        if self.store.branches and len(left.columns) > EXACT_COLUMNS:
+            has_matrix = self.store.is_few(len(left.columns), node_limit)  # a short tree may spare it
+            most = max((MATRIX_NODES // ROUND_GROWTH if has_matrix else node_limit) // NODE_RATIO, 1)
             branched, n_nodes = wide.branch(size, cutoff, most)
             left = replace(branched, lower=max(left.lower, branched.lower))
             is_ended = n_nodes < most and cutoff == np.inf and not is_expired()
-        may_solve = self.store.is_few(len(left.columns), node_limit) and (
-            self.store.branches or len(left.columns) <= size
-        )
+        n_left = len(left.columns)
+        may_solve = n_left <= size or (self.store.branches and self.store.is_few(n_left, node_limit))
         if not may_solve or left.lower >= cutoff or is_expired():
             return SizeSolved(self._incumbent(wide, size, left.lower), n_nodes, is_ended)
         starts = [support for support in [wide.incumbent(size)] if support is not None]
