@@ -285,9 +285,9 @@ class WideTree:
     def __init__(self, rows: WideRows, known: WideSupports, tau: int, left: IntArray, start: FloatArray) -> None:
         self.rows, self.known, self.tau, self.left = rows, known, tau, left
         self.c = rows.c[left]
-        room = min(CAPACITY, TREE_PRODUCT_BYTES // (8 * len(left))) if tau > 1 else 0  # one column takes no relaxation
-        most = min(len(left), max(room, 2 * tau + AT_FIRST))
-        self.products = np.empty((most, len(left)))
+        first = max(min(len(left), 2 * tau + AT_FIRST), 1)
+        most = max(min(len(left), CAPACITY, TREE_PRODUCT_BYTES // (8 * len(left))), first)
+        self.products = np.empty((first, len(left)))  # it grows with the few columns, up to `most` rows
         self.few = np.zeros(most, dtype=np.int64)  # places in `left`
         self.count = 0
         self.among = np.zeros(len(left), dtype=np.bool_)
@@ -313,6 +313,11 @@ class WideTree:
         """Let columns join the few, as far as there is room; how many did. O(n q) each."""
         columns = columns[~self.among[columns]]
         columns = columns[np.sort(np.unique(columns, return_index=True)[1])][: len(self.few) - self.count]
+        if self.count + len(columns) > len(self.products):
+            n_rows = min(max(self.count + len(columns), 3 * len(self.products) // 2), len(self.few))
+            grown = np.empty((n_rows, len(self.left)))
+            grown[: self.count] = self.products[: self.count]
+            self.products = grown
         for at, column in enumerate(columns.tolist(), start=self.count):
             self.products[at] = self.rows.products_with(int(self.left[column]))[self.left]
         self.few[self.count : self.count + len(columns)], self.among[columns] = columns, True

@@ -250,13 +250,16 @@ class Plan:
     @classmethod
     def _of_screened_trees(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems with very many columns, by rows."""
-        folds, taus = context.folds, context.grid.taus.tolist()
-        solves_all = context.request.method_used == Method.GRID
+        folds, taus, request = context.folds, context.grid.taus.tolist(), context.request
+        solves_all, searches_folds = request.method_used == Method.GRID, folds.k <= MANY_FOLDS_BY_ROWS
         return cls(
             orders=("first answers", "given pairs" if solves_all else "winner first"),
             solves_all=solves_all,
+            solver=request.backend or NATIVE,
+            mio_budget=UNLIMITED if request.mio_budget is None else int(request.mio_budget),
             n_threads=context.threads,
-            searches_all_folds=folds.k <= MANY_FOLDS_BY_ROWS and context.data.q > 0,
+            searches_all_folds=searches_folds and context.data.q > 0,
+            holds_out=Capability.HOLD_OUT in full.capabilities,
             single_sizes=tuple(t for t, size in enumerate(taus) if full.has_one_support(size)),
             full_data_folds=min(folds.k, 8),
             first_node_limit=FIRST_LOOK // ROUND_GROWTH,

@@ -148,10 +148,11 @@ class RowsProblem(FoldProblem):
         """Bound a size by a relaxation, then by a tree: on the columns that are left where these are few."""
         if not node_limit:
             return SizeSolved(self._incumbent(wide, size, 0.0), 0, is_finished=False)
-        left, n_nodes, is_ended = wide.survivors(size), 0, not self.store.branches
+        grows_trees = self.store.branches and self.store.vendor is None
+        left, n_nodes, is_ended = wide.survivors(size), 0, not grows_trees
         if left.lower >= cutoff or is_expired():
             return SizeSolved(self._incumbent(wide, size, left.lower), 0, is_finished=False)
-        if self.store.branches and len(left.columns) > EXACT_COLUMNS:
+        if grows_trees and len(left.columns) > EXACT_COLUMNS:
             has_matrix = self.store.is_few(len(left.columns), node_limit)  # a short tree may spare it
             most = max((MATRIX_NODES // ROUND_GROWTH if has_matrix else node_limit) // NODE_RATIO, 1)
             branched, n_nodes = wide.branch(size, cutoff, most)
