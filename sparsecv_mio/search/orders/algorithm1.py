@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 
 import numpy as np
 
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import GridState
-from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
 from sparsecv_mio.search.sources.fold_roots import FoldRoots
@@ -32,15 +32,17 @@ def algorithm1(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence
     share : float
         Share of the time limit that has passed; not read.
     """
-    first = list(first_bounds(state, plan, running))
-    if first or running and running[0].source != SubproblemTrees.name:
+    first = first_bounds(state, plan, running)
+    if first is not None:
         yield from first
     elif plan.solves_subproblems:
         yield from _widest_of_lowest(state, plan, running)
 
 
-def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
-    """Yield the steps of the first phase before any subproblem that is not over: supports, roots, relaxations.
+def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step] | None:
+    """Return the steps of the first phase that is not over before any subproblem; None once all phases are.
+
+    The phases are supports, roots and relaxations. Steps are made when they are taken.
 
     Parameters
     ----------
@@ -50,21 +52,24 @@ def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Itera
     """
     every = np.ones(state.is_offered.shape, dtype=bool)
     for source in (InitialSupports(), FoldSearches(), FoldRoots(), FoldRelaxations()):
-        steps = list(source.steps(state, plan, every))
-        if steps or any(step.source == source.name for step in running):
-            yield from idle_steps(steps, running)
-            return
+        steps = idle_steps(source.steps(state, plan, every), running)
+        first = next(steps, None)
+        if first is not None:
+            return chain([first], steps)
+        if any(step.source == source.name for step in running):
+            return iter(())
+    return None
 
 
 def _widest_of_lowest(state: GridState, plan: Plan, running: Sequence[Step]) -> Iterator[Step]:
     """Yield the widest open folds of the pair with the smallest lower bound, or of the reported one after it."""
     now, cells = state.bounds(), state.cells
     g, t = np.unravel_index(int(np.argmin(now.lower)), now.lower.shape)
-    n_idle = plan.n_threads - len(running)
     for pair in ((int(g), int(t)), now.best):
-        steps = {step.folds[0]: step for step in SubproblemTrees().steps(state, plan, Aim(pair, np.inf), 0, 1)}
-        if steps:
-            width = np.asarray(cells.upper[pair]) - np.asarray(cells.lower[pair])
-            widest = sorted(steps, key=lambda fold: (-width[fold], fold))
-            yield from list(idle_steps([steps[fold] for fold in widest], running))[: max(n_idle, 0)]
+        folds = state.open_folds(pair, 0)
+        if len(folds):
+            width = np.asarray(cells.upper[pair])[folds] - np.asarray(cells.lower[pair])[folds]
+            widest = folds[np.argsort(-width, kind="stable")].tolist()
+            steps = SubproblemTrees().steps_of_folds(state, plan, pair, widest, 0)
+            yield from islice(idle_steps(steps, running), max(plan.n_threads - len(running), 0))
             return

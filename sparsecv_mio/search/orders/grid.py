@@ -9,7 +9,6 @@ import numpy as np
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.orders.algorithm1 import first_bounds
-from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.steps import Step, idle_steps
@@ -28,10 +27,10 @@ def grid(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step]
     share : float
         Share of the time limit that has passed; not read.
     """
-    first = list(first_bounds(state, plan, running))
-    if first or running and running[0].source != SubproblemTrees.name:
+    first = first_bounds(state, plan, running)
+    if first is not None:
         yield from first
         return
     for g, t in np.argwhere(goal.pairs(state) & (state.lowest_tries < plan.max_tries)).tolist():
-        steps = SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), plan.max_tries - 1, 1)
-        yield from idle_steps(sorted(steps, key=lambda step: step.folds), running)
+        folds = state.open_folds((g, t), 0).tolist()
+        yield from idle_steps(SubproblemTrees().steps_of_folds(state, plan, (g, t), folds, 0), running)

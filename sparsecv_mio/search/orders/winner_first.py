@@ -7,7 +7,7 @@ may exclude the pair. Trees are grown in rounds: every target has a few nodes be
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 
@@ -75,9 +75,10 @@ def _steps_of_pair(
     state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int, running: Sequence[Step], excluding: FloatArray
 ) -> Iterator[Step]:  # fmt: skip
     """Yield what a pair needs next: the full data where it may exclude the pair, lists, local search, then trees."""
-    relaxations = list(FoldRelaxations().steps(state, plan, _pairs_of_gamma(state, aim.pair[0])))
-    if relaxations or any(step.source == FoldRelaxations.name and step.gamma == aim.pair[0] for step in running):
-        yield from idle_steps(relaxations, running)
+    relaxations = idle_steps(FoldRelaxations().steps(state, plan, _pairs_of_gamma(state, aim.pair[0])), running)
+    first = next(relaxations, None)
+    if first is not None or any(s.source == FoldRelaxations.name and s.gamma == aim.pair[0] for s in running):
+        yield from () if first is None else chain([first], relaxations)
         return
     full = list(FullDataTrees().steps(state, plan, aim, tries, n_threads))
     excludes = bool(full) and excluding[aim.pair] <= state.full_subset(aim.pair).upper

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends import NATIVE
 from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.grid_state import DONE, GridState
-from sparsecv_mio.search.pairs import Aim, cells_to_raise
+from sparsecv_mio.search.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -37,12 +37,28 @@ class SubproblemTrees:
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the open folds of a pair, those first that promise to raise its lower bound most."""
-        g, t = aim.pair
         waiting = np.zeros(state.context.folds.k, dtype=bool)
         waiting[state.open_folds(aim.pair, tries)] = True
-        for _, _, fold in cells_to_raise(state.cells, aim, waiting):
-            node_limit, size = plan.node_limit(tries), int(state.context.grid.taus[t])
-            starts = state.supports_near(aim.pair, fold)
+        folds = (fold for _, _, fold in cells_to_raise(state.cells, aim, waiting))
+        yield from self.steps_of_folds(state, plan, aim.pair, folds, tries)
+
+    def steps_of_folds(
+        self, state: GridState, plan: Plan, pair: Pair, folds: Iterable[int], tries: int
+    ) -> Iterator[Step]:
+        """Yield some folds of a pair in the order given; each step is made when it is taken.
+
+        Parameters
+        ----------
+        state : GridState
+        plan : Plan
+        pair : int, int
+        folds : iterable of int
+        tries : int
+            Trees that each of them had.
+        """
+        (g, t), node_limit, size = pair, plan.node_limit(tries), int(state.context.grid.taus[pair[1]])
+        for fold in folds:
+            starts = state.supports_near(pair, fold)
             yield Step(
                 self.name, g, (t,), (fold,), (size,), starts, node_limit, tries=tries, solver=plan.solver,
                 n_mios=int(tries == 0),

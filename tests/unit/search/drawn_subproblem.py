@@ -12,12 +12,10 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem import objective
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search.accelerators import Accelerators
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import BestOnAllRows, Context, SearchState, WorkCounts
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.fold_fits import FoldProblem
-from sparsecv_mio.search.fold_solver import FoldSolver
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.trees.every_size import solve_path
@@ -40,12 +38,6 @@ def all_rows_of(context: Context) -> BestOnAllRows:
     made = BestOnAllRows(context.data, context.grid)
     made.best = [solve_path(made.problem(g), list(TAUS)) for g in range(len(GAMMAS))]
     return made
-
-
-def solver_of(context: Context, cells: CellTable) -> FoldSolver:
-    """Without accelerators."""
-    all_rows = all_rows_of(context)
-    return FoldSolver(SearchState(context, cells, all_rows, WorkCounts()), Accelerators(context, all_rows, ()))
 
 
 def cells_of(context: Context) -> CellTable:

@@ -27,7 +27,7 @@ EVERY = (slice(None), slice(None), slice(None))
 def bounded(method: str, **words: Any) -> Any:
     """A search whose folds are bounded, before any subproblem is solved."""
     run = drawn_run(method, **words)
-    while steps := list(first_bounds(run.state, run.plan, [])):
+    while steps := list(first_bounds(run.state, run.plan, []) or ()):
         for step in steps:
             run.executor.submit(step)
             run.writer.take(run.executor.finished())
@@ -102,7 +102,7 @@ def test_many_folds_are_relaxed_several_in_a_step() -> None:
     data, folds, pairs = drawn(n=60, folds="loo")
     run = new_run(data, folds, pairs, method="algorithm1", gap=1e-4)
     list(zip(range(3), run.turns(), strict=False))
-    (step, *_) = list(first_bounds(run.state, run.plan, [])) or [None]
+    (step, *_) = list(first_bounds(run.state, run.plan, []) or ()) or [None]
     assert step is None or len(step.folds) * len(step.starts) >= run.plan.relaxations_at_once
 
 
