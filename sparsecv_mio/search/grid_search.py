@@ -87,7 +87,7 @@ def search_grid(
     """
     deadline = state.context.deadline
     with blas_on_one_thread(), closing(executor):  # steps are the parallelism
-        while not goal.is_settled(state) and not deadline.expired():
+        while not deadline.expired() and not goal.is_settled(state):
             while executor.n_idle:
                 running = executor.running
                 proposed = within_budget(order(goal, state, plan, running, deadline.share), state, plan, running)

@@ -14,7 +14,7 @@ from zoo import FOLDS, KINDS, RESTRICTED, WEIGHTS, hostile_problem
 
 from sparsecv_mio.formulation import near_ties
 from sparsecv_mio.formulation.backends import get_backend
-from sparsecv_mio.search import all_rows, fold_solver
+from sparsecv_mio.search.problems import restricted
 from sparsecv_mio.trees.subsets import FIRST_NODES, BestSubsets
 
 SEEDS, BLOCK = 240, 8
@@ -49,7 +49,7 @@ def test_other_solvers(backend: str, count: int) -> None:
 @pytest.fixture
 def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
     """Our own trees decide nothing at their first nodes, so that every restricted cell goes to the vendor's solver."""
-    whole = all_rows.solve_restricted
+    whole = restricted.solve_restricted
 
     def tree(*args: Any, effort: int, **more: Any) -> BestSubsets:
         found = whole(*args, effort=effort, **more)
@@ -59,7 +59,7 @@ def only_by_vendor(monkeypatch: pytest.MonkeyPatch) -> None:
         unproved = {tau: replace(best, **left) for tau, best in found.by_size.items()}
         return replace(found, finished=False, by_size=unproved)
 
-    for module in (all_rows, fold_solver, near_ties):
+    for module in (restricted, near_ties):
         monkeypatch.setattr(module, "solve_restricted", tree)
 
 

@@ -123,7 +123,6 @@ def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
         (["--hierarchy", "strong"], "hierarchy: no feature has the name of a product"),
         (["--nonnegative", "nose"], "nonnegative: there is no feature 'nose'"),
         (["--nonnegative", "all", "--method", "rounds"], "nonnegative: goes with --method auto, algorithm1 or grid"),
-        (["--at-most", "1:s1,s2", "--oracles", "glru"], "at-most: goes with --oracles none, not glru"),
         (["--at-most", "1:s1,s2", "--refine"], "at-most: goes with --refine off, not on"),
         (["--hierarchy", "s1=s2", "--method", "descent"], "hierarchy: goes with --method"),
         (["--hierarchy", "s1=s2", "--force-in", "s1"], "tau 1: no model of at most 1 features keeps"),
