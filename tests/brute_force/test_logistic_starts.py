@@ -17,7 +17,6 @@ from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.observers import Signals
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.problems.registry import make_problems
 from sparsecv_mio.trees import glm_starts
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.words import Loss
@@ -79,10 +78,10 @@ def test_estimates_of_many_columns_are_by_supports_that_do_not_know_the_rows_lef
         standardize(data, loss=Loss.LOGISTIC), plan, grid, SearchOptions(loss="logistic").request(grid),
         Deadline(None, None), 1,
     )  # fmt: skip
-    search = GridSearch(context, make_problems(context), Signals())
+    search = GridSearch(context, Signals())
     search.begin()
-    estimates = search.run.cells.nominal.sum(axis=2) / 60.0
+    estimates = search.state.cells.nominal.sum(axis=2) / 60.0
     assert search.plan.searches_folds and np.isfinite(estimates).sum() >= 8
     assert estimates.min() > 0.64
-    known = search.problems.full(0).hold_out(search.run.all_rows.best[0].by_size[8].support, lambda: False)[1]
+    known = search.problems.full(0).hold_out(search.state.all_rows.best[0].by_size[8].support, lambda: False)[1]
     assert known.sum() / 60.0 < 0.58

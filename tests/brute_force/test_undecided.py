@@ -9,7 +9,7 @@ from plain_ridge import ridge
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.fold_fits import FoldProblem
-from sparsecv_mio.search.fold_solver import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
 

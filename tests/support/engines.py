@@ -22,11 +22,12 @@ def planned(**settings: Any) -> Place:
 def by_size(nodes: int, **settings: Any) -> list[Place]:
     """The order of many columns, whatever the columns, with first trees of so many nodes."""
     limits = dict.fromkeys(("first_node_limit", "look_nodes", "first_weighted_nodes"), nodes)
+    given = {"small_sizes": ()} | limits | settings
     return [
         (plan, "SMALL", 0),
         planned(
             orders=("first supports", "by size"), first_full_nodes=0, relaxes_full_data=True, relaxed_stride=1,
-            encloses_folds=True, grows_weighted_trees=True, small_sizes=(), **limits | settings,
+            encloses_folds=True, grows_weighted_trees=True, **given,
         ),
     ]  # fmt: skip
 

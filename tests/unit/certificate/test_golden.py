@@ -67,15 +67,19 @@ def test_proofs_are_checked(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CHECKPOINTS, ids=named)
-def test_checkpoints_are_continued(path: Path, tmp_path: Path) -> None:
+def test_checkpoints_of_another_search_are_refused(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A checkpoint holds the tables of the search that wrote it; 0.1 had another search."""
     place, store = tmp_path / "record.json", tmp_path / "run.ck"
     shutil.copy(path, store)  # a run that is carried on is stored there
     words = ["solve", DATA, "--target", "lpsa", *GRID, "--gap", "0", "--method", "algorithm1"]
-    assert run([*words, "--resume", str(store), "--json", str(place), "--threads", "1"]) == 0
-    record, before = read_record(place), read_record(path.with_name("solve.json"))
-    assert isinstance(record, Record) and isinstance(before, Record)
-    assert (record.status, record.tau, record.gamma) == ("proved", before.tau, before.gamma)
-    assert record.cv_error == pytest.approx(before.cv_error, rel=1e-9)
+    before = store.read_bytes()
+    assert run([*words, "--resume", str(store), "--json", str(place), "--threads", "1"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1 and told[0].startswith("sparsecv: error: ")
+    print(told)
+    assert store.read_bytes() == before and not place.exists()
 
 
 def test_traces_are_read() -> None:

@@ -121,29 +121,29 @@ def test_cells_that_a_bound_excludes_are_ruled_out_by_who_raised_it() -> None:
 
 
 def test_a_source_within_another_has_an_account_of_its_own() -> None:
-    run = to_end(drawn_run("bounds")).run
+    run = to_end(drawn_run("bounds"))
     with run.accounts.of("outer"):
-        run.counts.add(3, problems=1)
+        run.state.counts.add(3, problems=1)
         with run.accounts.of("inner"):
-            run.counts.add(5)
-        run.counts.add(2)
+            run.state.counts.add(5)
+        run.state.counts.add(2)
     table = {work.source: work for work in run.accounts.table()}
     assert (table["outer"].nodes, table["inner"].nodes) == (5, 5)
     assert (table["outer"].problems, table["inner"].problems) == (1, 0)
 
 
 def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
-    run = drawn_run("bounds").run
+    run = drawn_run("bounds")
     with run.accounts.of(BoundSource.RIDGE_BALLS):
         pass
     assert [work.source for work in run.accounts.table()] == [BoundSource.OTHER]
 
 
 def test_a_course_stays_short() -> None:
-    run = to_end(drawn_run("grid")).run
+    run = to_end(drawn_run("grid"))
     for at in range(3 * COURSE_STEPS):
         with run.accounts.of(f"source {at}"):
-            run.counts.add(1)
+            run.state.counts.add(1)
     assert run.accounts.table()
     course = run.accounts.course()
     assert len(course) <= COURSE_STEPS and all(a.gap >= b.gap for a, b in zip(course, course[1:], strict=False))
@@ -174,9 +174,9 @@ def test_tables_of_several_runs_are_added() -> None:
 
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
     search = new_run(*drawn(), seconds=60.0)
-    run, accounts = search.run, search.accounts
+    accounts = search.accounts
     with accounts.of(BoundSource.FOLD_TREES):
-        run.counts.add(11)
+        search.state.counts.add(11)
         assert {work.source: work.nodes for work in accounts.table()}[BoundSource.FOLD_TREES] == 11
-        run.counts.add(1)
+        search.state.counts.add(1)
     assert {work.source: work.nodes for work in accounts.table()}[BoundSource.FOLD_TREES] == 12

@@ -98,7 +98,8 @@ def test_it_goes_on_from_a_checkpoint_of_any_turn(order: str, monkeypatch: pytes
             stored = first.checkpoint()
             again.resume(stored)
             for name, array in again.checkpoint().items():
-                assert name.endswith("accounts") or np.array_equal(array, stored[name], equal_nan=True), name
+                numbers = array.dtype.kind == "f"
+                assert name.endswith("accounts") or np.array_equal(array, stored[name], equal_nan=numbers), name
             for _ in again.turns():
                 pass
             assert again.state.proved() and again.state.reported_pair() == whole.state.reported_pair()

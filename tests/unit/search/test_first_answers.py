@@ -1,0 +1,127 @@
+"""First answers: any search can be driven and watched, and what the first passes over the folds show is true."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from drawn_search import drawn, drawn_run
+from runs import new_run, record_of
+
+from sparsecv_mio.certificate.records import Record
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.problem.refit import refit_rows
+from sparsecv_mio.search.grid_state import DONE
+from sparsecv_mio.search.observers import Watched, run_to_end
+from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.words import Method
+
+METHODS = [str(word) for word in Method if word != Method.AUTO]
+
+
+def members(protocol: type) -> set[str]:
+    return {name for name, _ in inspect.getmembers(protocol) if not name.startswith("_")}
+
+
+def missing(one: object, protocol: type) -> list[str]:
+    """Members of a protocol that an object has not."""
+    return [name for name in sorted(members(protocol)) if not hasattr(one, name)]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_search_can_be_driven_and_watched(method: str) -> None:
+    search = drawn_run(method)
+    assert missing(search, Watched) == []
+    assert {"begin", "step", "finished", "finish"} <= members(Watched) and search.context.gap == 0.0
+
+
+class Three:
+    """Three steps."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    @property
+    def finished(self) -> bool:
+        return len(self.done) == 3
+
+    def step(self) -> None:
+        self.done.append("step")
+
+    def finish(self) -> None:
+        self.done.append("finish")
+
+
+def test_the_loop_steps_until_it_is_finished() -> None:
+    course = Three()
+    run_to_end(course)  # type: ignore[arg-type]
+    assert course.done == ["step", "step", "step", "finish"]
+
+
+def supports(run: object, fold: int) -> list[list[list[int]]]:
+    """Supports that a fold's cells show, by gamma and tau."""
+    cells = run.state.cells  # type: ignore[attr-defined]
+    return [[cells.pool.supports[number].tolist() for number in row] for row in cells.support[:, :, fold]]
+
+
+def search_folds(run: object, n_passes: int) -> None:
+    """Take turns until so many passes over the folds are done."""
+    while int(run.state.fold_passes) < n_passes:  # type: ignore[attr-defined]
+        run.step()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("n_passes", [1, 2, DONE])
+def test_every_subproblem_shows_a_support_refitted_in_its_fold(n_passes: int) -> None:
+    data, folds, grid = drawn(p=40, n=60)
+    run = new_run(data, folds, grid)
+    search_folds(run, n_passes)
+    cells = run.state.cells
+    assert np.isfinite(cells.nominal).all() and not cells.decided.any()
+    for g, t, fold in np.ndindex(*cells.nominal.shape):
+        support = cells.pool.supports[cells.support[g, t, fold]]
+        fit = refit_rows(data, folds.train_rows(fold), support, float(grid.gammas[g]))
+        assert len(support) == grid.taus[t]
+        assert cells.value[g, t, fold] == pytest.approx(fit.objective, rel=1e-9)
+        assert cells.nominal[g, t, fold] == pytest.approx(fit.held_out(data, folds.scored_rows(fold))[0], rel=1e-8)
+        assert fit.objective <= run.state.objective_upper[g, t, fold] <= fit.objective * (1.0 + 1e-6)
+
+
+def test_a_quick_answer_has_not_seen_the_rows_left_out() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 40)), rng.normal(size=60)
+    shown = []
+    for change in (0.0, 50.0):
+        folds = make_folds("5", Dataset.from_arrays(X, y))
+        other = y.copy()
+        other[folds.scored_rows(1)] += change * X[folds.scored_rows(1), 7]
+        data = standardize(Dataset.from_arrays(X, other), "none")
+        run = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 40), seconds=600.0)
+        search_folds(run, 1)
+        shown.append([supports(run, fold) for fold in (0, 1)])
+    assert shown[0][1] == shown[1][1]
+    assert shown[0][0] != shown[1][0]  # another fold trains on these rows
+
+
+def test_all_rows_search_along() -> None:
+    data, folds, grid = drawn(p=40, n=60)
+    run = new_run(data, folds, grid)
+    run.begin()
+    for g, t in np.ndindex(2, 3):
+        best = run.state.all_rows.best[g].by_size[int(grid.taus[t])]
+        fit = refit_rows(data, slice(0, data.n), best.support, float(grid.gammas[g]))
+        assert fit.objective <= best.upper <= fit.objective * (1.0 + 1e-6)  # raised by what ties may hide
+
+
+def test_a_quick_answer_is_a_record_of_every_size() -> None:
+    data, folds, grid = drawn(p=40, n=60)
+    run = new_run(data, folds, grid)
+    search_folds(run, 1)
+    records: list[Record] = [record_of(run)]
+    assert len(records) == 1 and records[0].estimate and len(records[0].coefficients) == records[0].tau
+    assert all(np.isfinite(row.cv_error) and row.estimate for row in records[0].table)
+    shown = run.progress()
+    assert shown.cv_error == min(row.cv_error for row in shown.taus) and shown.estimate
+    assert shown.stage == "supports of all folds: pass 1"
