@@ -11,7 +11,6 @@ from typing import Protocol
 # folds
 FEW_FOLDS = 50  # up to which every fold searches thoroughly before any proof
 FOLDS_ONE_BY_ONE = 1_000  # up to which folds are scored one by one, with bounds, or fitted again for other errors
-SMALL_FOLD = 16  # rows; more folds, of at most this size, are left out of the fit on all rows in closed form
 LARGEST_FOLD = 64  # rows; a larger fold has leverages near one half unless n is huge, and only its sum is bounded
 MANY_FOLDS = 10_000  # beyond, what a pass over all folds at once keeps of every gamma takes too much memory
 FEWEST_FOLDS = 24  # below, trees of single folds take less time than one tree for all of them

@@ -12,8 +12,8 @@ The same fit is made in three ways, by what is at hand and by what happens to it
   backend. Its objective is evaluated afresh and rounded up, an upper bound whatever the solve did; it returns how far
   above the optimum that may be.
 
-The search fits many supports at once by a kernel (`search.fold_fits`), with a bound on every number, and comes here
-where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed forms and
+The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on every number, and
+comes here where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed forms and
 let `problem.objective.fit` decide whatever is close.
 """
 

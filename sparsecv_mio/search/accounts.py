@@ -56,7 +56,6 @@ class BoundSource(StrEnum):
     """Who may narrow cells; a MIO is named by its backend (`mios_of`)."""
 
     FIRST_SUPPORTS = "first supports"
-    SMALL_SIZES = "small sizes"
     ALL_ROWS_RELAXED = "relaxations on all rows"
     ALL_ROWS = "trees on all rows"
     CLOSED_FORM = "closed form"

@@ -8,7 +8,7 @@ from plain_ridge import ridge
 
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.training_moments import training_moments
-from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.problems.fold_fits import FoldData
 from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
 from sparsecv_mio.units import TIE_RTOL
 
@@ -18,7 +18,7 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
     weight = case.gamma / 2.0 * case.data.weight
     out = []
     for fold, moments in training_moments(case.data, case.folds, some_folds(case, 3)):
-        here = FoldProblem.of(case.data, case.folds, fold, moments).with_gamma(case.gamma)
+        here = FoldData.of(case.data, case.folds, fold, moments).with_gamma(case.gamma)
         problem, rows = here.problem, here.held_out
         taus = list(range(1, case.data.q))
         supports = [np.sort(case.rng.choice(case.data.q, tau, replace=False)) for tau in taus]
@@ -56,6 +56,6 @@ def test_an_unknown_level_leaves_the_cell_open() -> None:
     case = random_case(1)
     assert case is not None
     fold, moments = next(training_moments(case.data, case.folds))
-    here = FoldProblem.of(case.data, case.folds, fold, moments)
+    here = FoldData.of(case.data, case.folds, fold, moments)
     ends = held_out_intervals(here, [Incumbent(1, np.array([0]), np.inf)])[0][0]
     assert ends.lower == 0.0 and ends.upper == np.inf

@@ -25,9 +25,9 @@ from sparsecv_mio.formulation.near_ties import MioSettings, VendorListing, check
 from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem, lam_of
 from sparsecv_mio.problem.training_moments import moments_of_training, training_moments
-from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import ALL_ROWS, places_in
 from sparsecv_mio.search.context import Context
+from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.protocol import (
@@ -211,11 +211,11 @@ class RowsProblem(FoldProblem):
 
     # -- fits and held-out losses -------------------------------------------------------------------------------------
 
-    def _fold_on(self, columns: IntArray) -> fold_fits.FoldProblem:
+    def _fold_on(self, columns: IntArray) -> fold_fits.FoldData:
         """Return the fold on some ascending columns, by their Gram matrix."""
         small, problem = self._problem_on(columns)
         held_out = fold_fits.HeldOutFold(small, self.store.context.folds, self.fold, problem)
-        return fold_fits.FoldProblem(problem, held_out, columns)
+        return fold_fits.FoldData(problem, held_out)
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports from the Gram matrix of their columns, from the rows where it loses digits."""
@@ -277,7 +277,7 @@ class RowsProblem(FoldProblem):
         small, every = self.data.only(columns), np.arange(len(columns))
         upper, held_out = np.full(context.folds.k, np.inf), np.full(context.folds.k, np.nan)
         for fold, moments in training_moments(small, context.folds):
-            here = fold_fits.FoldProblem.of(small, context.folds, fold, moments)
+            here = fold_fits.FoldData.of(small, context.folds, fold, moments)
             fits = here.with_gamma(self.value_of_gamma).refit([every])
             upper[fold] = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
             held_out[fold] = float(fits.held_out[0])

@@ -15,7 +15,7 @@ import numpy as np
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.bounds.closed_form import RidgeBall
 from sparsecv_mio.bounds.fold import FoldBounds
-from sparsecv_mio.search.fold_fits import FoldProblem
+from sparsecv_mio.search.problems.fold_fits import FoldData
 from sparsecv_mio.thresholds import CUBIC_COLUMNS, RELAXED_COLUMNS
 from sparsecv_mio.units import Interval
 
@@ -39,13 +39,13 @@ class Incumbent:
 
 
 def held_out_intervals(
-    here: FoldProblem, incumbents: Sequence[Incumbent], relax: bool = True
+    here: FoldData, incumbents: Sequence[Incumbent], relax: bool = True
 ) -> tuple[list[Interval], list[float]]:
     """Bound the held-out sums of squares of some cells of one fold and gamma, and their training objectives from below.
 
     Parameters
     ----------
-    here : FoldProblem
+    here : FoldData
     incumbents : sequence of Incumbent
         Of each cell.
     relax : bool

@@ -16,8 +16,8 @@ from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.search.cells import ALL_ROWS, filled_up
 from sparsecv_mio.search.first_supports import FoldPaths, FoldSearch, FoldSearches, search_passes
-from sparsecv_mio.search.fold_fits import fit_from_moments
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.fold_fits import fit_from_moments
 from sparsecv_mio.search.problems.protocol import FoldsSearched, SupportsFound
 from sparsecv_mio.slices import Clock, Hands, Moment
 from sparsecv_mio.units import TIE_RTOL

@@ -13,7 +13,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.bounds import fold as relaxed
 from sparsecv_mio.bounds.wide import WideFold
 from sparsecv_mio.bounds.wide_rows import WideRows, is_wide
-from sparsecv_mio.search import fold_fits
+from sparsecv_mio.search.problems import fold_fits
 from sparsecv_mio.search.problems.protocol import Enclosed, Fits, IsExpired
 from sparsecv_mio.search.steps import FoldBounds
 from sparsecv_mio.thresholds import FEW_FOLDS
@@ -21,7 +21,7 @@ from sparsecv_mio.trees.subsets import SWAP_ROUNDS
 
 
 def relax_sizes(
-    here: fold_fits.FoldProblem, sizes: Sequence[int], supports: Sequence[IntArray], near: FloatArray | None,
+    here: fold_fits.FoldData, sizes: Sequence[int], supports: Sequence[IntArray], near: FloatArray | None,
     is_expired: IsExpired,
 ) -> tuple[FloatArray, list[IntArray | None]]:  # fmt: skip
     """Return the numbers of the relaxations of some sizes of a fold, a row each, and the incumbents.
@@ -44,7 +44,7 @@ def relax_sizes(
 
 
 def _relaxed_rows(
-    here: fold_fits.FoldProblem, near: FloatArray | None, is_expired: IsExpired
+    here: fold_fits.FoldData, near: FloatArray | None, is_expired: IsExpired
 ) -> relaxed.FoldBounds | WideFold:
     """Return the relaxations of a fold: of its Gram matrix, or by rows where columns are very many."""
     data, folds, problem = here.held_out.data, here.held_out.folds, here.problem

@@ -16,11 +16,10 @@ from sparsecv_mio.bounds.relaxation import unit_diagonal
 from sparsecv_mio.bounds.wide_rows import is_wide
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search import fold_fits
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.pairs import Grid, Pair
-from sparsecv_mio.search.problems import left_out_folds, one_tree_for_folds
+from sparsecv_mio.search.problems import fold_fits, left_out_folds, one_tree_for_folds
 from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.fold_relaxations import narrow_by_relaxations, relax_sizes
@@ -97,9 +96,9 @@ class SquaredProblem(FoldProblem):
         return self.solve(sizes, supports, 0, is_expired)
 
     @property
-    def here(self) -> fold_fits.FoldProblem:
+    def here(self) -> fold_fits.FoldData:
         """The fold with its held-out rows, as functions of folds take it."""
-        return fold_fits.FoldProblem(self.problem, self._held_out)
+        return fold_fits.FoldData(self.problem, self._held_out)
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports from Gram matrices, from the rows where these lose digits; O(s^3 + rows s) a support."""
@@ -241,7 +240,7 @@ class SquaredProblems:
         self.tree_bytes = STORE_BYTES // (len(context.grid.gammas) * context.folds.k)
         self._most = max(2, STORE_BYTES // (24 * (context.data.q + 1) ** 2 + 1))
         self._moments: OrderedDict[int, TrainingMoments] = OrderedDict()
-        self._folds: OrderedDict[int, fold_fits.FoldProblem] = OrderedDict()
+        self._folds: OrderedDict[int, fold_fits.FoldData] = OrderedDict()
         self._kept: dict[int, Kept] = {}
         self._weighted: dict[int, MoreWeight] = {}
         self._passes = FoldPasses(context.data, context.folds, context.grid, context.hands)
@@ -279,13 +278,13 @@ class SquaredProblems:
         """Store what was found of a fold with its held-out rows at some weights."""
         self._weighted[fold] = known
 
-    def _fold(self, fold: int) -> fold_fits.FoldProblem:
+    def _fold(self, fold: int) -> fold_fits.FoldData:
         data, folds = self.context.data, self.context.folds
         with self._lock:
             if fold not in self._folds:
                 if fold not in self._moments:
                     self._compute_moments(fold)
-                made = fold_fits.FoldProblem.of(data, folds, fold, self._moments.pop(fold))
+                made = fold_fits.FoldData.of(data, folds, fold, self._moments.pop(fold))
                 self._folds[fold] = made.keeping(self._kept.setdefault(fold, Kept()))
                 while len(self._folds) > self._most:
                     self._folds.popitem(last=False)

@@ -15,9 +15,9 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, training_mome
 from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import BestOnAllRows, Context, SearchState, WorkCounts
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.fold_fits import FoldProblem
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems.fold_fits import FoldData
 from sparsecv_mio.trees.every_size import solve_path
 
 GAMMAS, TAUS = (0.1, 2.0), (0, 1, 2, 3)
@@ -48,8 +48,8 @@ def moments_of(context: Context, fold: int) -> TrainingMoments:
     return next(training_moments(context.data, context.folds, [fold]))[1]
 
 
-def fold_of(context: Context, fold: int, g: int) -> FoldProblem:
-    here = FoldProblem.of(context.data, context.folds, fold, moments_of(context, fold))
+def fold_of(context: Context, fold: int, g: int) -> FoldData:
+    here = FoldData.of(context.data, context.folds, fold, moments_of(context, fold))
     return here.with_gamma(float(context.grid.gammas[g]))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
 import numpy as np
 import pytest
 
@@ -11,12 +9,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem import objective
-from sparsecv_mio.problem.training_moments import TrainingMoments, training_moments
-from sparsecv_mio.search import fold_fits
-from sparsecv_mio.search.fold_fits import FoldProblem, FoldStore, HeldOutFold
+from sparsecv_mio.problem.training_moments import training_moments
+from sparsecv_mio.search.problems.fold_fits import HeldOutFold
 from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL
 
-from .drawn_subproblem import context_of, fold_of, held_out_error, moments_of
+from .drawn_subproblem import context_of, fold_of, held_out_error
 
 
 def test_a_fold_at_its_gamma() -> None:
@@ -27,33 +24,6 @@ def test_a_fold_at_its_gamma() -> None:
     fits = here.refit([np.array([0, 1])])
     assert fits.held_out[0] == pytest.approx(held_out_error(context, (1, 2, 2), (0, 1)), rel=1e-9)
     assert 0.0 < here.negligible < 1e-6 * fits.held_out[0]
-
-
-def test_columns_of_a_restricted_problem() -> None:
-    context, columns = context_of(), np.array([1, 3, 4])
-    small = context.data.only(columns)
-    moments = next(training_moments(small, context.folds, [0]))[1]
-    part = FoldProblem.of(small, context.folds, 0, moments, columns).with_gamma(0.1)
-    whole = fold_of(context, 0, 0)
-    assert part.in_data(np.array([0, 2])).tolist() == [1, 4] and whole.in_data(np.array([0, 2])).tolist() == [0, 2]
-    assert part.refit([np.array([0, 2])]).held_out[0] == pytest.approx(whole.refit([np.array([1, 4])]).held_out[0])
-
-
-def test_the_store_makes_again_what_it_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    context, asked = context_of(), []
-
-    def source(wanted: Sequence[int]) -> Iterator[tuple[int, TrainingMoments]]:
-        asked.extend(wanted)
-        return training_moments(context.data, context.folds, wanted)
-
-    monkeypatch.setattr(fold_fits, "STORE_BYTES", 1)  # room for two
-    store = FoldStore(context.data, context.folds, source)
-    kept = store.keep(0, moments_of(context, 0))
-    assert store.get(0) is kept and asked == []
-    first = store.get(1)
-    assert store.get(0) is kept and store.get(2).fold == 2 and asked == [1, 2]  # 1 was not used for longest
-    again = store.get(1)
-    assert asked == [1, 2, 1] and np.array_equal(again.problem.Q, first.problem.Q)
 
 
 @pytest.mark.parametrize("rows", [24, 400])

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray
+from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.kernels import held_out_sums as kernel
@@ -20,8 +18,6 @@ from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
 from sparsecv_mio.trees.support_fits import fit_from_moments
 from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, ROUNDING
 from sparsecv_mio.words import Intercept
-
-MomentSource = Callable[[Sequence[int]], Iterator[tuple[int, TrainingMoments]]]
 
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
 MOST_IN_FRACTIONS = 200  # supports of one list that are fitted so, a second at most: no limit is looked at in between
@@ -43,10 +39,6 @@ class Refits:
     value_error: FloatArray
     held_out: FloatArray
     held_out_error: FloatArray
-
-    def at(self, which: slice | IntArray) -> Refits:
-        """Return the refits of some of the supports."""
-        return Refits(self.value[which], self.value_error[which], self.held_out[which], self.held_out_error[which])
 
 
 class HeldOutFold:
@@ -159,7 +151,7 @@ class HeldOutFold:
 
 
 @dataclass(frozen=True, eq=False)
-class FoldProblem:
+class FoldData:
     """One fold at one gamma: the problem on its training rows and the rows it leaves out.
 
     Attributes
@@ -168,37 +160,29 @@ class FoldProblem:
         Training rows, in standard coordinates.
     held_out : HeldOutFold
         Rows left out.
-    columns : (q,) int array, optional
-        Where the problem is on some columns of the data only, these columns in ascending order; all of them by default.
     """
 
     problem: SparseProblem
     held_out: HeldOutFold
-    columns: IntArray | None = None
 
     @classmethod
-    def of(
-        cls, data: StandardData, folds: FoldPlan, fold: int, moments: TrainingMoments, columns: IntArray | None = None
-    ) -> FoldProblem:
+    def of(cls, data: StandardData, folds: FoldPlan, fold: int, moments: TrainingMoments) -> FoldData:
         """Make a fold, at gamma 1, from its training moments.
 
         Parameters
         ----------
         data : StandardData
-            Already restricted to `columns` where these are given.
         folds : FoldPlan
         fold : int
         moments : TrainingMoments
             Of the training rows of `data`.
-        columns : (q,) int array, optional
-            See the class.
 
         Returns
         -------
-        FoldProblem
+        FoldData
         """
         problem = moments.problem(data, 1.0)
-        return cls(problem, HeldOutFold(data, folds, fold, problem), columns)
+        return cls(problem, HeldOutFold(data, folds, fold, problem))
 
     @property
     def fold(self) -> int:
@@ -210,75 +194,14 @@ class FoldProblem:
         """Held-out sum of squares below which an error is not worth knowing more accurately."""
         return ACCURATE_RTOL * self.problem.yy / self.problem.total * self.held_out.weight
 
-    def with_gamma(self, gamma: float) -> FoldProblem:
+    def with_gamma(self, gamma: float) -> FoldData:
         """Return the same fold at another gamma; the arrays are shared."""
         return replace(self, problem=self.problem.with_gamma(gamma))
 
-    def keeping(self, kept: dict[str | float, Any]) -> FoldProblem:
+    def keeping(self, kept: dict[str | float, Any]) -> FoldData:
         """Return the same fold with what was computed of its training rows before."""
         return replace(self, problem=replace(self.problem, kept=kept))
 
     def refit(self, supports: Sequence[IntArray]) -> Refits:
         """Fit supports on the training rows and score them on the rows left out."""
         return self.held_out.refit(self.problem, supports)
-
-    def in_data(self, support: IntArray) -> IntArray:
-        """Return the columns of the data that a support of the problem stands for."""
-        return support if self.columns is None else self.columns[support]
-
-
-def refits_by_gamma(
-    here: FoldProblem, supports: Sequence[tuple[float, Sequence[IntArray]]], expired: Callable[[], bool]
-) -> list[Refits]:
-    """Refit supports of one fold at some gammas, a slice of work; of the last gammas none where the time is over.
-
-    Parameters
-    ----------
-    here : FoldProblem
-    supports : sequence of (float, sequence of int arrays)
-        A gamma, and those to be refitted at it.
-    expired : callable
-    """
-    refits = []
-    for gamma, some in supports:
-        if expired():
-            break
-        refits.append(here.with_gamma(gamma).refit(some))
-    return refits
-
-
-class FoldStore:
-    """The folds used last, as many as fit into `STORE_BYTES`. Safe to use from several threads.
-
-    Parameters
-    ----------
-    data : StandardData
-    folds : FoldPlan
-    source : callable
-        Yields the training moments of some folds; always by the same additions, so that a fold made twice is equal to
-        the last bit.
-    """
-
-    def __init__(self, data: StandardData, folds: FoldPlan, source: MomentSource) -> None:
-        self.data, self.folds, self.source = data, folds, source
-        self._most = max(2, STORE_BYTES // (24 * (data.q + 1) ** 2 + 1))
-        self._held: OrderedDict[int, FoldProblem] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, fold: int) -> FoldProblem:
-        """Return a fold at gamma 1. O(n q^2) where it is not held."""
-        with self._lock:
-            if fold in self._held:
-                self._held.move_to_end(fold)
-                return self._held[fold]
-        _, moments = next(self.source([fold]))
-        return self.keep(fold, moments)
-
-    def keep(self, fold: int, moments: TrainingMoments) -> FoldProblem:
-        """Make a fold from its training moments and hold it in place of the one that was not used for longest."""
-        made = FoldProblem.of(self.data, self.folds, fold, moments)
-        with self._lock:
-            self._held[fold] = made
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
-        return made
