@@ -45,7 +45,7 @@ def record(kind: str) -> Record:
         "refined": {"gap": 0.0, "refine": True},
         "descent": {"method": "descent", "gap": 0.0},
         "limit": {"method": "bounds"},
-        "part": {"method": "grid", "mio_budget": 36, "gap": 1e-4},
+        "part": {"method": "grid", "mio_budget": 24, "gap": 1e-4},
     }
     spec = "loo" if kind == "one-se" else "4"
     return cross_validate(
