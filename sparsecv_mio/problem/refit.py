@@ -13,8 +13,8 @@ The same fit is made in three ways, by what is at hand and by what happens to it
   above the optimum that may be.
 
 The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on every number, and
-comes here where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed forms and
-let `problem.objective.fit` decide whatever is close.
+comes here where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed
+forms and let `problem.objective.fit` decide whatever is close.
 """
 
 from __future__ import annotations
