@@ -36,7 +36,7 @@ from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.proofs.threshold_trees import PerspectiveProof, Units, prove_thresholds
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.first_supports import first_supports
-from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, make_tiny_data
+from sparsecv_mio.search.first_use import FEW, MANY, RESTRICTED, SMOOTH, make_tiny_data, run_on_tiny_data
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.thresholds import MANY as MANY_COLUMNS
 from sparsecv_mio.trees.glm_left_out import LeftOut
@@ -58,10 +58,10 @@ def searches(n: int, p: int) -> None:
 def first_runs() -> None:
     """Run every command on each kind of data: what each of them compiles before its clock starts."""
     for kind in (FEW, MANY, RESTRICTED, SMOOTH):
+        run_on_tiny_data(kind, cross_validate)
         n, p, folds, _ = kind.shapes[-1]
         data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED))
         how: dict[str, Any] = {"gammas": GAMMAS, "taus": TAUS[:2], **kind.options}
-        cross_validate(data, folds, **how)
         best_subsets(data, **how)
         if kind is not RESTRICTED:
             near_optimal(data, folds, gamma=1.0, taus=2, most=5, **kind.options)

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -122,6 +123,24 @@ def make_tiny_data(n: int, p: int, loss: Loss = Loss.SQUARED, correlation: float
     return Dataset.from_arrays(X, y)
 
 
+def run_on_tiny_data(kind: Kind, run: Callable[..., object], stop: threading.Event | None = None) -> None:
+    """Answer tiny questions of a kind.
+
+    Parameters
+    ----------
+    kind : Kind
+    run : callable
+        See :func:`first_use_of`.
+    stop : Event, optional
+        Set by Ctrl-C.
+    """
+    for n, p, folds, correlation in kind.shapes:
+        if stop is None or not stop.is_set():
+            data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED), correlation)
+            grid = HARD_GRID if correlation else TINY_GRID
+            run(data, make_folds(folds, data), **grid, **kind.options, stop=stop)
+
+
 def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[..., object]) -> FirstUse:
     """Return which kernels a question needs, and the tiny runs that compile them.
 
@@ -142,14 +161,7 @@ def first_use_of(command: str, options: Asked, dataset: Dataset, run: Callable[.
     else:
         kind = FEW if dataset.p <= FEW_COLUMNS else MANY
 
-    def run_all(stop: threading.Event | None) -> None:
-        for n, p, folds, correlation in kind.shapes:
-            if stop is None or not stop.is_set():
-                data = make_tiny_data(n, p, kind.options.get("loss", Loss.SQUARED), correlation)
-                grid = HARD_GRID if correlation else TINY_GRID
-                run(data, make_folds(folds, data), **grid, **kind.options, stop=stop)
-
-    return FirstUse(f"{command}_{kind.name}", kind.seconds, run_all)
+    return FirstUse(f"{command}_{kind.name}", kind.seconds, partial(run_on_tiny_data, kind, run))
 
 
 def compile_first(
