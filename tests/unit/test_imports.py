@@ -76,7 +76,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
     {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers",
      "first_use"},
     {
-        "fold_fits", "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",
+        "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",
         "grid_state", "grid_archive", "plan",
     },
     {

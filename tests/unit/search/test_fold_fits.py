@@ -48,13 +48,3 @@ def test_errors_are_those_of_the_definition(rows: int, intercept: str, noise: fl
             assert abs(fits.held_out[i] - error) <= fits.held_out_error[i] + 1e-8 * error
             assert fits.value_error[i] <= 10 * MOMENTS_RTOL * fits.value[i] + 1e-18
             assert fits.held_out_error[i] <= 1e2 * ACCURATE_RTOL * fits.held_out[i] + 1e-18
-
-
-def test_some_of_the_refits() -> None:
-    raw = Dataset.from_arrays(np.random.default_rng(0).normal(size=(12, 3)), np.arange(12.0))
-    data, folds = standardize(raw), make_folds("3", raw)
-    fold, moments = next(training_moments(data, folds))
-    problem = moments.problem(data, 1.0)
-    fits = HeldOutFold(data, folds, fold, problem).refit(problem, [np.array([j]) for j in range(3)])
-    assert fits.at(slice(1, 2)).value.tolist() == [fits.value[1]]
-    assert fits.at(np.array([2, 0])).held_out.tolist() == [fits.held_out[2], fits.held_out[0]]
