@@ -46,7 +46,7 @@ def bound_subproblems(
     fits = problem.fit(supports) if is_complete.any() else problem.score(supports)
     least_upper = np.minimum.reduceat(fits.objective_upper, first) * (1.0 + TIE_RTOL)
     is_tied = fits.objective_lower <= np.repeat(least_upper, counts)
-    agrees = is_complete & np.logical_and.reduceat(_agree_with_trees(fits, subsets, listed), first)
+    agrees = is_complete & np.logical_and.reduceat(_agree_with_trees(problem, fits, subsets, listed), first)
     is_accurate = np.logical_and.reduceat(fits.is_accurate | ~is_tied, first)
 
     bounds = FoldBounds.unknown(gamma, taus, slice(fold, fold + 1), 1, supports)
@@ -101,7 +101,9 @@ def show_supports(
     return bounds
 
 
-def _agree_with_trees(fits: Fits, subsets: Sequence[BestSubset], listed: Sequence[Sequence[IntArray]]) -> BoolArray:
+def _agree_with_trees(
+    problem: FoldProblem, fits: Fits, subsets: Sequence[BestSubset], listed: Sequence[Sequence[IntArray]]
+) -> BoolArray:
     """Return where the fits of listed supports agree with the values of their trees, up to the margin of these."""
     values = [
         subset.values if subset.complete and len(subset.values) == len(some) else [np.nan] * len(some)
@@ -110,7 +112,9 @@ def _agree_with_trees(fits: Fits, subsets: Sequence[BestSubset], listed: Sequenc
     half = np.repeat([0.5 * subset.margin for subset in subsets], [len(some) for some in listed])
     flat = np.concatenate([np.asarray(some, dtype=float) for some in values])
     with np.errstate(invalid="ignore"):
-        off = np.maximum(fits.objective_lower - flat, flat - fits.objective_upper) > half
+        off = fits.objective_lower - flat > half
+        if not problem.values_are_upper_bounds:
+            off |= flat - fits.objective_upper > half
     return np.isfinite(fits.objective_upper) & ~(off & np.isfinite(flat))
 
 

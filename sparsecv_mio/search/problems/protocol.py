@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
 from sparsecv_mio.slices import Clock
@@ -109,7 +109,14 @@ class FoldProblem(ABC):
 
     A problem is pure: what it returns depends on its rows and the arguments alone. All bounds include rounding. What is
     not abstract belongs to the capability that its docstring names.
+
+    Attributes
+    ----------
+    values_are_upper_bounds : bool
+        True if trees state upper bounds on objectives, below which more accurate fits of the same supports may lie.
     """
+
+    values_are_upper_bounds: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -60,6 +61,8 @@ class SmoothProblem(FoldProblem):
     find_left_out : callable
         Return the rows of every fold, with fits of the full data.
     """
+
+    values_are_upper_bounds: ClassVar[bool] = True  # of fits by Newton steps
 
     data: StandardData
     folds: FoldPlan

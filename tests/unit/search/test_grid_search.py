@@ -6,6 +6,7 @@ import pickle
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,11 @@ from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.grid_state import DONE
 from sparsecv_mio.search.pairs import Grid
+from sparsecv_mio.search.problems import outcomes
+from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.sources.registry import SOURCES, source_of
 from sparsecv_mio.search.steps import Findings, FoldBounds, FullDataBounds, Step, SupportInFolds
-from sparsecv_mio.trees.subsets import never
+from sparsecv_mio.trees.subsets import BestSubset, never
 from sparsecv_mio.words import Loss
 
 
@@ -200,3 +203,16 @@ def test_the_null_model_is_bounded_before_other_sizes(loss: str, folds: str) -> 
     cells = search.state.cells
     assert not np.isfinite(np.asarray(cells.upper)[:, 1:]).any()
     assert cells.lower[middle, 0].sum() > 0.99 * cells.upper[middle, 0].sum()
+
+
+@pytest.mark.parametrize(
+    ("value", "agrees_as_bound", "agrees"), [(2.0, True, True), (2.1, True, False), (1.9, False, False)]
+)
+def test_fits_may_lie_below_the_upper_bounds_of_a_tree(value: float, agrees_as_bound: bool, agrees: bool) -> None:
+    """Newton steps of a tree end above the optimum of a support, which a fit from the rows finds."""
+    one, support = np.ones(1), np.array([0])
+    fits = Fits([support], 2.0 * one, 2.0 * one, one, one, one, 2.0 * one, one > 0.0)
+    subset = BestSubset(1, support, 1.0, value, (support,), (value,), 0.01, True, True)
+    for bounds, expected in ((True, agrees_as_bound), (False, agrees)):
+        problem: Any = SimpleNamespace(values_are_upper_bounds=bounds)
+        assert outcomes._agree_with_trees(problem, fits, [subset], [[support]]).tolist() == [expected]
