@@ -486,6 +486,10 @@ class _PathSolver:
         """
         form, m = self.form, self.form.m
         self.done[size] = False
+        if size == 0:  # the null model is the only one, and its value is not computed
+            self.lower[0] = max(form.yy - KEEP_RTOL * form.yy - SCAN_SLACK * self.problem.size, 0.0)
+            self._close(0, [(np.zeros(m, dtype=np.bool_), form.yy)])
+            return
         if comb(m, size) > (most if form.trusted else MAX_SCANNED_SUPPORTS):
             return
         M = form.matrix()
