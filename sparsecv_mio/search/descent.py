@@ -90,7 +90,12 @@ class GammaCurve:
             if len(support) == 0:
                 continue
             root = np.sqrt(problem.weight[support])
-            values, vectors = np.linalg.eigh(problem.Q[np.ix_(support, support)] / np.outer(root, root))
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                gram = problem.Q[np.ix_(support, support)] / np.outer(root, root)
+            if not np.isfinite(gram).all():  # extreme units: nothing is proposed
+                self.target[rows] = np.nan
+                continue
+            values, vectors = np.linalg.eigh(gram)
             turned = (V[:, support] / root) @ vectors
             self.part[rows, : len(support)] = turned * (vectors.T @ (problem.c[support] / root))
             self.pole[rows, : len(support)] = np.maximum(values, 0.0)

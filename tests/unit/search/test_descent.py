@@ -11,6 +11,9 @@ from runs import record_of, to_end
 
 from sparsecv_mio.certificate.json_text import plain, read_as
 from sparsecv_mio.certificate.records import DescentStep
+from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.search.descent import GammaCurve, Journal, gamma_proposals, log_uniform
 
@@ -30,6 +33,16 @@ def test_slopes_that_overflow_say_nothing() -> None:
     curve.part, curve.pole = curve.part * 1e100, np.zeros_like(curve.pole)
     for gamma in (1e-300, 1e-60, 1.0):
         assert curve.minima(gamma, 1e-300, 10.0) is not None
+
+
+def test_products_that_overflow_propose_nothing() -> None:
+    """A descent on columns of 1e154 ended in a traceback of a routine for eigenvalues."""
+    rng = np.random.default_rng(0)
+    dataset = Dataset.from_arrays(1e154 * rng.normal(size=(20, 3)) + 1e155, rng.normal(size=20))
+    data = standardize(dataset, "none", "none")
+    curve = GammaCurve(data, make_folds("4", dataset), [np.array([0, 2])] * 4)
+    assert np.isnan(curve.at(0.1)[0])
+    assert not [point for point in curve.minima(0.1) if point.total < np.inf]
 
 
 def test_moves_only_lower_the_error() -> None:
