@@ -43,7 +43,7 @@ from sparsecv_mio.problem.objective import (
     scales,
     varying_columns,
 )
-from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, ROUNDING, TIE_RTOL, TINY
+from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, OUTWARD, ROUNDING, TIE_RTOL, TINY
 
 CORRELATED_AT_ONCE = 10**9  # rows of folds times columns squared, up to which those of every fold are looked at
 NO_EFFECT = ACCURATE_RTOL  # of the target: a coefficient that predicts less may have either sign
@@ -450,6 +450,19 @@ class UnitColumns:
         """
         noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
+
+    def refit_slack(self, h: float) -> float:
+        """Bound the rounding of a mean square of residuals of refits here: `CROSSING_RTOL h + 2 r sqrt(h) + r^2`.
+
+        The rounding r of a residual counts where nearly all targets are predicted: h may be of the size of `r^2`.
+
+        Parameters
+        ----------
+        h : float
+            The mean square, weighted.
+        """
+        noise = RESIDUAL * float(np.abs(self.t).max()) * self.y_unit
+        return CROSSING_RTOL * h + noise * (2.0 * math.sqrt(h) + noise)
 
     def objective_slack(self, objective: float) -> float:
         """Bound what rounding may do to an objective of the search on all rows, in the file's units."""

@@ -152,12 +152,12 @@ class Optimality:
         if row.standard_error is not None and row.folds_decided == row.folds and self.scored.has_standard_error:
             self._standard_error(row, row.standard_error, f"table[{i}].standard_error", truth.optima)
         name = "lower" if self.record.least is None else "least.lower"
-        right = self.record.certificate.lower <= truth.low + CROSSING_RTOL * truth.high + TINY
+        right = self.record.certificate.lower <= truth.low + self.design.refit_slack(truth.high) + TINY
         self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
     def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
         """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
-        slack = CROSSING_RTOL * truth.high + TINY
+        slack = self.design.refit_slack(truth.high) + TINY
         self.checks.at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
         self.checks.at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
         if not decided:
@@ -214,7 +214,7 @@ class Optimality:
         estimated = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
         for i, step in enumerate(record.descent):
             truth = self.truth(step.gamma, step.tau)
-            least = truth.high * (1.0 - CROSSING_RTOL) - TINY
+            least = truth.high - self.design.refit_slack(truth.high) - TINY
             checks.at_least(f"descent[{i}].upper", step.upper, least, f"the true {truth.high!r}")
             ties = truth.loose_high - truth.loose_low
             room = self.design.slack(truth.high, step.gamma, step.tau, FOLLOWS_RTOL)

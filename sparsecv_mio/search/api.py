@@ -451,7 +451,7 @@ def _with_refined(record: Record, asked: Question, deadline: Deadline) -> Record
     except OutOfTime:
         return replace(record, refined=here)
     (row,) = found.table
-    if row.upper < here.upper * (1.0 - TIE_RTOL):
+    if row.gamma != here.gamma and row.upper < here.upper * (1.0 - TIE_RTOL):
         here = Refined(row.gamma, row.tau, found.cv_error, row.lower, row.upper, found.estimate)
     return replace(record, refined=here, work=replace(record.work, seconds=deadline.seconds))
 
