@@ -9,8 +9,8 @@ from plain_ridge import ridge
 from sparsecv_mio.bounds.fold import FoldBounds
 from sparsecv_mio.problem.training_moments import training_moments
 from sparsecv_mio.search.problems.fold_fits import FoldData
-from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
-from sparsecv_mio.units import TIE_RTOL
+from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
+from sparsecv_mio.units import TIE_RTOL, Interval
 
 
 def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, float]]:
@@ -28,9 +28,12 @@ def intervals(case: Case, seed: int) -> list[tuple[float, float, float, float, f
             if search.form is not None:
                 supports = [np.flatnonzero(search.supports[tau]) for tau in taus]
         uppers = [ridge(problem, support)[1] * (1.0 + 1e-9) * (1.0 + TIE_RTOL) for support in supports]
-        incumbents = [Incumbent(*one) for one in zip(taus, supports, uppers, strict=True)]
-        (sharp, floors), (ball, low_floors) = (held_out_intervals(here, incumbents, relax) for relax in (True, False))
-        for tau, ends, plain, floor, low_floor in zip(taus, sharp, ball, floors, low_floors, strict=True):
+        relaxed, ball = (enclose_held_out(here, taus, np.array(uppers), supports, relaxes) for relaxes in (True, False))
+        floors, low_floors = relaxed.objective_lower, ball.objective_lower
+        sharp_ends, ball_ends = (
+            [Interval(*ends) for ends in zip(one.lower, one.upper, strict=True)] for one in (relaxed, ball)
+        )
+        for tau, ends, plain, floor, low_floor in zip(taus, sharp_ends, ball_ends, floors, low_floors, strict=True):
             least, low, high = truth(case, fold, tau, weight)
             slack = 1e-9 * (high + rows.count * problem.yy / problem.n)
             assert low_floor <= floor <= least * (1.0 + 1e-9) + 1e-12 * problem.yy, (seed, fold, tau)
@@ -57,5 +60,5 @@ def test_an_unknown_level_leaves_the_cell_open() -> None:
     assert case is not None
     fold, moments = next(training_moments(case.data, case.folds))
     here = FoldData.of(case.data, case.folds, fold, moments)
-    ends = held_out_intervals(here, [Incumbent(1, np.array([0]), np.inf)])[0][0]
-    assert ends.lower == 0.0 and ends.upper == np.inf
+    ends = enclose_held_out(here, [1], np.array([np.inf]), [np.array([0])], True)
+    assert ends.lower[0] == 0.0 and ends.upper[0] == np.inf

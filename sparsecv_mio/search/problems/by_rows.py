@@ -28,7 +28,7 @@ from sparsecv_mio.problem.training_moments import moments_of_training, training_
 from sparsecv_mio.search.cells import ALL_ROWS, places_in
 from sparsecv_mio.search.context import Context
 from sparsecv_mio.search.problems import fold_fits
-from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.protocol import (
     Capability,
@@ -44,7 +44,7 @@ from sparsecv_mio.thresholds import EXACT_COLUMNS, PRODUCT_BYTES, TREE_MATRICES
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.listing import NODE_RATIO
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset, BestSubsets
-from sparsecv_mio.units import TIE_RTOL, WORST_ROUNDING
+from sparsecv_mio.units import TIE_RTOL
 from sparsecv_mio.words import Method
 
 MATRIX_NODES = FIRST_LOOK * ROUND_GROWTH  # nodes that are worth a matrix of more than `EXACT_COLUMNS` columns
@@ -225,11 +225,7 @@ class RowsProblem(FoldProblem):
             value, error, unknown = fits.value, fits.value_error, np.full(len(supports), np.nan)
             none = np.zeros(len(supports), dtype=bool)
             return Fits(supports, value - error, value + error, unknown, unknown, unknown, value, none)
-        here = self._fold_on(columns)
-        refits = here.refit(places_in(columns, supports))
-        value, error, loss, slip = refits.value, refits.value_error, refits.held_out, refits.held_out_error
-        is_accurate = slip <= WORST_ROUNDING * loss + here.negligible
-        return Fits(supports, value - error, value + error, loss - slip, loss + slip, loss, value, is_accurate)
+        return replace(self._fold_on(columns).fit(places_in(columns, supports)), supports=supports)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports; bounds on held-out losses cost nothing beside the fits."""
@@ -261,9 +257,8 @@ class RowsProblem(FoldProblem):
         if len(left.columns) <= EXACT_COLUMNS:
             here = self._fold_on(left.columns)
             places = places_in(left.columns, [support])
-            incumbent = Incumbent(size, places[0] if places else np.arange(0), objective_upper)
-            (interval,), (floor,) = held_out_intervals(here, [incumbent], bool(places))
-            ends = interval.lower, interval.upper, max(floor, left.lower)
+            ball = enclose_held_out(here, [size], np.array([objective_upper]), places or [support[:0]], bool(places))
+            ends = float(ball.lower[0]), float(ball.upper[0]), max(float(ball.objective_lower[0]), left.lower)
         elif left.upper - left.lower <= WIDEST_GAP * left.upper:
             (cell,) = wide.cells([size])
             ends = float(cell.lower), float(cell.upper), max(float(cell.objective_lower), left.lower)
@@ -278,9 +273,8 @@ class RowsProblem(FoldProblem):
         upper, held_out = np.full(context.folds.k, np.inf), np.full(context.folds.k, np.nan)
         for fold, moments in training_moments(small, context.folds):
             here = fold_fits.FoldData.of(small, context.folds, fold, moments)
-            fits = here.with_gamma(self.value_of_gamma).refit([every])
-            upper[fold] = float(fits.value[0] + fits.value_error[0]) * (1.0 + TIE_RTOL)
-            held_out[fold] = float(fits.held_out[0])
+            fits = here.with_gamma(self.value_of_gamma).fit([every])
+            upper[fold], held_out[fold] = fits.objective_upper[0] * (1.0 + TIE_RTOL), fits.held_out[0]
             if is_expired():
                 break
         return np.where(np.isfinite(upper), upper, np.inf), held_out

@@ -15,30 +15,13 @@ from sparsecv_mio.kernels import held_out_sums as kernel
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
+from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.trees.support_fits import fit_from_moments
-from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, ROUNDING
+from sparsecv_mio.units import ACCURATE_RTOL, MOMENTS_RTOL, ROUNDING, WORST_ROUNDING
 from sparsecv_mio.words import Intercept
 
 MOMENTS_FACTOR = 4  # folds of more than this many rows a column are scored from their moments
 MOST_IN_FRACTIONS = 200  # supports of one list that are fitted so, a second at most: no limit is looked at in between
-
-
-@dataclass(frozen=True, eq=False)
-class Refits:
-    """Refits of k supports in one fold.
-
-    Attributes
-    ----------
-    value, value_error : (k,) arrays
-        Training objectives and bounds on their rounding errors.
-    held_out, held_out_error : (k,) arrays
-        Sums of squares over the rows left out and bounds on their rounding errors.
-    """
-
-    value: FloatArray
-    value_error: FloatArray
-    held_out: FloatArray
-    held_out_error: FloatArray
 
 
 class HeldOutFold:
@@ -107,7 +90,7 @@ class HeldOutFold:
             return self.Q, self.c, self.yy
         return self.V.T @ self.V, self.V.T @ self.r, float(self.r @ self.r)
 
-    def refit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Refits:
+    def fit(self, problem: SparseProblem, supports: Sequence[IntArray]) -> Fits:
         """Fit each support on the training rows and score it on the rows left out.
 
         From moments first, with error bounds; where those are too wide, from the rows by QR. O(s^3 + rows s) a support.
@@ -117,10 +100,6 @@ class HeldOutFold:
         problem : SparseProblem
             Training rows at the gamma in question.
         supports : sequence of k int arrays
-
-        Returns
-        -------
-        Refits
         """
         made, scores = fit_from_moments(problem, supports), kernel.new_scores(len(supports))
         if self.by_moments:
@@ -128,26 +107,25 @@ class HeldOutFold:
             kernel.held_out_moments(moments, self.level, made.listed, self.unit, made.fits, scores)
         else:
             kernel.held_out_rows(self.V, self.r, self.level, made.listed, made.fits, scores)
-        fits = Refits(made.value, made.value_error, scores.error, scores.rounding)
-        poor = ~(fits.value_error <= MOMENTS_RTOL * fits.value) | ~(
-            fits.held_out_error <= ACCURATE_RTOL * fits.held_out
-        )
-        for count, place in enumerate(np.flatnonzero(poor).tolist()):
-            support = np.asarray(supports[place], dtype=np.int64)
-            self._from_rows(fits, place, support, 2.0 * problem.lam, count < MOST_IN_FRACTIONS)
-        return fits
-
-    def _from_rows(self, fits: Refits, r: int, support: IntArray, gamma: float, fractions: bool) -> None:
-        """Replace one fit by a QR of the rows where that is more accurate."""
-        near = fits.held_out_error[r] <= 1e-7 * fits.held_out[r] and fits.value_error[r] <= 1e-9 * fits.value[r]
-        if self.by_moments and near:
-            return
-        fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma, fractions)
-        if fit.objective_error < fits.value_error[r]:
-            fits.value[r], fits.value_error[r] = fit.objective, fit.objective_error
-        held_out, rounding = fit.held_out(self.data, self.folds.scored_rows(self.fold))
-        if not fits.held_out_error[r] <= rounding:
-            fits.held_out[r], fits.held_out_error[r] = held_out, rounding
+        value, value_error, loss, loss_error = made.value, made.value_error, scores.error, scores.rounding
+        is_exact = (value_error <= MOMENTS_RTOL * value) & (loss_error <= ACCURATE_RTOL * loss)
+        is_near = (loss_error <= 1e-7 * loss) & (value_error <= 1e-9 * value)
+        for count, i in enumerate(np.flatnonzero(~is_exact).tolist()):
+            if self.by_moments and is_near[i]:
+                continue
+            support, gamma = np.asarray(supports[i], dtype=np.int64), 2.0 * problem.lam
+            fit = refit_rows(self.data, self.folds.train_rows(self.fold), support, gamma, count < MOST_IN_FRACTIONS)
+            if fit.objective_error < value_error[i]:
+                value[i], value_error[i] = fit.objective, fit.objective_error
+            held_out, rounding = fit.held_out(self.data, self.folds.scored_rows(self.fold))
+            if not loss_error[i] <= rounding:
+                loss[i], loss_error[i] = held_out, rounding
+        negligible = ACCURATE_RTOL * problem.yy / problem.total * self.weight
+        is_accurate = loss_error <= WORST_ROUNDING * loss + negligible
+        return Fits(
+            supports, value - value_error, value + value_error, loss - loss_error, loss + loss_error, loss, value,
+            is_accurate,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,11 +167,6 @@ class FoldData:
         """Number of the fold."""
         return self.held_out.fold
 
-    @property
-    def negligible(self) -> float:
-        """Held-out sum of squares below which an error is not worth knowing more accurately."""
-        return ACCURATE_RTOL * self.problem.yy / self.problem.total * self.held_out.weight
-
     def with_gamma(self, gamma: float) -> FoldData:
         """Return the same fold at another gamma; the arrays are shared."""
         return replace(self, problem=self.problem.with_gamma(gamma))
@@ -202,6 +175,9 @@ class FoldData:
         """Return the same fold with what was computed of its training rows before."""
         return replace(self, problem=replace(self.problem, kept=kept))
 
-    def refit(self, supports: Sequence[IntArray]) -> Refits:
-        """Fit supports on the training rows and score them on the rows left out."""
-        return self.held_out.refit(self.problem, supports)
+    def fit(self, supports: Sequence[IntArray]) -> Fits:
+        """Fit supports on the training rows and score them on the rows left out.
+
+        Where a held-out loss is negligible beside that of the null model, rounding does not make it inaccurate.
+        """
+        return self.held_out.fit(self.problem, supports)

@@ -20,7 +20,7 @@ from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import BestOnAllRows, Context
 from sparsecv_mio.search.pairs import Grid, Pair
 from sparsecv_mio.search.problems import fold_fits, left_out_folds, one_tree_for_folds
-from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
 from sparsecv_mio.search.problems.fold_passes import FoldPasses
 from sparsecv_mio.search.problems.fold_relaxations import narrow_by_relaxations, relax_sizes
 from sparsecv_mio.search.problems.fold_samples import FoldSample, FullSupports
@@ -39,7 +39,6 @@ from sparsecv_mio.slices import Clock, Kept, Moment
 from sparsecv_mio.thresholds import LARGEST_FOLD, PATH_TREE_COLUMNS
 from sparsecv_mio.trees.every_size import solve_path
 from sparsecv_mio.trees.subsets import BestSubsets
-from sparsecv_mio.units import WORST_ROUNDING
 
 FULL_TREE_BYTES = STORE_BYTES // 8  # of trees of the full data that go on where they were left, at one gamma
 FOLDS_AT_ONCE = 32  # whose training moments are computed together: one costs nearly as much as all of them
@@ -102,10 +101,7 @@ class SquaredProblem(FoldProblem):
 
     def fit(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports from Gram matrices, from the rows where these lose digits; O(s^3 + rows s) a support."""
-        fits, negligible = self.here.refit(supports), self.here.negligible
-        value, error, loss, slip = fits.value, fits.value_error, fits.held_out, fits.held_out_error
-        is_accurate = slip <= WORST_ROUNDING * loss + negligible
-        return Fits(supports, value - error, value + error, loss - slip, loss + slip, loss, value, is_accurate)
+        return self.here.fit(supports)
 
     def score(self, supports: Sequence[IntArray]) -> Fits:
         """Fit supports; bounds on held-out losses cost nothing beside the fits."""
@@ -116,15 +112,9 @@ class SquaredProblem(FoldProblem):
         relaxes: bool = True,
     ) -> Enclosed:  # fmt: skip
         """Bound held-out losses by the ridge ball of the fold, and by relaxations of what screening leaves."""
-        incumbents = [
-            Incumbent(size, support, float(upper))
-            for size, support, upper in zip(sizes, supports, objective_upper, strict=True)
-        ]
-        ends, floors = self.store.context.hands.do(
-            held_out_intervals, self.here, incumbents, relaxes and not is_expired()
+        return self.store.context.hands.do(
+            enclose_held_out, self.here, sizes, objective_upper, supports, relaxes and not is_expired()
         )
-        lower, upper = (np.array([getattr(one, name) for one in ends]) for name in ("lower", "upper"))
-        return Enclosed(lower, upper, np.array(floors))
 
     def relax_fold(
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired

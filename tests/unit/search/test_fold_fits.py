@@ -21,9 +21,9 @@ def test_a_fold_at_its_gamma() -> None:
     here = fold_of(context, 2, 1)
     assert here.fold == 2 and here.problem.lam == context.grid.gammas[1] / 2.0
     assert here.held_out.count == len(context.folds.scored_rows(2))
-    fits = here.refit([np.array([0, 1])])
+    fits = here.fit([np.array([0, 1])])
     assert fits.held_out[0] == pytest.approx(held_out_error(context, (1, 2, 2), (0, 1)), rel=1e-9)
-    assert 0.0 < here.negligible < 1e-6 * fits.held_out[0]
+    assert fits.is_accurate.all()
 
 
 @pytest.mark.parametrize("rows", [24, 400])
@@ -39,12 +39,14 @@ def test_errors_are_those_of_the_definition(rows: int, intercept: str, noise: fl
         problem = moments.problem(data, 0.05)
         held_out = HeldOutFold(data, folds, fold, problem)
         assert held_out.by_moments == (rows == 400) and held_out.count == len(folds.scored_rows(fold))
-        fits = held_out.refit(problem, supports)
+        fits = held_out.fit(problem, supports)
         for i, support in enumerate(supports):
             columns, train = data.columns[support].tolist(), folds.train_rows(fold)
             fit = objective.fit(X, raw.y, columns, 0.05, intercept=intercept, rows=train)
             error = objective.held_out_error(fit, X, raw.y, folds.scored_rows(fold)) / data.y_unit**2
-            assert fits.value[i] == pytest.approx(fit.objective / data.y_unit**2, rel=1e-8)
-            assert abs(fits.held_out[i] - error) <= fits.held_out_error[i] + 1e-8 * error
-            assert fits.value_error[i] <= 10 * MOMENTS_RTOL * fits.value[i] + 1e-18
-            assert fits.held_out_error[i] <= 1e2 * ACCURATE_RTOL * fits.held_out[i] + 1e-18
+            assert fits.objective[i] == pytest.approx(fit.objective / data.y_unit**2, rel=1e-8)
+            width = fits.objective_upper[i] - fits.objective_lower[i]
+            assert width <= 20 * MOMENTS_RTOL * fits.objective[i] + 1e-18
+            assert fits.held_out_lower[i] - 1e-8 * error <= error <= fits.held_out_upper[i] + 1e-8 * error
+            width = fits.held_out_upper[i] - fits.held_out_lower[i]
+            assert width <= 2e2 * ACCURATE_RTOL * fits.held_out[i] + 1e-18

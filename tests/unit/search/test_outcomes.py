@@ -13,7 +13,7 @@ from plain_ridge import ridge
 from sparsecv_mio.arrays import IntArray
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.context import BestOnAllRows, Context
-from sparsecv_mio.search.problems.fold_intervals import Incumbent, held_out_intervals
+from sparsecv_mio.search.problems.fold_intervals import enclose_held_out
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import Fits
 from sparsecv_mio.search.problems.squared import SquaredProblem, SquaredProblems
@@ -126,6 +126,7 @@ def test_ties_widen_a_solved_subproblem() -> None:
     problem = SquaredProblems(context_of(), problems_of(context_of()).full_data, OtherFits).fold(0, 0)
     supports = [(1, 5), (0, 1)]
     fits = problem.fit([np.array(support) for support in supports])
+    assert isinstance(problem, OtherFits)
     tied = replace(problem, tied=True)
     bounds = bound_subproblems(tied, 0, (2,), 0, [complete(problem.problem, supports)], True, never)
     assert bounds.is_solved.all() and bounds.is_branched.all() and bounds.tied == {(0, 0): [0, 1]}
@@ -137,6 +138,7 @@ def test_ties_widen_a_solved_subproblem() -> None:
 def test_a_held_out_loss_that_is_not_known_well_solves_nothing() -> None:
     problem = SquaredProblems(context_of(), problems_of(context_of()).full_data, OtherFits).fold(0, 0)
     exact = problem.fit([np.array([1, 5])]).held_out[0]
+    assert isinstance(problem, OtherFits)
     vague = replace(problem, vague=0.1)
     bounds = bound_subproblems(vague, 0, (2,), 0, [complete(problem.problem, [(1, 5)])], True, never)
     assert not bounds.is_solved.any() and bounds.is_final.all() and bounds.held_out[0, 0] == exact
@@ -147,12 +149,12 @@ def test_without_relaxations_every_support_below_the_value_is_inside() -> None:
     """The ridge ball knows nothing of tau: what it says holds for every b with f(b) <= upper."""
     here = fold_of(context_of(1), 0, 0)
     supports = [np.array(support) for size in (1, 2, 3) for support in combinations(range(6), size)]
-    fits = here.refit(supports)
-    upper = float(np.median(fits.value))
-    [found], [floor] = held_out_intervals(here, [Incumbent(3, supports[-1], upper)], relax=False)
-    assert 0.0 < floor <= fits.value.min()
-    inside = fits.held_out[fits.value <= upper]
-    assert len(inside) > 5 and found.lower <= inside.min() and inside.max() <= found.upper
+    fits = here.fit(supports)
+    upper = float(np.median(fits.objective))
+    found = enclose_held_out(here, [3], np.array([upper]), supports[-1:], False)
+    assert 0.0 < found.objective_lower[0] <= fits.objective.min()
+    inside = fits.held_out[fits.objective <= upper]
+    assert len(inside) > 5 and found.lower[0] <= inside.min() and inside.max() <= found.upper[0]
 
 
 def test_trees_of_a_fold_go_on_where_they_were_left() -> None:
