@@ -21,7 +21,7 @@ for (row in seq_len(nrow(plan))) {
   write_down <- function(question, place, values) {
     lines <<- c(lines, sprintf("%s\t%s\t%s\t%.17g", question, format(place, digits = 15), names(values), values))
   }
-  # y is divided by its standard deviation inside glmnet: lambda is in units of y, see results/agreement_r.md
+  # y is divided by its standard deviation inside glmnet: lambda is in units of y, see results/correctness.md
   spread <- function(v, w) sqrt(sum(w * (v - weighted.mean(v, w))^2) / sum(w))
   ridge <- function(question, lambdas, ...) {
     fit <- do.call(glmnet, c(list(X, alpha = 0, lambda = lambdas, ...), tight))

@@ -1,7 +1,7 @@
 """The same questions to R's leaps, glmnet, MASS and lm, and here: do they agree?
 
     apt-get install r-base-core r-cran-leaps r-cran-glmnet r-cran-mass
-    python scripts/agreement/with_r.py --out results/agreement_r.md [--files prostate ties ...] [--work FOLDER]
+    python scripts/agreement/with_r.py --out build/agreement_r.md [--files prostate ties ...] [--work FOLDER]
 
 Twenty tables: those of `instances`, and six that are made here. Exit code 1 where a number differs by more than
 `EXACT` (of glmnet `ITERATED`), or a best subset is another one and no tie. How the penalties are translated is
@@ -252,7 +252,7 @@ QUESTIONS = (
 )  # fmt: skip
 HEAD = """# Agreement with R
 
-    python scripts/agreement/with_r.py --out results/agreement_r.md
+    python scripts/agreement/with_r.py --out build/agreement_r.md
 
 {versions}; here sparsecv-mio {ours}.
 

@@ -1,6 +1,6 @@
 """Backends side by side: agreement on the small data sets, one second on a hard instance, random problems.
 
-    python scripts/bench/backends.py [--quick] [--out results/backends_acceptance.md]
+    python scripts/bench/backends.py [--quick] [--out build/backends_acceptance.md]
 
 Four tables: (1) the optimum of every (data, tau, gamma) by every usable backend, with the largest relative
 disagreement; (2) diabetes64, tau 10, gamma 0.01 with a limit of one second: what is held, and when it came back;
@@ -175,7 +175,7 @@ def main() -> None:
     """Write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--out", default="results/backends_acceptance.md")
+    parser.add_argument("--out", default="build/backends_acceptance.md")
     options = parser.parse_args()
     names = usable()
     parts = [

@@ -1,7 +1,7 @@
 """First use and later ones: from the source, from a wheel, and warm, as ratios to what numba itself takes.
 
     make wheel PYTHONS=python3.11
-    python scripts/bench/cold_start.py --wheel dist/*cp311*.whl --together 2 8 32 --out results/cold_start.md
+    python scripts/bench/cold_start.py --wheel dist/*cp311*.whl --together 2 8 32 --out build/cold_start.md
 
 The source and the wheel are put into folders of their own, without the user's cache (an empty NUMBA_CACHE_DIR). One
 round measures, of whole processes, wall-clock and CPU seconds of every case; the least of `--rounds` counts. Ratios are

@@ -5,7 +5,7 @@ little (SNR 1). Counted are processor seconds of one thread from X and y in memo
 first p where it reached the limit. abess proves nothing and knows no ridge weight: its subset is refitted with it and
 compared with the certified lower bound of our engine. Needs what `make peers` installs.
 
-    python scripts/bench/columns.py --picture docs/_static/columns.png --out results/columns.md
+    python scripts/bench/columns.py --picture docs/_static/columns.png --out build/columns.md
 """
 
 from __future__ import annotations

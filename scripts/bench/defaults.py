@@ -1,6 +1,6 @@
 """Default ranges of tau and gamma against data: what would a wider or a narrower grid have chosen, and how well?
 
-    python scripts/bench/defaults.py --data FOLDER --tables FOLDER --out results/defaults.md [--splits 10 --seeds 3]
+    python scripts/bench/defaults.py --data FOLDER --tables FOLDER --out build/defaults.md [--splits 10 --seeds 3]
 
 For every problem of `risk.py` (synthetic data and 80/20 splits of real ones) the ten folds and all rows search for
 supports over a grid wider than any default: tau 1:50, fifteen gammas from 1e-3 to 10 and four beyond at the same

@@ -1,6 +1,6 @@
 """How far the CV errors of undecided pairs are from the truth: ten data sets, every pair of the grid.
 
-    python scripts/bench/estimates.py --out results/estimates.md
+    python scripts/bench/estimates.py --out build/estimates.md
 
 `default` is a run to the default gap, `early` one that stops after its first answers (no MIO). Truth is the same
 question with `--gap 0`. A difference is `estimate / truth - 1`, over the pairs that are marked as estimates; one-sided

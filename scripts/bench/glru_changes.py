@@ -36,7 +36,7 @@ from sparsecv_mio.oracles.glru import (
 )
 from sparsecv_mio.oracles.glru.stepwise import ColumnView
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "build"
 BAYES_DISTANCE = 2.0537489106318225  # Phi(-z) = 0.02
 TOL = 1e-6
 

@@ -1,6 +1,6 @@
 """What a duality gap costs after rows or columns change: slopes in log-log against the change and against the rest.
 
-python scripts/bench/glru_slopes.py [--repeats 30] [--out results/glru_slopes.md]
+python scripts/bench/glru_slopes.py [--repeats 30] [--out build/glru_slopes.md]
 
 Rows: the gap and the midpoint ball after removing or adding k rows, and the interval of one prediction, while n, k and
 d vary. Columns: the gap after removing or adding k columns, while n, k and d vary. Where the slope should be 1 it is
@@ -31,7 +31,7 @@ from sparsecv_mio.oracles.glru import (
     prediction_intervals,
 )
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "build"
 Row = tuple[str, str, int, float, float, float]
 
 

@@ -31,7 +31,7 @@ from sparsecv_mio.oracles.iacv import (
     start,
 )
 
-RESULTS = Path(__file__).resolve().parents[2] / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "build"
 
 
 def simulate(n: int, p: int, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -136,6 +136,7 @@ def main() -> int:
         "",
     ])  # fmt: skip
     print(text)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(text, encoding="utf-8")
     return 0
 

@@ -7,7 +7,7 @@ products and proof; kernels are compiled before. `region` is the part of the gri
 stands beside, measured by their authors on their machines, not here. With `--quiet` the limit counts as in
 `regions.py`: as if no other process took time.
 
-    python scripts/bench/large_p.py [--rows NAME ...] [--time-limit 120] [--quiet] [--out results/large_p.md]
+    python scripts/bench/large_p.py [--rows NAME ...] [--time-limit 120] [--quiet] [--out build/large_p.md]
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A run is late if the wall time from the start of the process to its end exceeds 
 A late run is repeated once, as the machine may have been busy; both times are told. `cold` runs start with an empty
 cache of compiled kernels.
 
-    python scripts/bench/limits.py [--only WORD] [--out results/limits.md]
+    python scripts/bench/limits.py [--only WORD] [--out build/limits.md]
 """
 
 from __future__ import annotations

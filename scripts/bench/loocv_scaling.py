@@ -2,7 +2,7 @@
 
 Synthetic, Toeplitz 0.5, ten unit coefficients, SNR 5, gamma 1, tau 1:12, one thread; `one fit` is the full-data path.
 
-    python scripts/bench/loocv_scaling.py --out results/loocv_scaling [--rows 500,...] [--columns 20,...]
+    python scripts/bench/loocv_scaling.py --out build/loocv_scaling [--rows 500,...] [--columns 20,...]
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def main() -> None:
     import matplotlib.pyplot as plt
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", default="results/loocv_scaling")
+    parser.add_argument("--out", default="build/loocv_scaling")
     parser.add_argument("--rows", default="500,2000,5000,20000,50000,200000")
     parser.add_argument("--columns", default="12,20,30,40,54,70,90")
     parser.add_argument("--folds", default="2,5,10,50,200,1000,5000")

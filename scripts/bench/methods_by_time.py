@@ -1,6 +1,6 @@
 """Which method is the fastest, in seconds, and whether `auto` takes it: data x folds x grids x gaps, warm, one process.
 
-    python scripts/bench/methods_by_time.py --out results/methods_by_time.md
+    python scripts/bench/methods_by_time.py --out build/methods_by_time.md
     python scripts/bench/methods_by_time.py --data servo,autompg --folds 10,loo
     python scripts/bench/methods_by_time.py --before TREE    # beside the methods of another source tree
 

@@ -1,6 +1,6 @@
 """How many models are as good as the best one, and what listing them costs.
 
-    python scripts/bench/near_optimal.py --out results/near_optimal.md
+    python scripts/bench/near_optimal.py --out build/near_optimal.md
 
 Diabetes, housing and autompg at the pair that cross-validation chooses (10 folds, the default grid): every support of
 that size within 1, 2 and 5% of the least CV error, the same support in every fold, and of the least training objective.

@@ -1,6 +1,6 @@
 """Proofs of searches: what they take to make and to check. Writes the table of results/proofs.md.
 
-    python scripts/bench/proofs.py --out results/proofs.md
+    python scripts/bench/proofs.py --out build/proofs.md
 
 Seconds are those of the processor, on one thread, kernels compiled before: of the search, of its proof, and of
 `sparsecv check` in both modes, without the start of a process; and of the whole commands: the search without and with
@@ -167,13 +167,12 @@ def main() -> None:
             rows.append(line(case, options.exact))
             print(rows[-1], flush=True)
     if options.out is not None:
-        text = options.out.read_text().split("<!-- table -->")
         head = (
             "| data | folds | gammas | taus | status | solve s | proof s | / solve | fast s | / solve | exact s "
             "| command s | with proof s | `check` s | kB | trees / leaves |\n"
             f"| --- | --- | ---: | ---: | --- {'| ---: ' * 10}| --- |\n"
         )
-        options.out.write_text("<!-- table -->".join([text[0], "\n" + head + "\n".join(rows) + "\n", *text[2:]]))
+        options.out.write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

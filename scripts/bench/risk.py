@@ -1,6 +1,6 @@
 """The test error of what a run under a time limit returns, beside abess and LassoCV.
 
-    python scripts/bench/risk.py --data FOLDER --out results/risk.md [--quick] [--kept FILE]
+    python scripts/bench/risk.py --data FOLDER --out build/risk.md [--quick] [--kept FILE]
 
 Every method chooses by ten folds on the same rows and has its defaults otherwise; ours has `--time-limit`.
 

@@ -1,6 +1,6 @@
 """Stability-regularised cross-validation beside the plain one: test error, and how far CV errors are from it.
 
-    nice -n 19 python scripts/bench/stability.py --kept runs.jsonl --out results/stability.md [--cpu SECONDS]
+    nice -n 19 python scripts/bench/stability.py --kept runs.jsonl --out build/stability.md [--cpu SECONDS]
 
 Random splits into training rows (80%) and test rows; on the training rows
 

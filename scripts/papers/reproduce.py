@@ -217,7 +217,7 @@ def main() -> int:
     parser.add_argument("--workers", default="1")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUES")
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "papers")
-    parser.add_argument("--out", type=Path, default=ROOT / "results")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "results")
     parser.add_argument("--no-run", action="store_true")
     options = parser.parse_args()
     name, study = options.name, STUDIES[options.name]
@@ -236,7 +236,7 @@ def main() -> int:
     for title, words in study.outputs:
         plain = words.replace("OUT/", f"{options.out}/").replace("NAME", name)
         text = call([places.get(word, word) for word in shlex.split(plain)])
-        shown = words.replace("OUT/", "results/").replace("NAME", name)
+        shown = words.replace("OUT/", "build/results/").replace("NAME", name)
         body += [f"## {title}", "", f"`sparsecv {shown}`", ""]
         figure = Path(shlex.split(shown)[-1]).name
         body += [text if words.startswith("table") else f"![{title}]({figure})", ""]

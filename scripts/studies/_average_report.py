@@ -210,6 +210,7 @@ def report(ask: argparse.Namespace) -> int:
             f"ten seconds of the processor.\n\n{of_limits(runs, longer)}\n"
         )
     place = Path(ask.results)
+    place.mkdir(parents=True, exist_ok=True)
     (place / "average.md").write_text(text, encoding="utf-8")
     with (place / "average.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")

@@ -213,6 +213,7 @@ def draw_all(part: pd.DataFrame, rho: float, place: Path) -> None:
 def report(ask: argparse.Namespace) -> int:
     """Write `hastie.md`, `hastie.csv` and the figures."""
     results = Path(ask.results)
+    results.mkdir(parents=True, exist_ok=True)
     frame = pd.DataFrame(rows_of_folder(BatchFolder(ask.out)))
     means = frame.groupby([*SETTING, "method"])[[*METRICS, "cpu"]].mean()
     means["draws"] = frame.groupby([*SETTING, "method"]).size()

@@ -110,6 +110,7 @@ def report(ask: argparse.Namespace) -> int:
         *(of_classes(frame, methods, [names[m] for m in methods]) if ask.loss == "logistic" else ()),
     ]  # fmt: skip
     place, ordered = Path(ask.results), frame.sort_values(["data", "split", "estimator"])
+    place.mkdir(parents=True, exist_ok=True)
     (place / f"{FILES[ask.loss]}.md").write_text("\n".join(text), encoding="utf-8")
     ordered[[name for name in COLUMNS if name in ordered]].to_csv(
         place / f"{FILES[ask.loss]}.csv", index=False, float_format="%.6g"

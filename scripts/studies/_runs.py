@@ -22,7 +22,9 @@ SHOWN_EVERY = 60.0  # seconds between two lines of progress
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every study."""
     parser.add_argument("--out", required=True, metavar="FOLDER", help="of the batch: read, and added to")
-    parser.add_argument("--results", default="results", metavar="FOLDER", help="where `report` writes [results]")
+    parser.add_argument(
+        "--results", default="build/results", metavar="FOLDER", help="where `report` writes [build/results]"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes of `run` [1]")
     parser.add_argument("--cpu-minutes", type=float, help="end `run` after so much processor time of one process")
 

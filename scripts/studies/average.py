@@ -228,7 +228,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("do", choices=("run", "report"))
     parser.add_argument("--out", required=True, metavar="FOLDER", help="of the runs: read, and added to")
-    parser.add_argument("--results", default="results", metavar="FOLDER", help="where `report` writes [results]")
+    parser.add_argument(
+        "--results", default="build/results", metavar="FOLDER", help="where `report` writes [build/results]"
+    )
     parser.add_argument("--longer", metavar="FOLDER", help="of runs with a longer limit, which `report` sets beside")
     parser.add_argument("--data", nargs="*", default=[], metavar="FOLDER", help="folders of further files")
     parser.add_argument("--sets", nargs="*", default=[name for name in TARGETS if name not in SLOW])

@@ -67,7 +67,7 @@ def table(found: dict[tuple[str, str, int], list[tuple[float, float]]]) -> str:
 def main() -> None:
     """Draw the data sets, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "intervals.md")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "intervals.md")
     parser.add_argument("--repeats", type=int, default=REPEATS, help="data sets of each size")
     given = parser.parse_args()
     found: dict[tuple[str, str, int], list[tuple[float, float]]] = defaultdict(list)
@@ -78,6 +78,7 @@ def main() -> None:
                     found[folds, pair, n].append(coverage(*draw(n, number), folds, pair))
     about = " ".join((__doc__ or "").split("\n\n", 1)[1].split())
     page = f"# Prediction intervals\n\n`python scripts/studies/intervals.py`. {about}\n\n{table(found)}\n"
+    given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(page, encoding="utf-8")
 
 

@@ -154,6 +154,7 @@ def report(ask: argparse.Namespace) -> int:
         f"at most {AVERAGE_SECONDS:g} s more.", "", *lines, "", *said, "",
     ]  # fmt: skip
     place = Path(ask.results)
+    place.mkdir(parents=True, exist_ok=True)
     (place / "two_class_average.md").write_text("\n".join(text), encoding="utf-8")
     frame.sort_values(["data", "split"]).to_csv(place / "two_class_average.csv", index=False, float_format="%.6g")
     print("\n".join(text))
@@ -169,7 +170,9 @@ def main() -> int:
     parser.add_argument("--limit", type=float, default=2.0, help="seconds of the processor a search [2]")
     parser.add_argument("--seconds", type=float, help="end `run` after so many")
     parser.add_argument("--sets", nargs="+", choices=OF_CLASSES, default=list(OF_CLASSES))
-    parser.add_argument("--results", default="results", metavar="FOLDER", help="where `report` writes [results]")
+    parser.add_argument(
+        "--results", default="build/results", metavar="FOLDER", help="where `report` writes [build/results]"
+    )
     ask = parser.parse_args()
     return run(ask) if ask.do == "run" else report(ask)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
 COLUMNS_SHOWN = 40  # columns, unless all are asked for
-HOPEFUL = 100  # features up to which a good part of a default run is proved (results/regions.md)
+HOPEFUL = 100  # features up to which a good part of a default run is proved (results/speed.md)
 SURE_OF_CLASSES = 20  # with logistic loss: breast cancer, of 30, took 29 s on one core, ionosphere, of 33, took 129 s
 
 

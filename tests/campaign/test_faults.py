@@ -1,6 +1,6 @@
 """Folders and disks that cannot be written to, and proofs that are none: nothing lost, one line each.
 
-Kills, Ctrl-C, foreign checkpoints and malformed files have tests of their own; results/campaign.md lists them all.
+Kills, Ctrl-C, foreign checkpoints and malformed files have tests of their own; results/correctness.md lists them all.
 """
 
 from __future__ import annotations
