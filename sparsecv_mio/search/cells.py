@@ -741,11 +741,7 @@ class CellTable:
         within(state, "lower", 0.0, np.finfo(float).max)
         within(state, "tie_width", 0.0, np.finfo(float).max)
         if isinstance(self.lower, PairRows):
-            if np.isinf([held_sums(state[name]) for name in ("lower", "nominal")]).any():
-                raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
-            pairs = state["pairs_of_sums"]
-            if pairs.shape != (len(state["errors_of_sums"]), 2) or not within_shape(pairs, self.lower.shape[:2]):
-                raise CorruptStore("its array pairs_of_sums names pairs that are not there")
+            self._check_sums(state)
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
         if ties.shape != (len(state["tie_width"]), 3) or not within_shape(ties, self.lower.shape):
@@ -760,6 +756,14 @@ class CellTable:
         inside = (state["lower"] <= state["nominal"]) & (state["nominal"] <= state["upper"])
         if not inside[np.asarray(state["decided"])].all():
             raise CorruptStore("its array nominal is not between lower and upper where a cell is decided")
+
+    def _check_sums(self, state: Archive) -> None:
+        """Raise `CorruptStore` unless the sums of a table of very many folds are those of its pairs."""
+        if np.isinf([held_sums(state[name]) for name in ("lower", "nominal")]).any():
+            raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
+        pairs = state["pairs_of_sums"]
+        if pairs.shape != (len(state["errors_of_sums"]), 2) or not within_shape(pairs, self.lower.shape[:2]):
+            raise CorruptStore("its array pairs_of_sums names pairs that are not there")
 
 
 def pair_rows_of(table: Any) -> PairRows:

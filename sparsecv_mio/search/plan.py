@@ -181,10 +181,8 @@ class Plan:
     @classmethod
     def _of_shared_trees(cls, context: Context, full: FoldProblem) -> Plan:
         """Return the plan for problems whose sizes share a tree."""
-        folds, q, is_limited = context.folds, context.data.q, np.isfinite(context.deadline.at)
-        can, is_small, few_folds = full.capabilities, q <= SMALL, folds.k <= FEW_FOLDS
-        has_few_pairs = context.all_asked_for or (len(context.grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
-        by_size = not is_small and few_folds and bool(is_limited or not has_few_pairs)
+        folds, q, can = context.folds, context.data.q, full.capabilities
+        is_small, few_folds, by_size = q <= SMALL, folds.k <= FEW_FOLDS, _goes_by_size(context)
         nodes = FIRST_LOOK * ROUND_GROWTH
         return cls(
             orders=("together",) if is_small else ("first supports", "by size" if by_size else "together"),
@@ -201,7 +199,7 @@ class Plan:
             searches_folds=not is_small,
             relaxes_full_data=by_size,
             relaxed_stride=1,
-            small_sizes=_small_sizes(context, full) if by_size and is_limited else (),
+            small_sizes=_small_sizes(context, full) if by_size and np.isfinite(context.deadline.at) else (),
             encloses_folds=by_size and q <= MANY,
             grows_weighted_trees=by_size and q <= MANY and Capability.WEIGHTED_TREES in can,
             slice_seconds=SLICE_SHARE * (context.deadline.limit or np.inf),
@@ -309,6 +307,14 @@ def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
     counts = [comb(q - n_forced, max(min(tau, q) - n_forced, 0)) for tau in context.grid.taus.tolist()]
     n_small = next((t for t, count in enumerate(counts) if count > SUPPORTS_OF_SMALL), len(counts))
     return tuple(t for t, tau in enumerate(context.grid.taus.tolist()) if t < n_small or tau >= q)
+
+
+def _goes_by_size(context: Context) -> bool:
+    """Return True if sizes of many columns are solved fold by fold, the smallest first."""
+    q, grid = context.data.q, context.grid
+    has_few_pairs = context.all_asked_for or (len(grid.gammas) == 1 and q <= PATH_TREE_COLUMNS)
+    is_limited = bool(np.isfinite(context.deadline.at))
+    return q > SMALL and context.folds.k <= FEW_FOLDS and (is_limited or not has_few_pairs)
 
 
 def _can_leave_folds_out(context: Context, full: FoldProblem) -> bool:

@@ -82,22 +82,23 @@ def _steps_of_pair(
         return
     full = list(FullDataTrees().steps(state, plan, aim, tries, n_threads))
     excludes = bool(full) and excluding[aim.pair] <= state.full_subset(aim.pair).upper
-    if plan.lists_held_out and not excludes:
-        lists = list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
-        if lists:
-            yield from lists if not running else ()  # a list takes all threads
-            return
-    if not plan.lists_held_out and not plan.relaxes_folds and not excludes:
-        searches = list(FoldSupports().steps(state, plan, aim, tries, n_threads))
-        if searches:
-            yield from searches
-            return
+    searches = [] if excludes else _searches_before_trees(state, plan, aim, tries, n_threads)
+    if searches:
+        yield from () if running and plan.lists_held_out else searches  # a list takes all threads
+        return
     if full and (excludes or not plan.lists_held_out):
         yield from full
         return
     folds = [step.folds for step in running if step.covers(*aim.pair)]
     trees = SubproblemTrees().steps(state, plan, aim, tries, n_threads)
     yield from islice((step for step in trees if step.folds not in folds), n_threads)
+
+
+def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> list[Step]:
+    """Return what a pair has before trees of its folds: near-best supports of the full data, or local searches."""
+    if plan.lists_held_out:
+        return list(HeldOutLists().steps(state, plan, aim, tries, plan.n_threads))
+    return [] if plan.relaxes_folds else list(FoldSupports().steps(state, plan, aim, tries, n_threads))
 
 
 def _pairs_of_gamma(state: GridState, g: int) -> BoolArray:

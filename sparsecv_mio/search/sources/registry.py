@@ -61,11 +61,7 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
         return ()
     names = {_dashed(name): name for name in SOURCES}
     every = f"give some of {', '.join(names)}"
-    words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
-    if not all(isinstance(word, str) for word in words):
-        raise BadInput(f"sources: {given!r} is not a list of names; {every}")
-    if len(words) == 1 and _dashed(words[0]) in ("all", "none"):
-        words = list(SOURCES if _dashed(words[0]) == "all" else REQUIRED)
+    words = _split(given, every)
     has_minus, chosen = {word.strip().startswith("-") for word in words}, set[str]()
     for word in words:
         name = _dashed(word)
@@ -77,6 +73,16 @@ def parse_sources(given: str | Iterable[str] | None) -> tuple[str, ...]:
     if len(has_minus) > 1:
         raise BadInput("sources: some names have a minus; give the sources to use, or those to leave out with minus")
     return tuple(f"-{name}" for name in SOURCES if name not in REQUIRED and (name in chosen) == (True in has_minus))
+
+
+def _split(given: str | Iterable[str], every: str) -> list[str]:
+    """Return the names in what is given, those of `all` and `none` too."""
+    words = given.split(",") if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(word, str) for word in words):
+        raise BadInput(f"sources: {given!r} is not a list of names; {every}")
+    if len(words) == 1 and _dashed(words[0]) in ("all", "none"):
+        return list(SOURCES if _dashed(words[0]) == "all" else REQUIRED)
+    return words
 
 
 def _dashed(name: str) -> str:
