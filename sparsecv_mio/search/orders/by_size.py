@@ -48,20 +48,26 @@ def by_size(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[St
     if not now.pairs.any():
         yield from together(goal, state, plan, running, share)
         return
+    for steps in _phases(state, plan, now, share):
+        phase = list(islice(idle_steps(steps, running), plan.n_threads))  # a solved fold may leave others without need
+        if phase or running:
+            yield from phase
+            return
+    yield from together(goal, state, plan, running, share)  # whatever the phases spare
+
+
+def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iterator[Iterator[Step]]:
+    """Yield the steps of each phase that is due; a phase without a step leaves the turn to the next."""
     winner, is_first = find_leader(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
-        steps = _trees_of_winner(state, plan, winner)
-    elif not is_first and not state.is_looked_at.any() and plan.uses(FullDataTrees.name):
+        yield _trees_of_winner(state, plan, winner)
+    if not is_first and not state.is_looked_at.any() and plan.uses(FullDataTrees.name):
         bars = state.bars_in_question()
-        steps = FullDataTrees().steps_of_pairs(
-            state, plan, now.pairs, bars, -1, plan.look_nodes, plan.slice_seconds
-        )  # fmt: skip
-    elif is_weakest_due(state, plan, now.pairs, share) and (ranked := list(weakest(state, plan, now.pairs))):
-        steps = iter(ranked)
-    else:
-        sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)
-        steps = _sweep(state, plan, now, sizes)
-    yield from islice(idle_steps(steps, running), plan.n_threads)  # a solved fold may leave others without need
+        yield FullDataTrees().steps_of_pairs(state, plan, now.pairs, bars, -1, plan.look_nodes, plan.slice_seconds)
+    if is_weakest_due(state, plan, now.pairs, share):
+        yield weakest(state, plan, now.pairs)
+    sizes = np.arange(winner[1] + 1) if is_first and not now.pairs[winner] else now.due_sizes(state)
+    yield _sweep(state, plan, now, sizes)
 
 
 @dataclass(frozen=True, eq=False)

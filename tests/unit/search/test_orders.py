@@ -19,7 +19,7 @@ from sparsecv_mio.search.orders.by_size import InQuestion
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 
-from .judged import check_state, patch_all, random_search, search_over
+from .judged import check_state, do, patch_all, random_search, search_over
 
 ORDERS: dict[str, list[Place]] = {
     "together": [],
@@ -144,6 +144,19 @@ def test_excluded_pairs_are_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
             assert now.proved(1e-4)
             n_open += int((~search.state.cells.decided).sum())
     assert n_open > 0
+
+
+def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By size, a phase that has nothing left to do leaves the turn to the next one."""
+    for seed in range(8):
+        with monkeypatch.context() as patch:
+            case, search = begun(patch, 500 + seed)
+            pairs = np.ndindex(len(case.gammas), len(case.taus))
+            do(search, [FullDataTrees().step(search.state, pair) for pair in pairs])
+            assert search.state.all_rows.solved_pairs().all()
+            for _ in search.turns():
+                pass
+            assert search.state.bounds().proved(1e-4), seed
 
 
 def test_new_sizes_and_those_tried_least_take_turns_by_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
