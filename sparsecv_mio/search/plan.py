@@ -95,6 +95,8 @@ class Plan:
     streams_folds: bool = _setting(False, "-", f"over {MANY_FOLDS} folds: bounds are stated by chunks of folds")
     may_leave_out: bool = _setting(False, "-", f"at most {MANY_FOLDS} folds, and no more than the choice is requested")
     cheap_nodes: int = _setting(0, "nodes", "of all first trees on the full data, up to which no pair is left out")
+    bounds_before_trees: bool = _setting(False, "-", f"over {SMALL} columns: the folds are bounded before any tree")
+    looks_first: bool = _setting(False, "-", f"under a limit, over {SMALL} columns: short trees at all gammas first")
     tried_supports: int = _setting(SUPPORTS_TRIED, "supports", "of a size that every fold is left out of")
     bounds_reported: bool = _setting(False, "-", "the pair to report is bounded after a limit: it takes no tree")
     reported_folds: int = _setting(FOLDS_ONE_BY_ONE, "folds", "of the pair to report that are bounded after a limit")
@@ -208,7 +210,9 @@ class Plan:
             parts_of_fold=_parts_of_fold(folds.k, context.hands.at_once),
             gammas_at_once=max(CELLS_AT_ONCE // (context.shape[1] * folds.k), 1) if context.threads == 1 else 1,
             may_leave_out=not context.all_asked_for and folds.k <= MANY_FOLDS,
-            cheap_nodes=nodes if is_small else -1,
+            cheap_nodes=nodes if is_small else 0,
+            bounds_before_trees=not is_small,
+            looks_first=not (is_small or by_size) and bool(np.isfinite(context.deadline.at)),
         )
 
     def _for_method(self, context: Context, full: FoldProblem) -> Plan:

@@ -33,7 +33,7 @@ WAYS: dict[str, list[tuple[Any, str, Any]]] = {  # that large data take, by smal
     "by size": by_size(1),
     "by size, more nodes": by_size(8),
     "by size, the weakest first": by_size(1, choice_share=0.0),
-    "trees are expensive": [(plan, "FEWEST_FOLDS", 4), planned(cheap_nodes=-1)],
+    "trees are expensive": [(plan, "FEWEST_FOLDS", 4), planned(bounds_before_trees=True, cheap_nodes=0)],
     **ENGINES,
     "by rows": ON_ROWS,
     "by rows, few columns at once": [*ON_ROWS, (thresholds, "PRODUCT_BYTES", 1), (by_rows, "EXACT_COLUMNS", 2)],

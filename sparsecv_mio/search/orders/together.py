@@ -2,6 +2,7 @@
 
 Where the first trees of the full data take long, pairs are left out that a pair solved before excludes: the folds of
 all pairs are bounded first, the pair with the best estimate is solved, and the other gammas follow by their estimates.
+Under a limit, short trees of the full data come before; late in one that no proof fits, the smallest lower bounds rise.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import numpy as np
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.goals import SearchGoal
 from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
+from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.plan import Plan
+from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
@@ -36,13 +39,16 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     share : float
         Share of the time limit that has passed.
     """
-    every, given = np.ones(state.is_offered.shape, dtype=bool), goal.pairs(state)
-    leaves_out = plan.may_leave_out and bool(state.full_nodes.sum() > plan.cheap_nodes)
+    given, is_expensive = goal.pairs(state), plan.bounds_before_trees or state.full_nodes.sum() > plan.cheap_nodes
+    leaves_out = plan.may_leave_out and bool(is_expensive)
+    looks = leaves_out and plan.looks_first and bool(state.has_supports.all())
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
     grows_first = share <= plan.first_trees_share or not state.has_supports.any()  # whatever the time: an answer
     for steps in (
-        _bounds(state, plan) if plan.cheap_nodes < 0 and leaves_out and state.has_supports.all() else (),
-        InitialSupports().trees(state, plan, every) if grows_first else (),
+        _bounds(state, plan) if plan.bounds_before_trees and leaves_out and state.has_supports.all() else iter(()),
+        _looks(state, plan) if looks else iter(()),
+        _weakest(state, plan, wanted, share) if looks else iter(()),
+        _first_trees(state, plan, looks) if grows_first else iter(()),
         _bounds(state, plan) if leaves_out else iter(()),
         _likely_winner(state, plan) if leaves_out else iter(()),
         _left_out_trees(state, plan, wanted, leaves_out),
@@ -60,6 +66,32 @@ def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
         yield from LeftOutTrees().steps(state, plan, state.list_stage < BOUNDED, 0)
     if not plan.leaves_folds_out or not (state.list_stage < BOUNDED).any():
         yield from SupportFits().steps(state, plan, ~np.isfinite(state.cells.nominal.sum(axis=2)))
+
+
+def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[Step]:
+    """Yield the first trees of the full data; a tree may end once its pair is excluded."""
+    if not ends_excluded:
+        yield from InitialSupports().trees(state, plan, np.ones(state.is_offered.shape, dtype=bool))
+        return
+    pairs = (state.full_tries == 0) & ~state.all_rows.solved_pairs()
+    gammas = np.flatnonzero(pairs.any(axis=1))[-plan.n_threads :]
+    pairs[: gammas.min(initial=len(pairs))] = False
+    yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.bars_in_question(), 0, plan.first_full_nodes)
+
+
+def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
+    """Yield short trees of the full data at all gammas: small sizes need no more."""
+    pairs = (state.full_tries == 0) & ~state.is_looked_at
+    yield from FullDataTrees().steps_of_pairs(
+        state, plan, pairs, state.bars_in_question(), -1, plan.look_nodes, plan.slice_seconds
+    )
+
+
+def _weakest(state: GridState, plan: Plan, wanted: BoolArray, share: float) -> Iterator[Step]:
+    """Yield steps that raise the smallest lower bounds, where no proof fits into the limit."""
+    pairs = np.asarray(wanted.any(axis=2))
+    if is_weakest_due(state, plan, pairs, share):
+        yield from weakest(state, plan, pairs)
 
 
 def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:

@@ -21,10 +21,14 @@ from sparsecv_mio.search.sources.full_data import FullDataTrees
 
 from .judged import check_state, do, patch_all, random_search, search_over
 
+EXPENSIVE = planned(bounds_before_trees=True, cheap_nodes=0)
+LOOKS = planned(bounds_before_trees=True, cheap_nodes=0, looks_first=True, look_nodes=2)
 ORDERS: dict[str, list[Place]] = {
     "together": [],
-    "together, pairs left out": [planned(cheap_nodes=-1)],
-    "together, pairs left out, left-out folds": [(plan, "FEWEST_FOLDS", 0), planned(cheap_nodes=-1)],
+    "together, pairs left out": [EXPENSIVE],
+    "together, pairs left out, left-out folds": [(plan, "FEWEST_FOLDS", 0), EXPENSIVE],
+    "together, looks first": [LOOKS],
+    "together, looks first, left-out folds": [(plan, "FEWEST_FOLDS", 0), LOOKS],
     "together, few nodes": [planned(first_full_nodes=2, first_node_limit=1)],
     "first supports, together": [planned(orders=("first supports", "together"), searches_folds=True)],
     "by size": by_size(1),
