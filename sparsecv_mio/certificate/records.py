@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "sparsecv/2"
 FIRST_SCHEMA = "sparsecv/1"  # of records whose pair and model could be of two rules
-NO_AVERAGE = "no averaged model was made: that of the pair predicts"
+NO_AVERAGE = "no averaged model was made; the model of the pair predicts"
 
 
 @dataclass(frozen=True)
@@ -541,7 +541,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         if self.one_se is not None:
             return "the one-standard-error rule"
         weighed = self.stability is not None and self.stability.chosen is not None
-        return "the weight of the instability" if weighed else "the least CV error"
+        return "the weighted instability" if weighed else "the minimum CV error"
 
     @property
     def is_settled(self) -> bool:
@@ -600,7 +600,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return ""
         some = f"{seen:,} of {self.folds.k:,} folds {'uses' if seen == 1 else 'use'}"
         word = "likely" if 2 * seen >= self.folds.k else "perhaps"
-        return f"{word} {how}: {some} the features of the model of all rows, perhaps found with the rows they hold out"
+        return f"{word} {how}: {some} the features of the full-data model, perhaps found with their held-out rows"
 
     def _averaged_error(self) -> list[str]:
         """Return a line on the error of the averaged model, as far as it is known."""
@@ -608,28 +608,28 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
             return []
-        return [f"error of the averaged model made within every fold: {shown(within.error)} (optimistic)"]
+        return [f"error of averaged models made within every fold: {shown(within.error)} (optimistic)"]
 
     def _of_classes(self, classes: Classes) -> str:
         """Say what is certified, and of which class probabilities are."""
-        words = f"certified is the log loss alone; predicted is the probability of {classes.positive!r}"
-        return words if self.data.class_weight is None else f"{words}; both classes weigh the same"
+        words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
+        return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
 
     def summary(self) -> str:
         """Return the answer in a few lines: the pair, what is certified, the model."""
-        weights = "" if self.data.weights is None else f" weighed by {self.data.weights}"
+        weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
         lines = [
             *filter(None, self._answer()),
-            f"on held-out rows{'' if self.average is None else ', the pair'}: {self.accuracy_line()}",
+            f"on held-out rows{'' if self.average is None else ', model of the pair'}: {self.accuracy_line()}",
             *([] if self.classes is None else [self._of_classes(self.classes)]),
-            *([] if self.counts is None else ["certified is the half deviance; predicted is the expected count"]),
+            *([] if self.counts is None else ["the half deviance is certified; the model predicts the expected count"]),
             *([f"~ an estimate, {words}"] if (words := self.likely("too low")) else []),
             *self._averaged_error(),
             f"{self.data.n} rows{weights}, {self.data.p} features, {self.folds.k} folds, "
             f"{several(len(self.table), 'pair')} of the grid",
             *([f"models compared: {limits.words(self.data.p)}"] if (limits := self.request.restrictions) else []),
-            f"averaged model of {len(self.average.used)} near-best pairs, which predicts:" if self.average is not None
-            else f"model on all rows at tau={self.refit.tau}, gamma={shown(self.refit.gamma)}:",
+            f"model on all rows at tau={self.refit.tau}, gamma={shown(self.refit.gamma)}:" if self.average is None
+            else f"averaged model of {len(self.average.used)} near-optimal pairs, which predicts:",
         ]  # fmt: skip
         model = {**self.predictor.coefficients, "(intercept)": self.predictor.intercept}
         width = max(map(len, model))

@@ -47,11 +47,11 @@ DRAWS = 200  # the bar moves at most this often: a step may take less time than 
 
 
 def certified_of(state: Progress) -> str:
-    """Say what is proved of the least CV error: its interval and the relative gap, as far as they are known."""
+    """Return the certified interval of the minimum CV error and the relative gap, as far as they are known."""
     if not math.isfinite(state.upper):
-        return f"least CV error at least {shown(state.lower)}" if state.lower > 0.0 else "nothing proved yet"
+        return f"minimum CV error at least {shown(state.lower)}" if state.lower > 0.0 else "no certified bound yet"
     gap = max(state.upper - state.lower, 0.0) / state.upper if state.upper > 0.0 else 0.0
-    return f"least CV error in [{shown(state.lower)}, {shown(state.upper)}], gap {gap:.2g}"
+    return f"minimum CV error in [{shown(state.lower)}, {shown(state.upper)}], gap {gap:.2g}"
 
 
 def answer_of(state: Progress) -> str:
@@ -69,7 +69,7 @@ def proved_of(state: Progress) -> str:
         return ""
     from sparsecv_mio.report.record_words import covered
 
-    return f"proved among {covered(*state.proved, [row.tau for row in state.taus])}"
+    return f"certified for {covered(*state.proved, [row.tau for row in state.taus])}"
 
 
 def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
@@ -103,17 +103,18 @@ def line_of(state: Progress) -> str:
     certified = "" if state.best is None else certified_of(state)
     said = (state.stage, answer_of(state), certified, proved_of(state))
     parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
-    parts.append(f"{state.done}/{state.total} cells, {state.pruned} pruned, {state.mios} MIOs, {state.nodes} nodes")
+    solved = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
+    parts.append(f"{solved}, {state.mios:,} by branch and bound, {state.nodes:,} nodes")
     return "sparsecv: " + "; ".join(parts)
 
 
 def resumed_line(state: Progress) -> str:
     """Say what a stored run knew when it was carried on."""
     if not state.total:
-        return "resumed; known before: nothing, as it was stored before it had begun"
-    cells = f"{state.done:,} of {state.total:,} cells done, {state.pruned:,} pruned"
-    said = (cells, answer_of(state), certified_of(state), proved_of(state))
-    return f"resumed; known before: {'; '.join(words for words in said if words)}"
+        return "resumed from a run that was stored before its search began"
+    counts = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
+    known = (counts, answer_of(state), certified_of(state), proved_of(state))
+    return f"resumed from the stored run: {'; '.join(words for words in known if words)}"
 
 
 class LiveLines(NamedTuple):
@@ -180,9 +181,9 @@ class View:
             parts.append(Text.assemble((answer, "bold"), "   " if answer else "", certified_of(state)))
         if words := proved_of(state):
             parts.append(Text(words, style="green"))
-        counts = f"  {state.done:,}/{state.total:,} cells"
+        counts = f"  {state.done:,}/{state.total:,} solved"
         if state.best is not None:
-            counts += f", {state.pruned:,} pruned, {state.mios:,} MIOs"
+            counts += f", {state.pruned:,} excluded"
         counts += f", {state.nodes:,} nodes   {seconds:.0f} s"
         parts.append(Text.assemble(bar(state.done, state.pruned, state.total, self._bar()), counts))
         if state.taus:
@@ -190,7 +191,9 @@ class View:
         if self.note:
             parts.append(Text(self.note, style="bright_black"))
         if self.stop.is_set():
-            parts.append(Text("stopping with the best answer so far (Ctrl-C again quits at once)", style="yellow"))
+            parts.append(
+                Text("stopping with the best answer so far (press Ctrl-C again to quit at once)", style="yellow")
+            )
         return Group(*parts)
 
     def _bar(self) -> int:
@@ -207,8 +210,8 @@ class View:
         table = Table(box=None, pad_edge=False, header_style="bright_black")
         table.add_column("tau", justify="right", no_wrap=True)
         if bars:
-            table.add_column("decided ━ pruned ╌ open ·", min_width=self._bar())
-        for name in ("cells", "CV error", "lower", "upper"):
+            table.add_column("solved ━ excluded ╌ open ·", min_width=self._bar())
+        for name in ("folds", "CV error", "lower", "upper"):
             table.add_column(name, justify="right", no_wrap=True)
         for at, (name, row) in enumerate(rows):
             if at in visible:

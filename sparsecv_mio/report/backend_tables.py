@@ -103,15 +103,16 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
         Of the record, for odds and rate ratios per standard deviation, and the deviance.
     """
     digits = interval_digits([(record.lower, record.upper)])
-    word, colour = MEANING[record.status]
+    title, reason, colour = MEANING[record.status]
     box = record.assumed_box
     condition = "" if box is None else f", given that every coefficient is within {box:g} of zero"
-    console.print(Text.assemble((word + condition, f"bold {colour}"), f"   {pair(record.tau, record.gamma)}"))
-    ends = f"{ends_of(record.lower, record.upper, digits)}, gap {shown(record.gap, 3)}"
-    parts = "training errors" if record.loss is Loss.SQUARED else LOSS_WORDS[record.loss].losses
-    objective = f"objective {shown(record.objective, digits)} ({parts} and penalty)"
-    told = "certified" if box is None else "certified among such models"
-    say(console, f"{objective}   {told}: the least is in {ends}")
+    word = f"certified best subset{condition}" if not reason else f"best subset so far ({reason}; not certified)"
+    console.print(Text.assemble((f"{word}: ", f"bold {colour}"), pair(record.tau, record.gamma)))
+    ends = ends_of(record.lower, record.upper, digits)
+    losses = LOSS_WORDS[record.loss].losses
+    say(console, f"objective {shown(record.objective, digits)} ({losses} plus penalty)")
+    among = "" if box is None else " of such models"
+    say(console, f"minimum objective{among}: in {ends} (certified, relative gap {shown(record.gap, 2)})")
     if record.side is not None and (words := record.side.words()):
         say(console, f"models compared: {words}")
     say_of_link(console, record)
@@ -123,11 +124,11 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     if brief:
         return
     effort = f"{record.raw_status}, {several(record.nodes, 'node')}, {several(record.cuts, 'cut')}"
-    seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s around it"
+    seconds = f"{record.seconds:.3f} s in the solver, {record.setup_seconds:.3f} s outside it"
     say(console, f"work: {record.backend} {record.formulation}: {effort}, {seconds}", "dim")
     if record.allowance > 0.0:
-        doubt = shown(record.allowance, 3)
-        say(console, f"allowance {doubt}: subtracted from the solver's bound, for its tolerances", "dim")
+        allowance = shown(record.allowance, 3)
+        say(console, f"allowance {allowance}: subtracted from the bound of the solver to cover its tolerances", "dim")
 
 
 SOLVED = ("optimal",)

@@ -48,15 +48,15 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
             :COLUMNS_SHOWN
         ]
     rows = [_row(column, column.name == found.target) for column in listed]
-    names = ("column", "holds", "empty", "least", "mean", "largest", "sd", "notes")
-    print_table(console, names, rows, {"column", "holds", "notes"})
+    names = ("column", "type", "missing", "min", "mean", "max", "sd", "notes")
+    print_table(console, names, rows, {"column", "type", "notes"})
     if len(listed) < len(found.columns):
-        say(console, f"{len(found.columns) - len(listed):,} more columns: --full lists them", "dim")
+        say(console, f"{several(len(found.columns) - len(listed), 'more column')}: add --full", "dim")
     for line in _findings(found):
         say(console, line)
     console.print()
     if not found.target:
-        say(console, "name the column to predict, --target T, to see what solve would do")
+        say(console, "give the column to predict (--target T) to see the proposed `solve` command")
         return
     for line in _plan(found, str(path)):
         console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a command that is cut could not be copied
@@ -72,33 +72,35 @@ def _findings(found: Inspection) -> list[str]:
     lines = []
     if found.incomplete:
         rows = "row has" if found.incomplete == 1 else "rows have"
-        lines.append(f"{found.incomplete:,} {rows} an empty cell in a column that would be used")
+        lines.append(f"{found.incomplete:,} {rows} a missing value in a column that would be used")
     if f"--na-within {Within.FOLDS}" in found.options:
         lines.append(
-            "--na-within folds: the training rows of each fold say what fills empty cells, not held-out ones; "
-            "`predict --interval` needs a record without it"
+            "--na-within folds: missing values are imputed from the training rows of each fold, without its held-out "
+            "rows; `predict --interval` needs a record without this option"
         )
     for names in found.factors:
         levels = first_named([quoted_name(name) for name in names])
-        lines.append(f"{levels} add up to 1 in every row, levels of one factor: drop one to have the others against it")
+        lines.append(
+            f"{levels} add up to 1 in every row: they are levels of one factor; drop one as the reference level"
+        )
     if found.duplicates:
         lines.append(f"{found.duplicates:,} {'row repeats' if found.duplicates == 1 else 'rows repeat'} an earlier one")
     spreads = [column.spread for column in found.columns if column.spread and column.name != found.target]
     if spreads and max(spreads) > 1e6 * min(spreads):
-        lines.append("spreads differ by more than a million: keep the default --scale length")
+        lines.append("standard deviations differ by a factor of more than a million: keep the default --scale length")
     if len(found.columns) > MOST_CORRELATED:
-        lines.append(f"correlations were not looked at: more than {MOST_CORRELATED:,} columns")
+        lines.append(f"correlations were not computed: there are more than {MOST_CORRELATED:,} columns")
     return lines
 
 
 def _plan(found: Inspection, path: str) -> list[str]:
     if found.doubts:
         column, said = next(iter(found.doubts.items()))
-        return [f"column {column!r}: {said}, and inspect again"]
+        return [f"column {column!r}: {said}, and run `inspect` again"]
     if found.refused:
-        return [f"solve would not take it yet: {found.refused}"]
+        return [f"`solve` cannot use this file yet: {found.refused}"]
     if found.n < 4 or found.p < 1:
-        return [f"what is left, {found.n:,} rows and {found.p:,} features, is too little to cross-validate"]
+        return [f"{several(found.n, 'row')} and {several(found.p, 'feature')} remain: too few to cross-validate"]
     about = [found.about_target] if found.about_target else []
     lines = [*about, _proposed_command(found, path), *_size_and_hope(found, found.loss)]
     return lines if not found.counts else [*lines, *_as_counts(found, path)]
@@ -118,15 +120,15 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
     cells, squares = len(gammas) * len(sizes) * found.folds, loss is Loss.SQUARED
     size = f"{several(found.n, 'row')}, {several(found.p, 'feature')}; {found.folds} folds, {len(gammas)} gammas from "
-    size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} best-subset problems"
+    size += f"{gammas[0]:g} to {gammas[-1]:g}, tau {sizes[0]} to {sizes[-1]}: {cells:,} subproblems"
     if found.p <= (SMALL if squares else SURE_OF_CLASSES):
-        compiled = "expect a proof within a minute (a first use on this machine compiles before)"
-        hope = "expect a proof in seconds" if squares else compiled
+        compiled = "expect a certified choice within a minute (the first run on a machine also compiles)"
+        hope = "expect a certified choice in seconds" if squares else compiled
     elif found.p <= HOPEFUL:
-        short = "--tau 1:10 or --time-limit 60 keeps" if sizes[-1] > 10 else "--time-limit 60 keeps"
-        hope = f"expect an answer in seconds and a proof for small tau; {short} it short"
+        short = "--tau 1:10 or --time-limit 60 shortens" if sizes[-1] > 10 else "--time-limit 60 shortens"
+        hope = f"expect an answer in seconds and a certified choice for small tau; {short} the run"
     else:
-        hope = "expect an estimate in seconds; give --time-limit 60 and see which part of the grid is proved"
+        hope = "expect an estimate in seconds; give --time-limit 60 to see which part of the grid is certified by then"
     return size, hope
 
 
@@ -136,11 +138,13 @@ def _as_counts(found: Inspection, path: str) -> list[str]:
     if found.loss is not Loss.POISSON:
         options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error alone
         rates = replace(found, options=(*options, f"--loss {Loss.POISSON}"), p=found.levels_alone or found.p)
-        lines += ["if the target holds counts, of which rates are modelled:", _proposed_command(rates, path)]
+        lines += ["if the target is a count whose rate is to be modelled:", _proposed_command(rates, path)]
         lines += _size_and_hope(rates, Loss.POISSON)
     for name in found.exposures:
-        says = f"where {name!r} says how long, or of how many, each row was counted"
-        lines.append(f"with --exposure {shlex.quote(name)} {says}; it is no feature then")
+        lines.append(
+            f"add --exposure {shlex.quote(name)} if {name!r} is the time or the population over which each row was "
+            "counted; it is then not a feature"
+        )
     return lines
 
 
@@ -153,7 +157,7 @@ def print_bounds(
     brief: bool = False,
     full: bool = False,
     seconds: float | None = None,
-    estimated_at: str = "the relaxations' own solutions",
+    estimated_at: str = "the solutions of the relaxations",
 ) -> None:
     """Print the interval of the least CV error, and that of the best gamma of every tau.
 
@@ -176,18 +180,18 @@ def print_bounds(
 
     full = full or len(table.gammas) == 1
     if isinstance(table, PrintedTable):
-        say(console, "the paper's Corollary 2.7 as printed: not valid, estimates only")
+        say(console, "Corollary 2.7 of the paper as printed: these are estimates, not valid bounds")
         _print_all(console, table.gammas, full, lambda g: _print_printed(console, table, g))
         return
     least = table.minimum()
     g, t = table.best()
-    say(console, f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
+    say(console, f"minimum CV error over the grid: in {ends_of(least.lower, least.upper)} (certified)")
     lows = [table.cv_interval(*place).lower for place in np.ndindex(len(table.gammas), len(table.taus))]
     low_g, low_t = divmod(int(np.argmin(lows)), len(table.taus))
     known = math.isfinite(least.upper)
     if known:
         smallest = f"smallest upper bound at {pair(table.taus[t], table.gammas[g])}"
-        say(console, f"{smallest}, least lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
+        say(console, f"{smallest}, smallest lower bound at {pair(table.taus[low_t], table.gammas[low_g])}")
     else:
         say(console, "no pair has an upper bound yet")
     if brief:
@@ -196,7 +200,7 @@ def print_bounds(
     if full:
         _print_all(console, table.gammas, True, lambda place: _print_certified(console, table, place))
     else:
-        which = "gamma of the smallest upper bound of every tau" if known else "the least gamma of every tau"
+        which = "gamma with the smallest upper bound for each tau" if known else "smallest gamma for each tau"
         console.print(which, style="bold")
         _print_summary(console, table)
     wall = "" if seconds is None else f" in {seconds:.2f} s"
@@ -204,10 +208,10 @@ def print_bounds(
     say(console, f"{ESTIMATE} an estimate: the CV error of {estimated_at}", "dim")
     if not np.all(np.isfinite(table.upper)):
         say(console, NOT_KNOWN, "dim")
-    unit = "cells (a pair of tau and gamma, one fold left out)"
-    say(console, f"work: {cells:,} {unit}, {decided:,} decided by bounds alone, 0 MIOs{wall}", "dim")
+    subproblems = f"{several(cells, 'subproblem')} (tau x gamma x fold)"
+    say(console, f"{subproblems}; {decided:,} solved by bounds alone, without branch and bound{wall}", "dim")
     if not full:
-        say(console, "--full or --json: the bounds of every gamma", "dim")
+        say(console, "bounds of every gamma: add --full, or --json FILE", "dim")
 
 
 def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: Callable[[int], None]) -> None:
@@ -216,7 +220,7 @@ def _print_all(console: Console, gammas: tuple[float, ...], full: bool, table: C
         say(console, f"gamma = {shown(gammas[place])} (ridge weight)")
         table(place)
     if not full:
-        say(console, f"--full or --json: the other {len(gammas) - 1} gammas", "dim")
+        say(console, f"{several(len(gammas) - 1, 'more gamma')}: add --full, or --json FILE", "dim")
 
 
 def _print_summary(console: Console, table: BoundsTable) -> None:
@@ -226,7 +230,7 @@ def _print_summary(console: Console, table: BoundsTable) -> None:
         g = best[0] if best[1] == t else min(range(len(ends)), key=lambda k: (ends[k].upper, ends[k].lower))
         rows.append((table.taus[t], table.gammas[g], *_numbers_of_pair(table, g, t)))
         chosen.append("bold" if (g, t) == best else "")
-    print_table(console, ("tau", "gamma", "lower", "upper", "estimate", "folds decided"), rows, styles=chosen)
+    print_table(console, ("tau", "gamma", "lower", "upper", "estimate", "folds solved"), rows, styles=chosen)
 
 
 def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
@@ -237,7 +241,7 @@ def _numbers_of_pair(table: BoundsTable, g: int, t: int) -> tuple[str, ...]:
 
 def _print_certified(console: Console, table: BoundsTable, g: int) -> None:
     rows = [(tau, *_numbers_of_pair(table, g, t), table.won(g, t)) for t, tau in enumerate(table.taus)]
-    chosen, names = table.best(), ("tau", "lower", "upper", "estimate", "folds decided", "bound")
+    chosen, names = table.best(), ("tau", "lower", "upper", "estimate", "folds solved", "bound")
     styles = ["bold" if (g, t) == chosen else "" for t in range(len(rows))]
     print_table(console, names, rows, text=("bound",), styles=styles)
 

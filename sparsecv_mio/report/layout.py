@@ -195,7 +195,7 @@ def say_codes(console: Console, data: DataInfo) -> None:
 def say_of_link(console: Console, record: Any) -> None:
     """Say what the coefficients of a record of two classes or counts are; nothing for another record."""
     if record.classes is not None:
-        say(console, f"logistic loss: the log odds of {record.classes.positive!r}")
+        say(console, f"logistic loss: coefficients are log odds of {record.classes.positive!r}")
     if record.counts is not None:
-        per = "" if record.data.exposure is None else f" (of the target over {record.data.exposure!r})"
-        say(console, f"counts with log link: coefficients are in log rates{per}")
+        per = "" if record.data.exposure is None else f" (target divided by {record.data.exposure!r})"
+        say(console, f"counts with log link: coefficients are log rates{per}")

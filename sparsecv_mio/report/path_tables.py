@@ -14,7 +14,7 @@ from sparsecv_mio.certificate.accuracy import Scatter
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.fit_records import PathRecord, Surface
 from sparsecv_mio.certificate.records import PathRow
-from sparsecv_mio.digits import aligned, interval_digits, quoted_name, shown
+from sparsecv_mio.digits import aligned, interval_digits, quoted_name, several, shown
 from sparsecv_mio.fits.criteria import Criteria, GlmCriteria, criteria
 from sparsecv_mio.model_space import NONE
 from sparsecv_mio.report.layout import POINT_WIDTH, print_table, say, say_codes, say_of_link
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
 GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `GlmCriteria`, without the scatter of counts
 UNDEFINED = (
-    "?: undefined, because the residual is rounding error or the rows are too few (for Cp: the residual of all "
-    "features, which is not computed for very large data)"
+    "?: undefined, because the residual is only rounding error or there are too few rows (Cp uses the residual of the "
+    "model of all features, which is not computed for very large data)"
 )
 PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.0, "AIC"), ("bic", 1.0, "BIC"))
 
@@ -53,6 +53,7 @@ def print_path(
         A table per gamma with every model; a single gamma has it anyway, several have the subsets at the least one.
     """
     word, colour = meaning(record)
+    word = "certified best subsets" if record.status == "proved" else word.replace("best answer", "best subsets")
     console.print(Text(word, f"bold {colour}"))
     say_of_link(console, record)
     print_restrictions(console, record)
@@ -68,16 +69,17 @@ def print_path(
         fits = [] if data is None else criteria(
             rows, data, record.data.intercept != Intercept.NONE, record
         )  # fmt: skip
-        least = f", the least of {len(gammas)}" if short else ""
+        least = f", the smallest of {len(gammas)}" if short else ""
         say(console, f"\nbest subsets on all rows, gamma = {shown(gamma)} (ridge weight{least})")
         _print_models(console, rows, fits, record, record.path if short else ())
         if not short:
             _print_ratios(console, rows, record, data)
     say_codes(console, record.data)
     if short:
-        say(console, "--gamma G: coefficients, objectives and bounds of one gamma; --full: of all", "dim")
+        say(console, "coefficients, objectives and bounds: --gamma G for one gamma, --full for every gamma", "dim")
     if not brief:
-        say(console, f"work: {work_line(record.work, record.request.threads)}", "dim")
+        subsets = several(len(record.path), "best subset")
+        say(console, f"{subsets}; {work_line(record.work, record.request.threads)}", "dim")
 
 
 def _print_models(
@@ -133,11 +135,11 @@ def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord,
     """Print what the coefficients of two classes or counts multiply, a row for each size."""
     if not (word := LOSS_WORDS[record.loss].ratio):
         return
-    spreads = "" if data is None else ", of one standard deviation in brackets"
-    say(console, f"{word}s of one more unit{spreads}", "bold")
-    adjusted = adjusted_for(record)
-    lines = [(row.tau, model_of_ratios(record.loss, row, data, adjusted)) for row in rows if row.coefficients]
-    print_table(console, ("tau", f"{word}s"), lines, text=(f"{word}s",))
+    say(console, f"{word}s of the features", "bold")
+    adjusted, of_models = adjusted_for(record), [row for row in rows if row.coefficients]
+    lines = [(row.tau, *model_of_ratios(record.loss, row, data, adjusted)) for row in of_models]
+    heads = [f"{word}s per unit", *([] if data is None else [f"{word}s per standard deviation"])]
+    print_table(console, ("tau", *heads), lines, text=heads)
 
 
 def _shares(fit: Mapping[str, Any]) -> list[str]:

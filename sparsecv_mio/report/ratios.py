@@ -60,18 +60,17 @@ def ratio_columns(
     if not (word := LOSS_WORDS[loss].ratio):
         return [], {}
     units = None if data is None else spreads(data, list(coefficients))
-    heads = [f"{word} per unit", *(["per standard deviation"] if units is not None else [])]
+    heads = [f"{word} per unit", *([f"{word} per standard deviation"] if units is not None else [])]
     cells = {name: [ratio(value), *([ratio(value, units[name])] if units is not None else [])]
              for name, value in coefficients.items()}  # fmt: skip
     return heads, cells
 
 
-def model_of_ratios(loss: Loss, row: records.PathRow, data: Dataset | None, adjusted: Sequence[str]) -> str:
-    """Return the ratios of a model in a line, those per standard deviation in brackets; first of what was chosen."""
-    _, cells = ratio_columns(loss, row.coefficients, data)
+def model_of_ratios(loss: Loss, row: records.PathRow, data: Dataset | None, adjusted: Sequence[str]) -> list[str]:
+    """Return a text for each column of `ratio_columns`: the ratios of a model, adjusted features last."""
+    heads, cells = ratio_columns(loss, row.coefficients, data)
     names = sorted(cells, key=lambda name: name in adjusted)
-    told = ((quoted_name(name), *cells[name]) for name in names)
-    return "  ".join(f"{unit} {name}" + "".join(f" ({spread})" for spread in more) for name, unit, *more in told)
+    return ["  ".join(f"{cells[name][at]} {quoted_name(name)}" for name in names) for at in range(len(heads))]
 
 
 def scatter_lines(
@@ -93,11 +92,11 @@ def scatter_lines(
     from sparsecv_mio.fits.criteria import glm_criteria  # squares have no use for it
 
     (fit,) = glm_criteria([model], data, record.data.intercept != Intercept.NONE, record)
-    said = f"on all rows: deviance {shown(fit.deviance)}"
-    said += "" if math.isnan(fit.mcfadden) else f", {fit.mcfadden:.4f} of that without features explained"
+    line = f"on all rows: deviance {shown(fit.deviance)}"
+    line += "" if math.isnan(fit.mcfadden) else f", share of the deviance explained {fit.mcfadden:.4f}"
     if fit.scatter is None or math.isnan(fit.scatter.ratio):
-        return [said]
-    return [f"{said}, {PEARSON} {shown(fit.scatter.ratio, 4)}", *over(fit.scatter)]
+        return [line]
+    return [f"{line}, {PEARSON} {shown(fit.scatter.ratio, 4)}", *over(fit.scatter)]
 
 
 def over(scatter: Scatter) -> list[str]:
@@ -105,13 +104,13 @@ def over(scatter: Scatter) -> list[str]:
 
     Examples
     --------
-    >>> over(Scatter(1.04, 0.1)), over(Scatter(2.25, 0.1))[0][:78]
-    ([], 'counts scatter more than the Poisson law has it (1): what is certified, the le')
+    >>> over(Scatter(1.04, 0.1)), over(Scatter(2.25, 0.1))[0][:79]
+    ([], 'the counts are overdispersed (a Poisson model has 1): the certified half devian')
     """
     if not scatter.is_wide:
         return []
     return [
-        "counts scatter more than the Poisson law has it (1): what is certified, the least half deviance, holds all "
-        f"the same; standard errors by that law would be {scatter.ratio**0.5:.2f} times too small, and AIC and BIC "
-        "take too many features"
+        "the counts are overdispersed (a Poisson model has 1): the certified half deviance remains valid, but "
+        f"standard errors of the Poisson model are {scatter.ratio**0.5:.2f} times too small, and AIC and BIC choose "
+        "too many features"
     ]

@@ -83,7 +83,7 @@ def format_of(path: str) -> str:
     """Return the format of a report by the ending of its file, `html`, `md` or `latex`; `BadInput` for another one."""
     ending = ENDINGS.get(Path(path).suffix.lower())
     if ending is None:
-        raise BadInput(f"report: {path} must end in {', '.join(ENDINGS)}")
+        raise BadInput(f"report: {path} has an unknown ending; use one of {', '.join(ENDINGS)}")
     return ending
 
 
@@ -113,37 +113,37 @@ def _answer(record: AnyRecord) -> str:
         model = f"tau = {several(record.tau, 'feature')}, gamma = {shown(record.gamma)}"
         if record.classes is not None:
             error = marked(shown(record.cv_error), record.estimate)
-            said = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
-            predicted = f"predicted is the probability that {record.data.target} is {record.classes.positive}"
-            return f"{said}; {predicted}{_whose(record)}"
+            measures = f"{model}: log loss of held-out rows {error}; {record.accuracy_line()}"
+            predicted = f"the model predicts the probability that {record.data.target} is {record.classes.positive}"
+            return f"{measures}; {predicted}{_whose(record)}"
         if record.counts is not None:
             error = marked(shown(record.cv_error), record.estimate)
             return f"{model}: half deviance of held-out rows {error}; {record.accuracy_line()}{_whose(record)}"
-        said = f"{model}: predicts held-out rows of {record.data.target} with a root mean squared error of {root}"
-        seen = ", an estimate that is likely too low" if record.seen_folds else ""
-        return f"{said}{seen}{_whose(record)}"
+        error = f"{model}: predicts {record.data.target} on held-out rows with a root mean squared error of {root}"
+        seen = " (an estimate, likely too low)" if record.seen_folds else ""
+        return f"{error}{seen}{_whose(record)}"
     if isinstance(record, PathRecord):
         taus = sorted({row.tau for row in record.path})
         within = " within the restrictions" if record.request.restrictions else ""
         return f"the best subsets of {taus[0]} to {taus[-1]} features{within} on all rows"
     if isinstance(record, CommonRecord):
-        model = f"{several(record.tau, 'feature')} that all folds share, gamma = {shown(record.gamma)}"
+        model = f"{several(record.tau, 'feature')} common to all folds, gamma = {shown(record.gamma)}"
         if record.loss is not Loss.SQUARED:
             return f"{model}: CV error {shown(record.cv_error)} of {record.data.target}, {record.beside_error}"
-        said = f"held-out rows of {record.data.target} with a root mean squared error of {shown(record.rmse)}"
-        return f"{model}: predicts {said}"
+        error = f"on held-out rows with a root mean squared error of {shown(record.rmse)}"
+        return f"{model}: predicts {record.data.target} {error}"
     return f"the best subset of {record.tau} features on all rows, gamma = {shown(record.gamma)}"
 
 
 def _whose(record: Record) -> str:
-    """Say of which model the error is, where an averaged one was asked for."""
+    """Return a text on the model that the error refers to, where an averaged one was requested."""
     if record.average is None:
         return f"; {NO_AVERAGE}" if record.request.model == Model.AVERAGE else ""
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
     squares = record.loss is Loss.SQUARED  # of which the page has the root
     errors = "" if within is None else shown(math.sqrt(within.error) if squares else within.error)
-    own = "" if within is None else f", with {errors} by averages made within every fold"
-    return f"; this is the error of the pair, while the averaged model of {size} predicts{own}"
+    own = "" if within is None else f", whose error by averages made within every fold is {errors}"
+    return f"; this is the error of the pair, but predictions come from the averaged model of {size}{own}"
 
 
 def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
@@ -156,12 +156,12 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
             _sentences([*record_tables.rule_lines(record), *record_words.stability_lines(record),
                         *record_words.average_lines(record)]),
         )),
-        Section("What is proved, and what is not", (
+        Section("What is certified, and what is not", (
             Sentences(tuple(proved_sentences(record)), True), Sentences(tuple(open_sentences(record)), False),
         )),
         Section("Pictures", _pictures(record, data, held_out)),
         Section("The model", (*_model(record, data), *_average_section(record), *_calibration(record, held_out))),
-        Section("Every number of features", (
+        Section("Model sizes", (
             _tau_table(record),
             _pairs(record, record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, folded=True),
         )),
@@ -173,16 +173,16 @@ def _search_sections(record: Record, data: Dataset | None) -> list[Section]:
 def _folds(record: Record | CommonRecord) -> Section:
     folds = record.folds
     seed = "none" if folds.seed is None else str(folds.seed)
-    dealt = ("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)
-    return Section("Folds", (Facts(dealt),))
+    facts = ("folds", f"{folds.k:,} ({folds.spec})"), ("seed", seed), ("digest", folds.digest)
+    return Section("Folds", (Facts(facts),))
 
 
 def _beside_common(record: CommonRecord) -> tuple[str, str]:
     """Return what the CV error is compared with."""
     if record.classes is not None:
-        return "log loss of the class frequencies", shown(record.classes.null_error)
+        return "log loss of the class frequencies alone", shown(record.classes.null_error)
     if record.counts is not None:
-        return "half deviance of the mean rate", shown(record.counts.null_error)
+        return "half deviance of the mean rate alone", shown(record.counts.null_error)
     return "RMSE, the root of the CV error", shown(record.rmse)
 
 
@@ -192,33 +192,37 @@ def _common(record: CommonRecord, data: Dataset | None) -> list[Section]:
     low, high, done = shown(record.lower, digits), shown(record.upper, digits), record.status == "proved"
     error = LOSS_WORDS[record.loss].cv_error
     facts = (
-        ("status", "proved" if done else f"{record.status}: not proved, gap {shown(record.gap, 3)}"),
+        ("status", "certified" if done else f"{record.status}: not certified, gap {shown(record.gap, 2)}"),
         *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
         (f"CV error ({error}) of one subset for all folds", shown(record.cv_error, digits)),
-        ("least CV error of any subset of these sizes", f"certified in {ends_of(record.lower, record.upper, digits)}"),
+        (
+            "minimum CV error over all subsets of these sizes",
+            f"in {ends_of(record.lower, record.upper, digits)} (certified)",
+        ),
         _beside_common(record),
     )
     sizes = f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"
     search = (
         ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
-        ("taus", sizes), ("gap asked for", shown(ask.gap)), ("time limit", record_words.limit_words(ask)),
+        ("taus", sizes), ("requested gap", shown(ask.gap)), ("time limit", record_words.limit_words(ask)),
         ("work", f"{several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s"),
     )  # fmt: skip
-    sure = [f"No subset that all folds share, of these sizes and gammas, has a CV error below {low}."]
-    sure += [f"The reported one has {high}" + (", so it is the best of them up to the gap." if done else ".")]
-    unsure = [] if done else ["That the reported subset is the best of them: the search ended before."]
-    unsure += ["Of each other size alone, that its subset is the best one: only that it does not win."] if done else []
+    sure = [f"No subset common to all folds, of these sizes and gammas, has a CV error below {low}."]
+    sure += [f"The reported subset has {high}" + ("; it is the best one up to the gap." if done else ".")]
+    unsure = [] if done else ["The reported subset may not be the best one: the search ended before the proof."]
+    if done:
+        unsure += ["Subsets of other sizes may not be the best of their size: only that they are not better overall."]
     best = record_tables.best_common_by_tau(record)
     chosen = next((k for k, row in enumerate(best) if row.tau == record.tau), None)
-    words = "The best subset found of every size, at its best gamma; what is certified is said above, of all sizes."
+    words = "The best subset found of each size, at its best gamma; the certified interval above covers all sizes."
     return [
         Section("The answer", (Facts(facts), _sentences([record_words.common_stability(record)]))),
-        Section("What is proved, and what is not", (Sentences(tuple(sure), True), Sentences(tuple(unsure), False))),
+        Section("What is certified, and what is not", (Sentences(tuple(sure), True), Sentences(tuple(unsure), False))),
         Section("Picture", (_coefficients(record, data),)),
         Section("The model", (_model_table(record, data), *_sentences_if_any(factor_lines(record)))),
-        Section("Every number of features", (
+        Section("Model sizes", (
             _common_table(best, words, chosen, digits),
             _common_table(record.table, f"All {several(len(record.table), 'pair')} of the grid.", None, digits, True),
         )),
@@ -247,20 +251,21 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
     digits = interval_digits([(record.lower, record.upper), (certificate.lower, certificate.upper)])
     error = marked(shown(record.cv_error, digits), record.estimate)
     if own is not None and record_tables.own_line(record, digits):
-        error += f", certified in {ends_of(own.lower, own.upper, digits)}"
-    ends = f"certified in {ends_of(certificate.lower, certificate.upper, digits)}"
+        error += f", in {ends_of(own.lower, own.upper, digits)} (certified)"
+    ends = f"in {ends_of(certificate.lower, certificate.upper, digits)} (certified)"
     if record.least is not None:
         least = marked(shown(certificate.cv_error, digits), certificate.estimate)
         ends = f"{least} at tau = {certificate.tau}, gamma = {shown(certificate.gamma)}, {ends}"
-    proof = "proved" if record.status == "proved" else f"{record.status}: not proved, gap {shown(certificate.gap, 3)}"
+    certified = f"certified, gap {shown(certificate.gap, 2)}"
+    proof = certified if record.status == "proved" else f"{record.status}: not {certified}"
     facts = [
-        ("status" if record.least is None else "status of the least CV error", proof),
+        ("status" if record.least is None else "status of the minimum CV error", proof),
         *_compared(record),
         ("features, tau", str(record.tau)),
         ("ridge weight, gamma", shown(record.gamma)),
         *([] if record.least is None else [("chosen by", record.rule)]),
         (f"CV error ({LOSS_WORDS[record.loss].cv_error})", error),
-        ("least CV error of the grid", ends),
+        ("minimum CV error over the grid", ends),
     ]
     if record.counts is not None:
         facts.append(("half deviance of the mean rate alone", shown(record.counts.null_error)))
@@ -286,7 +291,7 @@ def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
     """Return the classes and how good held-out predictions are: reported, as the log loss alone is certified."""
     facts = [
         ("classes", f"{classes.negative}, {classes.positive}; predicted is the probability of {classes.positive}"),
-        ("log loss of the class frequencies", shown(classes.null_error)),
+        ("log loss of the class frequencies alone", shown(classes.null_error)),
     ]
     if classes.accuracy is not None:
         facts.append(("accuracy of held-out rows", marked(f"{100.0 * classes.accuracy:.1f}%", record.estimate)))
@@ -301,11 +306,11 @@ def _compared(record: Record | PathRecord | CommonRecord) -> list[tuple[str, str
 
 
 def proved_sentences(record: Record) -> list[str]:
-    """Say in a sentence each what a record of a search proves."""
+    """Return a sentence for each statement that a record of a search certifies."""
     best, own = record.certificate, record.own_row
     digits = interval_digits([(best.lower, best.upper)])
     words = record_tables.compared(record)
-    lines = [f"Models compared: {words}. What follows is of these."] if words else []
+    lines = [f"Models compared: {words}. The following statements are about these models."] if words else []
     lines += _bounds_proved(record, digits)
     if words := record_words.fold_models(record):
         lines.append(f"The fold models of the reported pair are {words}.")
@@ -313,14 +318,14 @@ def proved_sentences(record: Record) -> list[str]:
         lines.append(f"The CV error of the reported pair is at most {shown(own.upper, digits)}.")
     if record.status == "proved":
         gap = f"up to a relative gap of {shown(best.gap, 2)}" if best.gap > 0.0 else "to the last digit"
-        lines.append(f"So {_least_pair(record)} has the least CV error, {gap}.")
+        lines.append(f"Therefore {_least_pair(record)} has the minimum CV error, {gap}.")
     if record.least is not None and record.is_settled:
-        lines.append(f"By {record.rule} the reported pair is chosen.")
+        lines.append(f"The reported pair is the choice of {record.rule}.")
     lines.append(_fits_decided(record, bool(lines)))
     lines += _sentences(record_words.proved_region(record)).lines
     if record.refit.proved:
         most, within = ("at most ", " within the restrictions,") if record.request.restrictions else ("", "")
-        lines.append(f"The model is the best of all subsets of {most}{record.refit.tau} features{within} on all rows.")
+        lines.append(f"The full-data model uses the best subset of {most}{record.refit.tau} features{within}.")
     return lines
 
 
@@ -338,29 +343,29 @@ def _bounds_proved(record: Record, digits: int) -> list[str]:
         where = f"of any tau at any gamma from {shown(interval.low)} to {shown(interval.high)}"
     lines = [f"No CV error {where} is below {shown(best.lower, digits)}."] if best.lower > 0.0 else []
     if math.isfinite(best.upper):
-        lines.append(f"The least CV error {where} is at most {shown(best.upper, digits)}.")
+        lines.append(f"The minimum CV error {where} is at most {shown(best.upper, digits)}.")
     return lines
 
 
 def _fits_decided(record: Record, more_is_said: bool) -> str:
-    """Say in how many fits the best subset is known."""
+    """Return a sentence on the number of solved subproblems."""
     decided = sum(row.folds_decided == row.folds for row in record.table)
     excluded = sum(row.status == "excluded" for row in record.table)
     cells = sum(row.folds_decided for row in record.table)
     total = sum(row.folds for row in record.table)
     more = f"; bounds exclude {excluded:,} other pairs" if excluded else ""
-    fits = f"{cells:,} of {total:,} fits, in every fold of {several(decided, 'pair')}"
+    solved = f"{cells:,} of {total:,} subproblems are solved; {several(decided, 'pair')} in every fold"
     if more_is_said or cells or more:
-        return f"The best subset is known beyond doubt in {fits}{more}."
-    return f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt."
+        return f"{solved}{more}."
+    return f"Nothing yet: none of {total:,} subproblems is solved."
 
 
 def open_sentences(record: Record) -> list[str]:
-    """Say in a sentence each what a record of a search does not prove."""
+    """Return a sentence for each statement that a record of a search does not certify."""
     lines = []
     own = record.own_row
     if record.status != "proved":
-        lines.append(f"That {_least_pair(record)} has the least CV error: the search ended before.")
+        lines.append(f"That {_least_pair(record)} has the minimum CV error: the search ended before the proof.")
     if record.estimate and own is not None:
         why = record_tables.estimate_line(own.folds_decided, own.folds, record.likely("too low"))
         lines.append(f"The CV error of the reported pair. {why}.")
@@ -372,42 +377,43 @@ def open_sentences(record: Record) -> list[str]:
     if not record.refit.proved:
         ends = ends_of(record.refit.lower, record.refit.upper)
         within = " within the restrictions" if record.request.restrictions else ""
-        lines.append(f"That the model is the best subset{within} on all rows: the least objective lies in {ends}.")
+        lines.append(f"That the full-data model uses the best subset{within}: the minimum objective is in {ends}.")
     if not record.is_settled:
         weighed = record.stability is not None and record.stability.chosen is not None
         numbers = "instabilities" if weighed else "CV errors"
-        lines.append(f"The choice by {record.rule}: not all {numbers} that it compares are known well enough.")
+        lines.append(f"The choice by {record.rule}: not all {numbers} that it compares are known precisely enough.")
     if record.classes is not None:
-        lines.append("Accuracy, AUC and Brier score, ROC curve and calibration: they are reported, no bound is known.")
+        lines.append("Accuracy, AUC, Brier score, ROC curve and calibration: they are reported without bounds.")
     nested = "" if record.nested is None else (
-        f"the nested CV error, {shown(record.nested.error)}, is not minimised, but an estimate all the same; "
+        f" The nested CV error, {shown(record.nested.error)}, is not minimised, but it is an estimate too."
     )  # fmt: skip
+    between = "" if record.continuous is not None else " Values of gamma between those of the grid are not covered."
     lines.append(
-        "The error on new rows: the CV error was minimised over the grid, so it is likely to be a little too small; "
-        f"{nested}nor does the proof speak of values of gamma between those that were tried."
+        "The error on new rows: the CV error was minimised over the grid, and is therefore likely to be slightly too "
+        f"small.{nested}{between}"
     )
     return lines
 
 
 def _pictures(record: Record, data: Dataset | None, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:
-    words = "CV error, every tau at its best gamma: dots with one standard error over the folds to each side, "
-    words += "certified intervals as bands" + (", estimates hollow." if _has_estimates(record) else ".")
+    words = "CV error for each tau at its best gamma: dots with bars of one standard error over the folds, "
+    words += "certified intervals as bands" + (", estimates as hollow dots." if _has_estimates(record) else ".")
     pictures = [Picture("cv-error", words, (INCHES, 4.1), partial(record_plots.plot_cv_error, record))]
     if record.continuous is not None:
-        words = "CV error over the interval of gamma, with the certified bound of every piece; it jumps where the best "
-        words += "subset of a fold changes."
+        words = "CV error over the interval of gamma, with the certified bound of every piece. The CV error jumps "
+        words += "where the best subset of a fold changes."
         pictures.append(Picture("every-gamma", words, (INCHES, 4.4), partial(record_plots.plot_every_gamma, record)))
     if len({row.tau for row in record.table}) > 1 < len({row.gamma for row in record.table}):
         states = {row.status for row in record.table}
-        excluded = "; hatched where a pair is excluded by proof" if "excluded" in states else ""
+        excluded = "; hatched pairs are excluded by bound" if "excluded" in states else ""
         words = f"CV error of every pair of the grid{excluded}."
         pictures.append(Picture("grid", words, (INCHES, 4.1), partial(record_plots.plot_grid, record)))
-        words = "What is proved: the certified lower bound of every pair, in % above the least CV error found. Green "
-        words += "pairs are proved to be worse; of brown ones the bound is below it, so that they are not."
+        words = "Certified lower bound of every pair, in % above the smallest CV error found. Green pairs are "
+        words += "certified to be worse; brown pairs have a bound below that error and are not excluded."
         pictures.append(Picture("bounds", words, (INCHES, 4.3), partial(record_plots.plot_bounds, record)))
     features = {name for support in record.chosen_folds.supports for name in support} | set(record.support)
-    words = "How many folds choose each feature at the reported pair, those on which folds differ first"
-    words += "." if all(record.chosen_folds.decided) else "; pale where the best support is not proved."
+    words = "Number of folds that select each feature at the reported pair; features on which folds differ come first"
+    words += "." if all(record.chosen_folds.decided) else ". Pale bars: the best subset of the fold is not certified."
     size = INCHES, _height(len(features))
     pictures.append(
         Picture("features", words + _about_signs(record), size, partial(record_plots.plot_features, record))
@@ -425,7 +431,7 @@ def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Senten
         return None
     try:
         if data is None:
-            raise BadInput("give --data to have them")
+            raise BadInput("add --data to include them")
         return PredictedClasses.of(record, data)
     except BadInput as error:
         return Sentences((f"ROC curve, calibration and odds ratios per standard deviation: {error}.",))
@@ -438,11 +444,12 @@ def _curves(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[
     size = INCHES, 4.6
     of_pair = "" if record.average is None else " of the pair, not the averaged one,"
     words = (
-        f"ROC curve of held-out rows, each predicted by the model{of_pair} fitted without it; reported, not certified."
+        f"ROC curve of held-out rows, each predicted by the model{of_pair} fitted without the row; reported, not "
+        "certified."
     )
     curve = Picture("roc", words, size, lambda ax: draw_roc(record, rows, ax))
-    words = "Calibration of held-out rows: of those of a tenth of the probability the share that is "
-    words += f"{record.classes.positive}, with its 95% interval and their number."
+    words = f"Calibration of held-out rows: observed share of {record.classes.positive} by tenth of predicted "
+    words += "probability, with 95% intervals and the number of rows."
     return curve, Picture("calibration", words, size, lambda ax: draw_calibration(record, rows, ax))
 
 
@@ -454,8 +461,8 @@ def _calibration(record: Record, rows: PredictedClasses | Sentences | None) -> t
     columns = points.predicted, points.observed, points.low, points.high
     lines = tuple((f"{count:,}", *(f"{number:.3f}" for number in numbers))
                   for count, *numbers in zip(points.counts.tolist(), *columns, strict=True))  # fmt: skip
-    head = ("rows", "mean probability", f"share that is {record.classes.positive}", "95% from", "to")
-    return (ReportTable("Calibration of held-out rows, by tenths of their probability.", head, lines),)
+    head = ("rows", "mean probability", f"observed share of {record.classes.positive}", "95% from", "to")
+    return (ReportTable("Calibration of held-out rows, by tenth of predicted probability.", head, lines),)
 
 
 def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
@@ -463,26 +470,28 @@ def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
     surface = record.surface if isinstance(record, PathRecord) else None
     if surface is None or not isinstance(record, PathRecord):
         return ()
-    words = "The best subset of every size as a function of gamma; a colour changes where the subset does."
+    words = "Best subset of each size as a function of gamma; the colour changes where the subset changes."
     size = INCHES, 1.7 + 0.3 * min(len(record.request.taus), record_plots.MOST_FEATURES)
     rows = tuple((str(piece.tau), shown(piece.low), shown(piece.high), record_tables.subsets_of_piece(surface, piece))
                  for piece in surface.pieces)  # fmt: skip
-    caption = "Best subsets on every piece; several where they are tied, or cross within 1e-9 of their objectives."
+    caption = "Best subset on each piece; several subsets are tied, or cross within 1e-9 of their objectives."
     table = ReportTable(caption, ("tau", "gamma from", "to", "features"), rows)
     return Picture("surface", words, size, partial(record_plots.plot_surface, record)), table
 
 
 def _coefficients(record: AnyRecord, data: Dataset | None) -> Picture:
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
-    words = "Coefficients of the best subsets on all rows, by tau" if path else "Coefficients of the model"
+    words = "Coefficients of the full-data best subsets, by tau" if path else "Coefficients of the model"
     if data is not None and data.classes is not None:
         words += ", in log odds per standard deviation of the feature."
     elif data is not None and data.counts:
         words += ", in log rates per standard deviation of the feature."
     elif data is not None:
-        words += ", for columns and target of standard deviation 1."
+        words += ", for features and target scaled to standard deviation 1."
     else:
-        words += ", in shares of each row's largest." if path else ", each in its own units: with --data, standardised."
+        words += (
+            ", relative to the largest of each feature." if path else ", each in its unit; --data standardises them."
+        )
     rows = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
     draw = partial(record_plots.plot_coefficients, record, data=data)
     return Picture("coefficients", words, (INCHES, _height(rows)), draw)
@@ -497,7 +506,7 @@ def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
     limits = record.request.restrictions if isinstance(record, Record) else None
     if limits is None or not (limits.nonnegative or limits.nonpositive):
         return ""
-    return " A fold in which its sign holds a feature at zero is not counted for it, even where it is forced in."
+    return " A fold does not count for a feature whose coefficient its sign constraint sets to 0."
 
 
 def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:
@@ -525,13 +534,13 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
     if search is not None:
         decided, others = record_plots.times_chosen(search.chosen_folds)
         for row in rows:
-            times = f"{decided[row[0]] + others[row[0]]:,} of {len(search.chosen_folds):,}"
+            times = f"{decided[row[0]] + others[row[0]]:,} of {several(len(search.chosen_folds), 'fold')}"
             row.append("adjusted for" if row[0] in adjusted else times)
-        head.append("folds that choose it")
+        head.append("selected in")
     rows.append(["(intercept)", shown(record.intercept), *[""] * (len(head) - 2)])
     where = "" if search is None else f", tau = {search.refit.tau}, gamma = {shown(search.refit.gamma)}"
     return ReportTable(
-        f"Fitted on all rows{where}.{_about_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1
+        f"Model refitted on all rows{where}.{_about_signs(record)}", tuple(head), tuple(map(tuple, rows)), words=1
     )
 
 
@@ -547,7 +556,7 @@ def _average_section(record: Record) -> tuple[ReportTable, ...]:
     model = record.average.model
     rows = [(name, shown(value)) for name, value in {**model.coefficients, "(intercept)": model.intercept}.items()]
     head = ("feature", _coefficient_head(record))
-    return (ReportTable("The averaged model, which predicts.", head, tuple(rows), words=1),)
+    return (ReportTable("The averaged model, which is used for predictions.", head, tuple(rows), words=1),)
 
 
 def _tau_table(record: Record) -> ReportTable:
@@ -567,7 +576,7 @@ def _pairs(
     root_too = record.loss is Loss.SQUARED
     head = ["tau", "gamma", "CV error", "standard error", *(["RMSE"] if root_too else []),
             *(["R^2"] if spread else []), "lower", "upper",
-            "folds decided", "status"]  # fmt: skip
+            "folds solved", "status"]  # fmt: skip
     lines = []
     for row in rows:
         scored = math.isfinite(row.cv_error)
@@ -590,30 +599,29 @@ def _data_facts(data: DataInfo) -> tuple[tuple[str, str], ...]:
     if data.exposure is not None:
         facts.append(("exposures", data.exposure))
     if data.class_weight is not None:
-        facts.append(("class weight", f"{data.class_weight}: both classes weigh the same"))
+        facts.append(("class weight", f"{data.class_weight}: both classes have equal weight"))
     if data.reading is not None:
         facts.append(("read with", _read_with(data.reading)))
         facts += [(f"codes of {column}", codes) for column, codes in data.reading.code_texts.items()]
-    facts += [("penalty measured in units of", data.scale), ("intercept", data.intercept)]
+    facts += [("scale of the penalty", data.scale), ("intercept", data.intercept)]
     return (*facts, ("fingerprint", data.fingerprint))
 
 
 def _read_with(read: ReadingInfo) -> str:
-    said = [f"empty cells: {read.na}", f"{several(read.left_out, 'row')} left out"]
+    facts = [f"missing values: {read.na}", f"{several(read.left_out, 'row')} dropped"]
     filled = "" if read.filled is None else f" of {several(len(read.filled), 'column')}"
-    said += [f"empty cells{filled} filled by the {read.na}"] if read.means else []
-    marked = f"{several(len(read.marked), 'column')} with another one that says which cells were empty"
-    said += [marked] if read.marked else []
+    facts += [f"missing values{filled} imputed by the {read.na}"] if read.means else []
+    facts += [f"{several(len(read.marked), 'column')} with an indicator of missing values"] if read.marked else []
     unranked = set(read.levels) - set(read.ranked)
-    said += [f"{several(len(unranked), 'column')} of words as {read.encode}"] if unranked else []
-    said += [f"dates as {', '.join(read.dates)}"] if read.dates else []
-    said += [f"cells that stand for nothing: {', '.join(read.na_values)}"] if read.na_values else []
-    said += ["NA, none and the like as words"] if not read.keep_default_na else []
-    said += [f"lines left out: {read.skip_lines}"] if read.skip_lines else []
-    said += [f"separator {read.sep!r}"] if read.sep is not None else []
-    said += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
-    said += [f"thousands set off by {read.thousands!r}"] if read.thousands not in (None, "none") else []
-    return ", ".join([*said, f"encoding {read.encoding}"])
+    facts += [f"{several(len(unranked), 'text column')} encoded as {read.encode}"] if unranked else []
+    facts += [f"dates as {', '.join(read.dates)}"] if read.dates else []
+    facts += [f"missing-value codes: {', '.join(read.na_values)}"] if read.na_values else []
+    facts += ["NA, none and similar words are text values"] if not read.keep_default_na else []
+    facts += [f"skipped lines: {read.skip_lines}"] if read.skip_lines else []
+    facts += [f"separator {read.sep!r}"] if read.sep is not None else []
+    facts += [f"decimal mark {read.decimal!r}"] if read.decimal != "." else []
+    facts += [f"thousands separator {read.thousands!r}"] if read.thousands not in (None, "none") else []
+    return ", ".join([*facts, f"encoding {read.encoding}"])
 
 
 def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
@@ -621,16 +629,17 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
     facts = [
         ("gammas", f"{len(ask.gammas)}, {shown(min(ask.gammas))} to {shown(max(ask.gammas))}"),
         ("taus", f"{len(ask.taus)}, {min(ask.taus)} to {max(ask.taus)}"),
-        ("gap asked for", shown(ask.gap)),
+        ("requested gap", shown(ask.gap)),
         ("time limit", record_words.limit_words(ask)),
         ("method", ask.method_used or ask.method or "not recorded"),
-        ("work", record_tables.work_line(work, ask.threads)),
+        ("subproblems", record_tables.subproblems_line(record)),
+        ("solved by", record_tables.methods_line(work.engine).partition(": ")[2]),
     ]
     rows = {None: "all rows, held-out ones included", "folds": "the training rows of each fold"}
     if record.data.reading is not None and record.data.reading.means:
-        facts.append(("empty cells filled by", f"the {record.data.reading.na} of {rows[ask.na_within]}"))
+        facts.append(("missing values imputed by", f"the {record.data.reading.na} of {rows[ask.na_within]}"))
     if record.data.scale != "none":
-        facts.append(("scales of columns by", rows[ask.scale_within]))
+        facts.append(("scales of columns measured on", rows[ask.scale_within]))
     if ask.restrictions is not None:
         for field in fields(ask.restrictions):
             value = getattr(ask.restrictions, field.name)
@@ -646,7 +655,7 @@ def _sources(record: Record) -> tuple[Block, ...]:
     rows = tuple(source_tables.source_rows(record))
     blocks: list[Block] = [ReportTable(source_tables.CAPTION, source_tables.HEADS, rows, 1)] if rows else []
     if record.work.course:
-        words = "The relative gap of the grid over time, in the colour of the source of bounds that worked."
+        words = "Relative gap of the grid over time, coloured by the bounding method at work."
         blocks.append(Picture("sources", words, (INCHES, 3.6), partial(source_tables.plot_sources, record)))
     return tuple(blocks)
 
@@ -669,9 +678,9 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
             ("seconds", f"{record.seconds:.3f}"),
             *((("models compared", words),) if record.side is not None and (words := record.side.words()) else ()),
         )
-        word = "The support is the best of its size on all rows, under the side constraints that were given if any."
+        word = "The support is the best of its size on all rows, under the given side constraints, if any."
         lines = Sentences((word,), True) if record.status == "proved" else Sentences((
-            "That the support is the best of its size: the solver ended before.",), False)  # fmt: skip
+            "That the support is the best of its size: the solver ended before the proof.",), False)  # fmt: skip
         model = Section("The model", _model(record, data))
         return [Section("The answer", (Facts(facts), lines)), model, picture]
     sure = sum(row.proved for row in record.path)
@@ -680,22 +689,25 @@ def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[
     said: list[Block] = [Facts(tuple(_compared(record)))] if record.request.restrictions else []
     said.append(Sentences((first,), True))
     if sure < len(record.path):
-        words = f"That the other {len(record.path) - sure} are: their least objective lies between lower and objective."
+        words = (
+            f"The other {len(record.path) - sure} subsets: the minimum objective is between `lower` and `objective`."
+        )
         said.append(Sentences((words,), False))
     rows = tuple((str(row.tau), shown(row.gamma), aligned(row.objective, 6), aligned(row.lower, 6),
                   "yes" if row.proved else "no", listed(row.support)) for row in record.path)  # fmt: skip
-    head = ("tau", "gamma", "objective", "lower", "proved", "features")
+    head = ("tau", "gamma", "objective", "lower", "certified", "features")
     losses = LOSS_WORDS[record.loss].losses
-    table = ReportTable(f"Objective: {losses} of training and penalty.", head, rows)
-    return [Section("What is proved, and what is not", tuple(said)), picture, Section("Every size", (table,))]
+    table = ReportTable(f"Objective: {losses} on the training rows plus the penalty.", head, rows)
+    return [Section("What is certified, and what is not", tuple(said)), picture, Section("Every size", (table,))]
 
 
 def _verify(record: AnyRecord, name: str, file: str) -> tuple[Block, ...]:
     words = (
-        "Rebuilds the folds, fits every support anew and sums the errors again, by a program that shares no code with "
-        "the search; with at most 15 features it tries every subset. It says of every field whether it was recomputed."
+        "`verify` rebuilds the folds, refits every support and recomputes the errors, by a program that shares no code "
+        "with the search; with at most 15 features it tries every subset. It reports for each field whether it was "
+        "recomputed."
     )
     if isinstance(record, Record | CommonRecord) and record.folds.spec.startswith(FROM_PYTHON):
         lines = ("import sparsecv_mio as sc", f"sc.verify(sc.read_record({name!r}), data, folds).raise_if_failed()")
-        return Sentences((words, "The folds came from Python and are needed again.")), Commands("python", lines)
+        return Sentences((words, "The folds came from Python; pass them again.")), Commands("python", lines)
     return Sentences((words,)), Commands("sh", (shlex.join(["sparsecv", "verify", argument(name), argument(file)]),))

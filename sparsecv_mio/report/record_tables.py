@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -29,17 +28,14 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 
-RULES = {  # by their names: the pair that they choose
-    "the one-standard-error rule": "one-standard-error pair",
-    "the weight of the instability": "stable pair",
-    "the least CV error": "the pair",
-}
-SCREEN_ROWS, KEPT_ROWS = 15, 10  # of a table; one with more than a screen holds is cut to the second number
-MEANING = {
-    "proved": ("proved", "green"),
-    "limit": ("limit reached: best answer so far, bounds valid", "yellow"),
-    "interrupted": ("interrupted: best answer so far, bounds valid", "yellow"),
-    "doubtful": ("in doubt: a refit by other arithmetic disagrees, the ends of those folds are withdrawn", "red"),
+SCREEN_ROWS, KEPT_ROWS = 15, 10  # rows of a table; one with more than a screen holds is cut to the second number
+MAX_SIZES = 25  # rows of the table of sizes; of more sizes it shows powers of two and those around the chosen size
+NEIGHBOURS = 2  # sizes to each side of the chosen one in a table that does not show every size
+MEANING = {  # the status of a record: the title of its answer, why that is no certified answer, and a colour
+    "proved": ("certified answer", "", "green"),
+    "limit": ("best answer so far", "limit reached", "yellow"),
+    "interrupted": ("best answer so far", "interrupted", "yellow"),
+    "doubtful": ("best answer so far", "a refit with other arithmetic disagrees; its folds count as unsolved", "red"),
 }
 
 
@@ -64,15 +60,12 @@ def print_answer(
     held_out : FitQuality, optional
         Of the predictions of held-out rows that go to a file, where they were made.
     full : bool
-        Every coefficient and every tau, where they are more than a screen holds; and why the search went as it did:
-        its plan, and what each source of bounds cost and brought.
+        True to print every coefficient and every tau, the plan of the search, its methods, and the cost and the
+        gain of each bounding method.
     data : Dataset, optional
         Of the record, for odds and rate ratios per standard deviation, and for how far counts scatter.
     """
-    word, colour = meaning(record)
-    if _says_nothing(record):
-        word = word.replace("bounds valid", "nothing proved yet")
-    _print_pair(console, record, word, colour)
+    _print_pair(console, record)
     print_restrictions(console, record)
     for line in _error_lines(record):
         layout.say(console, line)
@@ -92,6 +85,7 @@ def print_answer(
     for line in _marks_explained(record, rows):
         layout.say(console, line, "dim")
     if full:
+        layout.say(console, methods_line(record.work.engine))
         print_plan(console, record)
         print_sources(console, record)
     for hint in record_words.hints(record):
@@ -101,28 +95,52 @@ def print_answer(
 def meaning(
     record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
 ) -> tuple[str, str]:
-    """Return the status of a record in words, and a colour for it."""
-    word, colour = MEANING[record.status]
-    return word.replace("limit reached", "ended without a proof") if record_words.ended_by_itself(
-        record
-    ) else word, colour
+    """Return the title of the answer of a record with its status in brackets, and a colour for it."""
+    title, _, colour = MEANING[record.status]
+    reason = _why_not_certified(record)
+    return (f"{title} ({reason}; not certified)" if reason else title), colour
 
 
-def _print_pair(console: Console, record: records.Record, word: str, colour: str) -> None:
-    """Print the reported pair; where another pair has the minimum CV error, that pair and its interval before it."""
-    if not record.is_settled and record.status == "proved":
-        word, colour = f"minimum CV error certified, {RULES[record.rule]} not certified", MEANING["limit"][1]
-    elif pairs := record_words.pairs_left(record):
-        word = f"minimum CV error certified, {record_words.what_ended(record)} with {pairs:,} of {len(record.table):,}"
-        word, colour = f"{word} pairs undecided", MEANING["limit"][1]
-    reported = layout.pair(record.tau, record.gamma)
-    if (least := record.least) is None:
-        console.print(Text.assemble((word, f"bold {colour}"), f"   {reported}"))
-        return
-    error = layout.marked(shown(least.cv_error, _digits(record)), least.estimate)
-    minimum = f"minimum CV error {_searched_over(record)}: {error} at {layout.pair(least.tau, least.gamma)}"
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {minimum}"))
-    layout.say(console, f"reported by {record.rule}: {reported}")
+def _why_not_certified(
+    record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
+) -> str:
+    return "search ended without a proof" if record_words.ended_by_itself(record) else MEANING[record.status][1]
+
+
+def _print_pair(console: Console, record: records.Record) -> None:
+    """Print the reported pair; where another pair has the minimum CV error, that pair before it."""
+    reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _why_not_certified(record)
+    colour, gap = MEANING[record.status][2], gap_in_words(record.request.gap)
+    pairs = record_words.pairs_left(record)
+    if pairs:
+        colour = MEANING["limit"][2]
+    if least is None:
+        word = f"best pair so far ({reason}; choice not certified)" if reason else f"certified choice ({gap})"
+        console.print(Text.assemble((f"{word}: ", f"bold {colour}"), reported))
+    else:
+        error = layout.marked(shown(least.cv_error, _digits(record)), least.estimate)
+        status = f"{reason}; not certified" if reason else f"certified, {gap}"
+        word = f"minimum CV error {_searched_over(record)} ({status})"
+        at = layout.pair(least.tau, least.gamma)
+        console.print(Text.assemble((f"{word}: ", f"bold {colour}"), f"{error} at {at}"))
+        settled, colour = ("certified", "green") if record.is_settled else ("not certified", MEANING["limit"][2])
+        console.print(Text.assemble((f"reported by {record.rule} ({settled}): ", f"bold {colour}"), reported))
+    if pairs:
+        ended = record_words.what_ended(record)
+        layout.say(console, f"{ended}: {pairs:,} of {len(record.table):,} pairs are not solved, as --gap 0 requests")
+
+
+def gap_in_words(gap: float) -> str:
+    """Return the relative gap up to which a choice is certified.
+
+    Examples
+    --------
+    >>> gap_in_words(1e-4), gap_in_words(0.05), gap_in_words(0.0)
+    ('gap <= 1e-4', 'gap <= 0.05', 'gap 0')
+    """
+    digits, _, power = f"{gap:.3e}".partition("e-")
+    short = f"{float(digits):g}e-{int(power)}" if power and 0.0 < gap < 1e-3 else f"{gap:g}"
+    return f"gap <= {short}" if gap > 0.0 else "gap 0"
 
 
 def _digits(record: records.Record) -> int:
@@ -138,7 +156,7 @@ def interval_lines(record: records.Record) -> list[str]:
         return []
     easy = sum(piece.supports is None for piece in continuous.pieces)
     count = len(continuous.pieces)
-    return [f"{count} intervals of gamma, over all tau, each with its bound; {easy} by training losses alone"]
+    return [f"{several(count, 'interval')} of gamma over all tau, each with a bound; {easy} bounded by training losses"]
 
 
 def print_restrictions(
@@ -171,15 +189,15 @@ def _error_lines(record: records.Record) -> list[str]:
     lines = [f"CV error {error} ({meaning}); on held-out rows {record.accuracy_line()}"]
     if record.classes is not None:
         lines.append(
-            f"certified is the log loss alone, the others are only reported; predicted is the probability of "
+            f"the log loss is certified, the other measures are only reported; the model predicts the probability of "
             f"{record.classes.positive!r}"
         )
     if record.counts is not None:
         lines.append(
-            "certified is the half deviance; predicted is the expected count, the coefficients are in log rates"
+            "the half deviance is certified; the model predicts the expected count, and coefficients are log rates"
         )
     if record.data.class_weight is not None:
-        lines.append("both classes weigh the same in all of these and in the fits (--class-weight balanced)")
+        lines.append("both classes have equal weight in these errors and in the fits (--class-weight balanced)")
     lines += _certified_lines(record, digits)
     lines += record_words.region_lines(record)
     lines += interval_lines(record)
@@ -195,7 +213,7 @@ def _error_lines(record: records.Record) -> list[str]:
         taken = [step for step in record.descent if step.accepted]
         path = " -> ".join(f"({shown(step.gamma, 4)}, {step.tau}) {shown(step.cv_error)}" for step in taken)
         refused = len(record.descent) - len(taken)
-        lines.append(f"descent over (gamma, tau): {path}; moves turned down: {refused}")
+        lines.append(f"descent over (gamma, tau), with CV errors: {path}; {several(refused, 'move')} rejected")
     return lines
 
 
@@ -204,20 +222,21 @@ def _certified_lines(record: records.Record, digits: int) -> list[str]:
     scope, certificate = _searched_over(record), record.certificate
     own = own_line(record, digits)
     if _says_nothing(record):
-        return [f"certified: no bound on the minimum CV error {scope} yet"]
+        return [f"minimum CV error {scope}: no certified bound yet"]
     ends = ends_of(certificate.lower, certificate.upper, digits)
+    lines = [f"minimum CV error {scope}: in {ends} (certified, relative gap {shown(certificate.gap, 2)})"]
     loosest = record.loosest
-    others = loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma)
-    by = f", held open by {layout.pair(loosest.tau, loosest.gamma)}" if loosest is not None and others else ""
-    line = f"certified: the least CV error {scope} is in {ends}, gap {shown(certificate.gap, 3)}{by}"
-    return list(filter(None, (own, line) if record.least is not None else (line, own)))
+    if loosest is not None and (loosest.tau, loosest.gamma) != (certificate.tau, certificate.gamma):
+        where = f"tau = {loosest.tau}, gamma = {shown(loosest.gamma)}"
+        lines.append(f"the lower bound is set by {where} (not yet excluded)")
+    return list(filter(None, (own, *lines) if record.least is not None else (*lines, own)))
 
 
 def _searched_over(record: records.Record) -> str:
-    """Say of what the least CV error is certified."""
+    """Return the set of pairs over which the minimum CV error is certified."""
     if (continuous := record.continuous) is not None:
         return f"over every gamma from {shown(continuous.low)} to {shown(continuous.high)}"
-    return "of every tau at this gamma" if record.descent else "of the grid"
+    return "over every tau at this gamma" if record.descent else "over the grid"
 
 
 def own_line(record: records.Record, digits: int) -> str:
@@ -230,15 +249,15 @@ def own_line(record: records.Record, digits: int) -> str:
     """
     row = record.own_row
     if words := record_words.fold_models(record):
-        return f"certified: the fold models of this pair are {words}"
+        return f"fold models of this pair: {words} (certified)"
     decided = row is None or row.folds_decided == row.folds
     if row is None or (decided if record.least is not None else row.upper <= record.upper):
         return ""
     if not math.isfinite(row.upper) and not row.lower > 0.0:
-        return "certified: nothing yet of the CV error of this pair"
+        return "CV error of this pair: no certified bound yet"
     if not math.isfinite(row.upper):
-        return f"certified: the CV error of this pair is at least {shown(row.lower, digits)}"
-    return f"certified: the CV error of this pair is in {ends_of(row.lower, row.upper, digits)}"
+        return f"CV error of this pair: at least {shown(row.lower, digits)} (certified)"
+    return f"CV error of this pair: in {ends_of(row.lower, row.upper, digits)} (certified)"
 
 
 def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
@@ -249,7 +268,8 @@ def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
         return f"log loss {shown(found.log_loss)}, {right}"
     if isinstance(found, accuracy.CountQuality):
         of_null = "unknown" if math.isnan(found.explained) else share(found.explained)
-        return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, share of the deviance {of_null}"
+        explained = f"share of the deviance explained {of_null}"
+        return f"half deviance {shown(found.half_deviance)}, MAE {shown(found.mae)}, {explained}"
     explained = "unknown" if math.isnan(found.r_squared) else share(found.r_squared)
     return f"RMSE {shown(found.rmse)}, MAE {shown(found.mae)}, R^2 {explained}"
 
@@ -258,10 +278,12 @@ def error_lines(
     record: records.Record | fit_records.CommonRecord | FitRecord,
     found: FitQuality | ClassQuality | accuracy.CountQuality,
 ) -> list[str]:
-    """Return lines on the errors of predictions, beside those of the cross-validation that chose the model."""
-    alike = " (rows count alike here, not by their weights)" if record.data.weights or record.data.class_weight else ""
+    """Return lines on the errors of predictions, next to those of the cross-validation that chose the model."""
+    alike = (
+        " (without weights: every row counts the same here)" if record.data.weights or record.data.class_weight else ""
+    )
     lines, averaged = [f"errors: {error_line(found)}{alike}"], getattr(record, "average", None) is not None
-    of_pair = " of the best pair, not of the averaged model that predicts" if averaged else ""
+    of_pair = " of the best pair, not of the averaged model" if averaged else ""
     if isinstance(record, records.Record) and record.classes is not None:
         error = layout.marked(shown(record.cv_error), record.estimate)
         lines.append(f"in cross-validation: log loss {error}{of_pair}, {record.accuracy_line()}")
@@ -293,9 +315,9 @@ def coverage_lines(
     low, high = ends.T
     lines = [f"intervals of level {level:g} (CV+): {shown(float((high - low).mean()))} wide on average"]
     if y is not None:
-        lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of these rows lie in theirs"
+        lines[0] += f", {100.0 * float(((low <= y) & (y <= high)).mean()):.1f}% of the targets lie in their intervals"
     if record is not None and (words := record.likely("too narrow")):
-        lines.append(f"intervals are {words}")
+        lines.append(f"the intervals are {words}")
     return lines
 
 
@@ -303,33 +325,32 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
     """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
     done, k = len(nested.folds), nested.outer.k
     spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
-    of = f"{k} outer folds" if done == k else f"the {done} of {k} outer folds that were done"
+    of = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
     averaged = sum(outer.average is not None for outer in nested.folds)
-    missing = "" if averaged == done else f" ({averaged} of {done} outer folds; pairs predict in the others)"
-    models = f" and its averaged model{missing}" if averaged else ""
-    lines = [f"honest error of the whole procedure{models}: {shown(nested.error)}{spread}, by nested CV over {of}"]
+    missing = "" if averaged == done else f" (in {averaged} of {done} outer folds; a single pair in the others)"
+    models = f" with its averaged model{missing}" if averaged else ""
+    lines = [f"nested CV error of the whole procedure{models}: {shown(nested.error)}{spread}, over {of}"]
     if nested.optimism is not None:
         much = f"{abs(nested.optimism):.1f}% {'less' if nested.optimism < 0.0 else 'more'}"
-        lines.append(f"that is {much} than the CV error of this pair, {shown(record.cv_error)}")
+        lines.append(f"the nested CV error is {much} than the CV error of this pair, {shown(record.cv_error)}")
     if nested.classes is not None:
         quality = nested.classes
         auc = "" if quality.auc is None else f", AUC {quality.auc:.3f}"
-        said = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
-        lines.append(
-            f"there: {said}; the log loss of these models is certified in {ends_of(quality.lower, quality.upper)}"
-        )
+        measures = f"accuracy {100.0 * quality.accuracy:.1f}%{auc}, Brier score {quality.brier:.4f}"
+        ends = ends_of(quality.lower, quality.upper)
+        lines.append(f"in the outer folds: {measures}; log loss of these models in {ends} (certified)")
     return lines
 
 
 def _print_outer_folds(console: Console, nested: records.Nested) -> None:
     """Print what was chosen without each outer fold."""
-    layout.say(console, "models chosen without an outer fold", "bold")
+    layout.say(console, "models chosen with one outer fold held out", "bold")
     rows = [
         (outer.fold + 1, outer.tau, outer.gamma, outer.cv_error, outer.error, outer.status) for outer in nested.folds
     ]
     averaged = any(outer.average is not None for outer in nested.folds)
-    on_it = "error of the averaged model on it" if averaged else "error on it"
-    layout.print_table(console, ("outer fold", "tau", "gamma", "CV error without it", on_it, "status"), rows)
+    on_it = "error of the averaged model on the fold" if averaged else "error on the fold"
+    layout.print_table(console, ("outer fold", "tau", "gamma", "CV error of the pair", on_it, "status"), rows)
 
 
 def _says_nothing(record: records.Record) -> bool:
@@ -346,7 +367,7 @@ def _estimate_lines(record: records.Record) -> list[str]:
     if record.estimate and not record.descent and len(scored) < len(record.table):
         gammas = {row.gamma for row in scored}
         where = f", all at gamma = {shown(record.gamma)}" if len(gammas) == 1 < len(record.request.gammas) else ""
-        lines.append(f"chosen among {len(scored)} of {len(record.table)} pairs{where}; the others have no estimate")
+        lines.append(f"chosen from {len(scored)} of {len(record.table)} pairs{where}; the other pairs have no estimate")
     return lines
 
 
@@ -357,33 +378,38 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     ----------
     decided, folds : int
     too_low : str
-        What the record says where it is likely too low.
+        The text of the record where the estimate is likely too low.
 
     Examples
     --------
     >>> estimate_line(0, 10)
-    '~ an estimate: no fold has its best subset proved yet, each uses the best one found so far'
+    '~ an estimate: no fold is solved yet; each uses the best subset found so far'
     >>> estimate_line(7, 10)
-    '~ an estimate: 7 of 10 folds have their best subset proved, the others use the best one found so far'
+    '~ an estimate: 7 of 10 folds are solved; the others use the best subset found so far'
     """
     if not decided:
-        some, others = "no fold has its best subset proved yet", "each uses"
+        some, others = "no fold is solved yet", "each uses"
     else:
-        some, others = f"{decided:,} of {folds:,} folds have their best subset proved", "the others use"
+        some, others = (
+            f"{decided:,} of {several(folds, 'fold')} {'is' if decided == 1 else 'are'} solved",
+            "the others use",
+        )
     mark = f", {too_low};" if too_low else ":"
-    return f"{layout.ESTIMATE} an estimate{mark} {some}, {others} the best one found so far"
+    return f"{layout.ESTIMATE} an estimate{mark} {some}; {others} the best subset found so far"
 
 
 def _print_coefficients(console: Console, record: records.Record, full: bool, data: Dataset | None) -> None:
     """Print the model fitted on all rows, below the pair it belongs to."""
     refit = record.refit
-    proof = "proved" if refit.proved else f"not proved, objective in {ends_of(refit.lower, refit.upper)}"
+    proof = "subset certified optimal"
+    if not refit.proved:
+        proof = f"subset not certified, training objective in {ends_of(refit.lower, refit.upper)}"
     console.print()
     for line in rule_lines(record):
         layout.say(console, line)
-    where = f"tau = {refit.tau}, gamma = {shown(refit.gamma)}"
-    subset = "the best subset" if refit.proved else "the best subset found"
-    layout.say(console, f"coefficients: {subset} on all rows at {where} ({proof})")
+    same = (refit.tau, refit.gamma) == (record.tau, record.gamma)
+    where = "" if same else f" at tau = {refit.tau}, gamma = {shown(refit.gamma)}"
+    layout.say(console, f"model refitted on all rows{where} ({proof})")
     loss, adjusted = record.loss, adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, loss, full, data, adjusted)
     layout.say_codes(console, record.data)
@@ -408,12 +434,13 @@ def rule_lines(record: records.Record) -> list[str]:
     one_se, least = record.one_se, record.certificate
     if one_se is None:
         return record_words.choice_lines(record)
-    bar = layout.marked(f"{shown(least.cv_error)} + {shown(one_se.standard_error)}", least.estimate)
-    within = f"a CV error of at most {bar}, the least one and its standard error"
+    cutoff = layout.marked(f"{shown(least.cv_error)} + {shown(one_se.standard_error)}", least.estimate)
+    within = f"a CV error of at most {cutoff} (the minimum plus its standard error)"
     if not one_se.estimate:
         return [f"one-standard-error rule: the smallest tau, then the largest gamma, with {within}"]
-    which = "no simpler pair than that of the least CV error" if record.least is None else "the simplest pair that"
-    return [f"one-standard-error rule, not settled: {which} is proved so far to have {within}"]
+    if record.least is None:
+        return [f"one-standard-error rule (not certified): so far no simpler pair is certified to have {within}"]
+    return [f"one-standard-error rule (not certified): the simplest pair certified so far to have {within}"]
 
 
 def print_model(
@@ -458,23 +485,26 @@ def print_model(
 
 
 def _say_left_out(console: Console, count: int, what: str) -> None:
-    """Say how much of a table was left out, if anything, and where it is."""
+    """Say how many rows of a table were not printed, if any, and which options have them."""
     if count:
-        layout.say(console, f"{several(count, 'more ' + what)} by --full, or --json", "dim")
+        layout.say(console, f"{several(count, 'more ' + what)}: add --full, or --json FILE", "dim")
 
 
 def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
     """Return lines that explain the marks of the rows that were printed, and say how much work was done."""
-    cells = sum(row.folds for row in record.table)
     lines = []
     if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
-        why = "open folds use the best subset found so far, often found with the rows that they hold out"
+        why = "folds that are not solved use the best subset found so far, often found with their held-out rows"
         lines.append(f"{layout.ESTIMATE} an estimate, likely too low: {why}; lower and upper are certified")
     if any(not math.isfinite(end) for row in rows for end in (row.cv_error, row.upper)):
         lines.append(layout.NOT_KNOWN)
-    many = f"{cells:,} cells" if cells > 1 else "1 cell"
-    lines.append(f"work: {many} (a cell: one pair of tau and gamma, one fold left out)")
-    return [*lines, work_line(record.work, record.request.threads)]
+    return [*lines, subproblems_line(record)]
+
+
+def subproblems_line(record: records.Record) -> str:
+    """Return a line on the subproblems of a record, and on the work that they took."""
+    subproblems = several(sum(row.folds for row in record.table), "subproblem")
+    return f"{subproblems} (tau x gamma x fold); {work_line(record.work, record.request.threads)}"
 
 
 def best_by_tau(record: records.Record) -> list[records.TableRow]:
@@ -501,76 +531,97 @@ def best_gamma_title(record: records.Record) -> str:
     """Name the rows of `best_by_tau`."""
     if record.continuous is not None:
         return "every tau at this gamma"
-    return "best gamma of every tau" + ("" if record.least is None else f", the chosen one of tau = {record.tau}")
+    return "best gamma for each tau" + ("" if record.least is None else f" (for tau = {record.tau} the reported one)")
 
 
-def _folded(rows: Sequence[records.TableRow], chosen: tuple[float, int]) -> list[tuple[str, records.TableRow]]:
-    """Make one row of neighbouring taus of which no fold is decided: the least of each number, and the taus it is of.
+def sizes_around(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
+    """Return the sizes that show the elbow: all of a few, else the chosen ones, their neighbours and powers of two.
 
-    The reported pair keeps its own row. Of more rows than a screen holds those with the least CV errors are returned.
+    Parameters
+    ----------
+    taus : sequence of int
+        The sizes, in ascending order.
+    chosen : collection of int
+        The sizes to show with their neighbours.
+
+    Examples
+    --------
+    >>> sizes_around(range(1, 41), [6])
+    [1, 2, 4, 5, 6, 7, 8, 16, 32, 40]
     """
-
-    def kind(row: records.TableRow) -> int:
-        return row.tau if row.folds_decided or (row.gamma, row.tau) == chosen else -1
-
-    folded = []
-    for name, same in layout.alike(rows, kind):
-        lower, upper = min(row.lower for row in same), min(row.upper for row in same)
-        least = min(same, key=lambda row: row.cv_error)
-        folded.append((name, replace(least, lower=lower, upper=upper)))
-    if len(folded) > SCREEN_ROWS:
-        order = sorted(folded, key=lambda one: ((one[1].gamma, one[1].tau) != chosen, one[1].cv_error))
-        folded = sorted(order[:KEPT_ROWS], key=lambda entry: entry[1].tau)
-    return folded
+    if len(taus) <= MAX_SIZES:
+        return list(taus)
+    near = {
+        tau
+        for at, size in enumerate(taus)
+        if size in chosen
+        for tau in taus[max(at - NEIGHBOURS, 0) : at + NEIGHBOURS + 1]
+    }
+    return [tau for tau in taus if tau in near or not tau & (tau - 1) or tau in (taus[0], taus[-1])]
 
 
 def _print_taus(console: Console, record: records.Record, full: bool) -> list[records.TableRow]:
-    """Print the best row of every tau, of many the best ones; returns those that were printed."""
+    """Print the best row of each tau, of many those that show the elbow; return the printed rows."""
     every = best_by_tau(record)
-    rows = [(str(row.tau), row) for row in every]
-    if not full and len(rows) > SCREEN_ROWS:
-        rows = _folded(every, (record.gamma, record.tau))
-    digits = interval_digits((row.lower, row.upper) for _, row in rows)
+    taus = [row.tau for row in every]
+    kept = set(taus if full else sizes_around(taus, {record.tau, record.certificate.tau}))
+    rows = [row for row in every if row.tau in kept]
+    digits = interval_digits((row.lower, row.upper) for row in rows)
     lines = [
-        (taus, row.gamma, layout.marked(aligned(row.cv_error, digits), row.estimate),
+        (row.tau, row.gamma, layout.marked(aligned(row.cv_error, digits), row.estimate),
          aligned(row.lower, digits), aligned(row.upper, digits), f"{row.folds_decided:,}/{row.folds:,}")
-        for taus, row in rows
+        for row in rows
     ]  # fmt: skip
-    styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for _, row in rows]
-    layout.print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds decided"), lines, styles=styles)
-    if any(not taus.isdecimal() for taus, _ in rows):
-        layout.say(
-            console, "taus of which nothing is decided share a row: the least of their numbers, each by itself", "dim"
-        )
-    _say_left_out(console, len(every) - len(rows), "row")
-    return [row for _, row in rows]
+    styles = ["bold" if (row.gamma, row.tau) == (record.gamma, record.tau) else "" for row in rows]
+    layout.print_table(console, ("tau", "gamma", "CV error", "lower", "upper", "folds solved"), lines, styles=styles)
+    _say_left_out(console, len(every) - len(rows), "size")
+    return rows
 
 
 def work_line(work: Work, threads: int | None) -> str:
-    """Say how many best subsets were found by branch-and-bound, with how many nodes, in what time, and how.
+    """Return how many subproblems branch and bound solved, with how many nodes, and in what time.
+
+    Parameters
+    ----------
+    work : Work
+        The counts and the time of a record.
+    threads : int or None
+        The number of threads, if it is known.
 
     Examples
     --------
     >>> work_line(Work(1200, 340, 1.5, "enumerate 1200, per-fold 0"), 2)
-    '1,200 best subsets (MIOs) found by branch-and-bound with 340 nodes, 1.50 s on 2 threads, engine enumerate'
+    '1,200 solved by branch and bound, 340 nodes, 1.50 s on 2 threads'
     >>> work_line(Work(1, 1, 0.5, "enumerate 1200, per-fold 34"), None)
-    '1 best subset (MIO) found by branch-and-bound with 1 node, 0.50 s, engines enumerate (1,200 cells), per-fold (34)'
+    '1 solved by branch and bound, 1 node, 0.50 s'
     """
     on = "" if threads is None else f" on {several(threads, 'thread')}"
-    subsets = "1 best subset (MIO)" if work.mios == 1 else f"{work.mios:,} best subsets (MIOs)"
-    nodes = f"{subsets} found by branch-and-bound with {several(work.nodes, 'node')}"
-    return f"{nodes}, {work.seconds:.2f} s{on}, {_engine(work.engine)}"
+    return f"{work.mios:,} solved by branch and bound, {several(work.nodes, 'node')}, {work.seconds:.2f} s{on}"
 
 
-def _engine(engine: str) -> str:
-    """Name the engines that decided cells, and how many where there are several."""
+def methods_line(engine: str) -> str:
+    """Return a line on the methods that solved subproblems, with their counts where there are several.
+
+    Parameters
+    ----------
+    engine : str
+        The field `work.engine` of a record.
+
+    Examples
+    --------
+    >>> methods_line("enumerate 1200, per-fold 0")
+    'method: enumerate'
+    >>> methods_line("enumerate 1200, per-fold 34")
+    'methods: enumerate (1,200 subproblems), per-fold (34)'
+    """
     parts = [text.rpartition(" ") for text in engine.split(", ")]
     if not all(name and count.isdigit() for name, _, count in parts):
-        return f"engine {engine}"
+        return f"method: {engine}"
     used = [(name, int(count)) for name, _, count in parts if int(count)]
     if len(used) < 2:
-        return f"engine {used[0][0] if used else parts[0][0]}"
-    return "engines " + ", ".join(f"{name} ({count:,}{' cells' * (i == 0)})" for i, (name, count) in enumerate(used))
+        return f"method: {used[0][0] if used else parts[0][0]}"
+    counts = (f"{name} ({count:,}{' subproblems' * (at == 0)})" for at, (name, count) in enumerate(used))
+    return "methods: " + ", ".join(counts)
 
 
 def subsets_of_piece(surface: fit_records.Surface, piece: fit_records.SurfacePiece) -> str:
@@ -619,7 +670,7 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
     if full:
         return [f"{', '.join(names)}: {how.removeprefix('bounded: ')}" for how, names in bounded]
     count = sum(len(names) for _, names in bounded)
-    return [f"{count} more fields are within what bounds them (--full lists both)"] if bounded else []
+    return [f"{count} more fields are within their bounds (--full lists fields and bounds)"] if bounded else []
 
 
 def _fields_named(fields: str) -> str:
@@ -627,7 +678,7 @@ def _fields_named(fields: str) -> str:
     names = fields.split(", ")
     options = [name.removeprefix("request.") for name in names if name.startswith("request.")]
     others = [name for name in names if not name.startswith("request.")]
-    return ", ".join([*others, *([f"what was asked ({', '.join(options)})"] if options else [])])
+    return ", ".join([*others, *([f"the request ({', '.join(options)})"] if options else [])])
 
 
 FEW_REPLACEMENTS = 5  # of a size, printed without --full; and models as rows of a table that is cut
@@ -650,16 +701,22 @@ def print_near(console: Console, record: fit_records.NearRecord, brief: bool = F
     objective = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
     chosen = "" if record.chosen is None else " chosen by cross-validation"
     if not record.models:
-        word = word.replace("best answer so far, bounds valid", "no model yet")
-    console.print(Text.assemble((word, f"bold {colour}"), f"   gamma = {shown(record.gamma)} (ridge weight){chosen}"))
+        word = word.replace("best answer so far", "no model yet")
+    console.print(
+        Text.assemble((f"{word}: ", f"bold {colour}"), f"gamma = {shown(record.gamma)} (ridge weight){chosen}")
+    )
     print_restrictions(console, record)
-    layout.say(console, f"models within {100.0 * record.within:g}% of the least {objective}")
+    layout.say(console, f"models within {100.0 * record.within:g}% of the minimum {objective}")
     by_tau = {tau: list(models) for tau, models in groupby(record.models, key=lambda model: model.tau)}
     for size in record.sizes:
         _print_size(console, record, size, by_tau.get(size.tau, []), full)
     if not brief and record.by == "cv" and record.models:
-        said = "these CV errors rank subsets, each the same in every fold, with the held-out rows in view: do not"
-        layout.say(console, f"{said} compare them with the CV error of `solve`, whose folds choose their own", "dim")
+        layout.say(
+            console,
+            "these CV errors use one subset in all folds, chosen with the held-out rows: they are optimistic and not "
+            "comparable with `solve`, which selects the subset again in every fold",
+            "dim",
+        )
     if not brief:
         layout.say(console, f"work: {several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s", "dim")
 
@@ -675,16 +732,16 @@ def _print_size(
     layout.say(console, f"\n{several(size.tau, 'feature')}: {count}, {_how_complete(record, size)}", "bold")
     if not models:
         by_itself = record_words.ended_by_itself(record)
-        limit = "no model was evaluated before the limit: give a longer --time-limit"
+        limit = "no model was evaluated before the limit; give a longer --time-limit"
         layout.say(
-            console, "rounding error hides the value of every model: give a larger --gamma" if by_itself else limit
+            console, "rounding error exceeds the value of every model; give a larger --gamma" if by_itself else limit
         )
         return
     factors = (record.request.restrictions or NONE).count
     firsts = {columns[0]: word_of_factor(columns) for columns in factors}
     _print_near_models(console, VALUE[record.by], models, factors, full)
     if len(models) > KEPT_ROWS and not full:
-        layout.say(console, f"--full or --json: {len(models) - KEPT_ROWS:,} more", "dim")
+        _say_left_out(console, len(models) - KEPT_ROWS, "model")
     below = "" if size.complete else f" with a {VALUE[record.by]} below {shown(size.complete_to)}"
     if size.always or size.never or size.complete:
         layout.say(console, f"in every model{below}: {_features_named(words_of_terms(size.always, factors))}")
@@ -696,7 +753,7 @@ def _print_size(
             f"{quoted_name(firsts.get(swap.other, swap.other))} ({swap.pairs})"
             for swap in some
         ]
-        layout.say(console, f"models that differ in one feature (how many such pairs of models): {', '.join(pairs)}")
+        layout.say(console, f"features that replace each other (in how many pairs of models): {', '.join(pairs)}")
 
 
 def _print_near_models(
@@ -712,7 +769,7 @@ def _print_near_models(
         excess = f"+{100.0 * (model.value / best - 1.0):.3g}%" if best > 0.0 else "+0%"
         own = [name for name in support if name not in shared]
         rows.append((aligned(model.value, digits), excess, layout.listed(own) or "-"))
-    name = "features" if not shared else f"features besides the {len(shared)} that all these models have"
+    name = "features" if not shared else f"features in addition to the {len(shared)} of all these models"
     layout.print_table(console, (value, "above the best", name), rows, text=(name,))
 
 
@@ -720,13 +777,13 @@ def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) ->
     """Say up to which value no model is missing, and why there is an end to it."""
     value = VALUE[record.by]
     if size.complete:
-        return f"certified to be all that have a {value} up to {shown(size.threshold)}"
+        return f"certified to be all models with a {value} up to {shown(size.threshold)}"
     if record.most is not None and size.models >= record.most:
         best = f"the best ones (--most {record.most:,})"
-        return f"{best}, certified to include all with a {value} below {shown(size.complete_to)}"
-    cut = "cut by rounding error" if record_words.ended_by_itself(record) else "cut by the limit"
+        return f"{best}, certified to include all models with a {value} below {shown(size.complete_to)}"
+    cut = "cut short by rounding error" if record_words.ended_by_itself(record) else "cut short by the limit"
     if size.models and size.complete_to > size.best:
-        return f"{cut}, certified to include all with a {value} below {shown(size.complete_to)}"
+        return f"{cut}, certified to include all models with a {value} below {shown(size.complete_to)}"
     return f"{cut}: models that are not listed may have a {value} as low as {shown(size.lower)}"
 
 
@@ -758,14 +815,14 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
         Every coefficient, where they are more than a screen holds.
     """
     word, colour = meaning(record)
-    console.print(Text.assemble((word, f"bold {colour}"), f"   {layout.pair(record.tau, record.gamma)}"))
+    word = f"certified choice ({gap_in_words(record.request.gap)})" if record.status == "proved" else word
+    console.print(Text.assemble((f"{word}: ", f"bold {colour}"), layout.pair(record.tau, record.gamma)))
     print_restrictions(console, record)
     digits = interval_digits([(record.lower, record.upper)])
     layout.say(console, f"CV error {shown(record.cv_error, digits)} of one subset for all folds, {record.beside_error}")
     ends = ends_of(record.lower, record.upper, digits)
-    layout.say(
-        console, f"certified: the least CV error of any subset of these sizes is in {ends}, gap {shown(record.gap, 3)}"
-    )
+    gap = f"(certified, relative gap {shown(record.gap, 2)})"
+    layout.say(console, f"minimum CV error over all subsets of these sizes: in {ends} {gap}")
     adjusted = adjusted_for(record)
     print_model(console, record.coefficients, record.intercept, record.loss, full, adjusted=adjusted)
     layout.say_codes(console, record.data)
@@ -773,11 +830,12 @@ def print_common(console: Console, record: fit_records.CommonRecord, brief: bool
     if brief:
         return
     console.print()
-    layout.say(console, "best gamma of every tau", "bold")
+    layout.say(console, "best gamma for each tau", "bold")
     best = best_common_by_tau(record)
     rows = [(row.tau, shown(row.gamma, 4), aligned(row.cv_error, digits), row.support) for row in best]
     styles = ["bold" if row.tau == record.tau else "" for row in best]
     layout.print_table(console, ("tau", "gamma", "CV error", "features"), rows, text=("features",), styles=styles)
-    said = "a row is the best subset found of its size; the certified interval above is of all sizes and gammas"
-    layout.say(console, said, "dim")
+    layout.say(
+        console, "each row has the best subset found of its size; the certified interval above covers all sizes", "dim"
+    )
     layout.say(console, f"work: {several(record.work.nodes, 'node')}, {record.work.seconds:.2f} s", "dim")

@@ -80,7 +80,7 @@ def proved_region(record: Record) -> list[str]:
     if region is None or not _of_regions(record):
         return []
     where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
-    return [f"proved among {where}: {_best_of_region(record, region)}"]
+    return [f"certified for {where}: {_best_of_region(record, region)}"]
 
 
 def certified_so_far(record: Record) -> list[str]:
@@ -91,12 +91,12 @@ def certified_so_far(record: Record) -> list[str]:
     counts = f"{so_far.excluded:,} of {len(record.table):,} pairs are excluded by bound, {so_far.solved:,} are solved"
     region, share = so_far.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
     if region is None:
-        return [f"certified so far: {counts}; at no gamma is the choice certified within {share} yet"]
+        return [f"certified so far: {counts}; the choice is not yet certified within {share} at any gamma"]
     where = covered(region.up_to_tau, region.from_gamma, record.request.taus)
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error at most {shown(region.upper)}"
     return [
         f"certified so far: {counts}",
-        f"certified within {share} among {where}: no pair there is more than {share} better than {pair}",
+        f"certified within {share} for {where}: no pair there is more than {share} better than {pair}",
     ]
 
 
@@ -112,13 +112,13 @@ def _best_of_region(record: Record, region: Region) -> str:
     )
     best = record.certificate
     if (region.gamma, region.tau) == (best.gamma, best.tau):
-        which = "the reported pair" if record.least is None else "the pair with the least CV error"
-        return f"{which} is the best of them" if inside else f"none of them is better than {which}"
+        which = "the reported pair" if record.least is None else "the pair with the minimum CV error"
+        return f"{which} is the best of them" if inside else f"no pair there is better than {which}"
     pair = f"tau = {region.tau}, gamma = {region.gamma:.4g}, CV error {shown(region.cv_error)}"
     own = {(row.gamma, row.tau): row.status for row in record.table}
     decided = own.get((region.gamma, region.tau)) == "decided"
-    which = "the best decided pair, " if decided and best.estimate else ""
-    return f"the best of them is {pair}" if inside else f"none of them is better than {which}{pair}"
+    which = "the best solved pair, " if decided and best.estimate else ""
+    return f"the best of them is {pair}" if inside else f"no pair there is better than {which}{pair}"
 
 
 def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
@@ -132,10 +132,10 @@ def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
 def _estimate(reported: float, best: float) -> str:
     """Compare the best estimate of some pairs with the least CV error found."""
     if not best < float("inf") or not reported > 0.0:
-        return "they have no estimate" if best == float("inf") else "their best estimate is no better"
+        return "they have no estimate" if best == float("inf") else "their smallest estimate is not smaller"
     worse = 100.0 * (best / reported - 1.0)
     shown = f"{worse:.0f}" if worse >= 9.95 else f"{worse:.2g}"
-    return f"their best estimate is {shown}% worse" if worse >= 0.01 else "their best estimate is as good"
+    return f"their smallest estimate is {shown}% larger" if worse >= 0.01 else "their smallest estimate is the same"
 
 
 def stability_lines(record: Record) -> list[str]:
@@ -149,22 +149,22 @@ def _no_change(record: Record) -> str:
     asked = record.request
     words = {"--na-within": asked.na_within, "--scale-within": asked.scale_within}
     if own := [option for option, word in words.items() if word == Within.FOLDS]:
-        why = f"with {' and '.join(own)} folds, each fold has cells of its own"
+        why = f"with {' and '.join(own)} folds, each fold has separate values"
     elif not all(math.isfinite(error) for error in record.chosen_folds.error):
         why = "not every fold has a model yet"
     elif record.status != "proved":
-        why = "the run was ended before"
+        why = "the run ended before"
     else:
-        why = "with so many folds and rows it takes long; --stability 0 asks for it"
-    return f"how much the model's {LOSS_WORDS[record.loss].losses} change without a fold is not computed: {why}"
+        why = "it takes long with this number of folds and rows; --stability 0 computes it"
+    return f"change of the {LOSS_WORDS[record.loss].losses} when a fold is held out: not computed, {why}"
 
 
 def common_stability(record: CommonRecord) -> str:
     """Say of a subset that all folds share that there is no stability of the choice in its record, and what has it."""
     losses = LOSS_WORDS[record.loss].losses
     return (
-        f"stability: all {record.folds.k:,} folds have these features, as --criterion common asks; how much the "
-        f"model's {losses} change without a fold is not computed (--criterion folds does)"
+        f"stability: all {record.folds.k:,} folds have these features by definition (--criterion common); the change "
+        f"of the {losses} when a fold is held out is computed with --criterion folds only"
     )
 
 
@@ -174,22 +174,22 @@ def _chosen_in(record: Record) -> list[str]:
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     common = sum(name in model for name in everywhere)
     rows = "on the rows before one fold" if _is_in_time_order(record) else "without one fold"
-    fitted = f"the {k:,} models, each fitted {rows},"
+    fitted = f"{k:,} fold models (each fitted {rows})"
     many = k - int(sum(record.chosen_folds.decided)) if record.estimate else 0
-    head = f"stability so far, ~ with {many:,} of {k:,} folds open" if many else "stability"
+    head = f"stability so far, ~ with {many:,} of {k:,} folds not solved" if many else "stability"
     if not counts:
         return []
     if common == len(model) and len(counts) == len(model):
-        return [f"{head}: {fitted} all have the features of this model"]
+        return [f"{head}: all {fitted} select the features of this model"]
     some = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name in model and count < k]
     besides = [f"{quoted_name(name)} in {count:,}" for name, count in counts.items() if name not in model]
     if common:
-        parts = [f"{fitted} all have {common} of the {len(model)} features of this model"]
-        parts += [f"of the others {first_named(some)}"] if some else []
+        parts = [f"all {fitted} select {common} of the {several(len(model), 'feature')} of this model"]
+        parts += [f"the other features are selected less often: {first_named(some)}"] if some else []
     else:
-        none = f"no feature of this model is in all of {fitted.removesuffix(',')}"
+        none = f"no feature of this model is in all {fitted}"
         parts = [f"{none}: {first_named(some)}" if some else none]
-    parts += [f"not in this model: {first_named(besides)}"] if besides else []
+    parts += [f"features that are not in this model: {first_named(besides)}"] if besides else []
     return [f"{head}: {'; '.join(parts)}"]
 
 
@@ -199,18 +199,18 @@ def _is_in_time_order(record: Record) -> bool:
 
 
 def _change(record: Record, stable: Stability) -> str:
-    """Say how much leaving out a fold changes the losses of rows."""
+    """Return a line on the fold that changes the losses of rows most when it is held out."""
     value = marked(shown(stable.instability, 4), stable.estimate)
     losses = LOSS_WORDS[record.loss].losses
     share = f" ({100.0 * stable.instability / record.cv_error:.0f}% of the CV error)" if record.cv_error > 0.0 else ""
     ends = f", certified in {ends_of(stable.instability_lower, stable.instability_upper, 4)}"
-    without = "fitted on the rows before it," if _is_in_time_order(record) else "without it"
-    where = f"fold {stable.fold + 1} matters most: {without} the model's {losses} change by {value}"
-    return f"{where} on average over all rows{share}{ends if stable.estimate else ''}"
+    held_out = "fitting only the rows before it" if _is_in_time_order(record) else "holding it out"
+    change = f"{held_out} changes the {losses} by {value} on average"
+    return f"most influential fold: {stable.fold + 1}; {change}{share}{ends if stable.estimate else ''}"
 
 
 def average_lines(record: Record) -> list[str]:
-    """Return lines on the averaged model, which predicts in place of that of the pair; none where none was asked for.
+    """Return lines on the averaged model, which predicts instead of the pair's; none where none was requested.
 
     Parameters
     ----------
@@ -224,25 +224,26 @@ def average_lines(record: Record) -> list[str]:
     open_pairs = sum(pair.estimate for pair in used)
     whole = sum(pair.tau > max(record.request.taus) for pair in used)
     ridge = f", {whole} of them ridge fits of all features" if whole else ""
-    source, of = f"the average of {len(used)} near-best pairs{ridge},", "the average"
-    if len(used) == 1:
-        source, of = "no other pair is near the best one, whose model is", "that of the pair"
     size = several(len(model.support), "feature")
-    lines = [f"averaged model, which predicts: {source} put on {size}"]
+    source, of = f"the average of {len(used)} near-optimal pairs{ridge}, approximated on {size}", "the average"
+    if len(used) == 1:
+        source, of = f"the model of the pair (no other pair is near), approximated on {size}", "the model of the pair"
+    lines = [f"averaged model, which predicts: {source}"]
     missed = average.missed / max(record.cv_error, TINY)
-    proof = "the best subset for it, proved" if model.proved else "the best subset for it that was found"
+    proof = "certified best subset" if model.proved else "best subset found"
     fewer = average.fewer is None or average.fewer > average.allowed * total
-    rule = f"the fewest features{'' if fewer else ' found'} that miss at most 0.5%"
-    lines.append(f"it misses {of} by {100.0 * missed:.2g}% of the CV error ({rule}) and is {proof}")
+    rule = f"the smallest size{'' if fewer else ' found'} within 0.5%; {proof}"
+    lines.append(f"the approximation differs from {of} by {100.0 * missed:.2g}% of the CV error ({rule})")
     if open_pairs:
-        which = ("is averaged as an estimate", "its") if open_pairs == 1 else ("are averaged as estimates", "their")
-        lines.append(f"{open_pairs} of these pairs {which[0]}: not all of {which[1]} fits are proved")
+        which = "pair is" if open_pairs == 1 else "pairs are"
+        lines.append(f"{open_pairs} averaged {which} not solved in every fold: estimates enter the average")
     within = average.within_folds
-    own = "; --own-error or --nested K estimates its own" if record.nested is None and within is None else ""
-    lines.append(f"the CV error and its interval are those of the pair, not of the averaged model{own}")
+    own = "; --own-error or --nested K estimates the error of the averaged model"
+    own = own if record.nested is None and within is None else ""
+    lines.append(f"the CV error and its interval refer to the pair, not to the averaged model{own}")
     if within is not None:
-        why = "optimistic, as its weights saw the rows left out; --nested K is honest"
-        lines.append(f"error of the averaged model made within every fold: {shown(within.error)} ({why})")
+        why = "optimistic, because its weights used the held-out rows; --nested K gives an unbiased estimate"
+        lines.append(f"error of averaged models made within every fold: {shown(within.error)} ({why})")
     return lines
 
 
@@ -250,13 +251,14 @@ def choice_lines(record: Record) -> list[str]:
     """Return lines on the pair that a weight of the instability chooses; none where no weight was asked for."""
     stable = record.stability
     if stable is None or stable.chosen is None:
-        return ["stable pair: not known, the limit came before the folds were"] if record.request.stability else []
+        unknown = "stable pair: not known, because the limit was reached before all folds had a model"
+        return [unknown] if record.request.stability else []
     chosen = stable.chosen
     digits = interval_digits([(chosen.lower, chosen.upper)])
     certified = ends_of(chosen.lower, chosen.upper, digits)
-    proof = "proved" if chosen.proved else "not proved"
-    criterion = f"the pair with the least CV error + {shown(chosen.weight)} x instability"
-    return [f"stable pair: {criterion}, {proof}: the least sum is in {certified}", *_weights_tried(chosen)]
+    proof = "certified" if chosen.proved else "not certified"
+    criterion = f"the pair with the minimum of CV error + {shown(chosen.weight)} x instability"
+    return [f"stable pair: {criterion} ({proof}); the minimum is in {certified}", *_weights_tried(chosen)]
 
 
 def _weights_tried(chosen: StableChoice) -> list[str]:
@@ -266,14 +268,14 @@ def _weights_tried(chosen: StableChoice) -> list[str]:
     errors = ", ".join(f"{shown(weighed.weight)}: {shown(weighed.error, 4)}" for weighed in chosen.tried)
     done, k = len(chosen.tried[0].folds), chosen.outer.k
     folds = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
-    return [f"weight {shown(chosen.weight)} by nested CV over {folds}, error by weight: {errors}"]
+    return [f"weight {shown(chosen.weight)} chosen by nested CV over {folds}; error of each weight: {errors}"]
 
 
 def fold_models(record: Record) -> str:
     """Return how near the models of the folds are to the best ones; empty where that is not known or says little."""
     if (gap := record.training_gap) is None or not gap < 1.0:
         return ""
-    return f"within {_per_cent_up(gap)} of the least training objective, worst of {record.folds.k}"
+    return f"within {_per_cent_up(gap)} of the minimum training objective in each of the {record.folds.k} folds"
 
 
 def _per_cent_up(share: float) -> str:
@@ -346,15 +348,16 @@ def hints(record: Record) -> list[str]:
         easier = "a larger gamma, a smaller tau or fewer columns are easier to prove"
         budget = record.request.mio_budget
         if budget is not None and record.work.mios >= budget:
-            spent = f"--mio-budget {budget:,} is spent"
-            return [f"more time would prove no more: {spent}; a larger one proves more, and {easier}"]
+            spent = f"--mio-budget {budget:,} is used up"
+            return [f"more time would not help: {spent}; a larger budget proves more, and {easier}"]
         return [
-            "more time would prove no more: no step was left, as rounding hides which subsets are best or the method "
-            f"does not branch; {easier}"
+            "more time would not help: no step is left, because rounding error hides which subsets are best or the "
+            f"method does not branch; {easier}"
         ]
     if record.estimate and not record.descent and not all(math.isfinite(row.cv_error) for row in record.table):
         limited = record.request.time_limit is not None
-        return ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"] if limited else []
+        more = "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and prove more pairs"
+        return [more] if limited else []
     every = (_proof_hint(record), *edge_hints(record), _weight_hint(record), _accuracy_hint(record))
     return [text for text in every if text]
 
@@ -365,7 +368,7 @@ def _weight_hint(record: Record) -> str:
     if chosen is None or chosen.outer is None or chosen.weight < max(one.weight for one in chosen.tried):
         return ""
     more = f"--stability {shown(3.0 * chosen.weight)} --nested {chosen.outer.k}"
-    return f"the weight {shown(chosen.weight)} is the largest that was tried: {more} has the error of a larger one"
+    return f"the weight {shown(chosen.weight)} is the largest one tried; {more} computes the error of a larger weight"
 
 
 def _accuracy_hint(record: Record) -> str:
@@ -377,8 +380,8 @@ def _accuracy_hint(record: Record) -> str:
     if classes.accuracy > larger + AS_GOOD / record.data.n:
         return ""
     return (
-        f"the accuracy is no better than that of always predicting the larger class, {100.0 * larger:.1f}%: AUC and "
-        "log loss tell more; predict --threshold P names more rows of the smaller one"
+        f"always predicting the larger class is as accurate ({100.0 * larger:.1f}%): use AUC and log loss to judge "
+        "the model; `predict --threshold P` predicts the smaller class for more rows"
     )
 
 
@@ -419,12 +422,12 @@ def _proof_hint(record: Record) -> str:
     if advice is None or not rows:
         return ""
     parts = [f"--{name} {value}" for name, value in (("tau", advice.tau), ("gamma", advice.gamma)) if value]
-    proved = f"the smaller grid {' or '.join(parts)} is proved already" if parts else _simpler(record, rows)
+    proved = f"the smaller grid {' or '.join(parts)} is certified already" if parts else _simpler(record, rows)
     if record.request.time_limit is None:
         return proved
     longer = "a longer --time-limit (none: until the proof) proves more"
     if advice.time_limit is not None:
-        longer = f"--time-limit {advice.time_limit:.0f} may prove the whole grid (as the costs grew so far)"
+        longer = f"--time-limit {advice.time_limit:.0f} may prove the whole grid (extrapolated from the cost so far)"
     return f"{proved}; {longer}" if proved else longer
 
 
@@ -435,11 +438,11 @@ def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
     if simple == len(rows):
         return ""
     taus = text_of_taus(tau for tau in record.request.taus if tau <= best)
-    return f"--tau {taus} is a smaller grid to prove, with {simple:,} of these {len(rows):,} pairs"
+    return f"the smaller grid --tau {taus} has {simple:,} of these {len(rows):,} pairs"
 
 
 def _edge(record: Record, name: str) -> str:
-    return f"the best {name}" if record.least is None else f"the {name} of the least CV error"
+    return f"the best {name}" if record.least is None else f"the {name} of the minimum CV error"
 
 
 def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
@@ -456,7 +459,7 @@ def _gamma_hint(record: Record, written: Callable[[str, str], str]) -> str:
     else:
         return ""
     upper_end = f":{high:.4g}:{max(len(gammas), LEAST_GAMMAS)}" if every is None else f"{RANGE_SIGN}{high:.4g}"
-    return f"{_edge(record, 'gamma')} is the {words} given: try {written('gamma', f'{low:.4g}{upper_end}')}"
+    return f"{_edge(record, 'gamma')} is the {words} of the grid: try {written('gamma', f'{low:.4g}{upper_end}')}"
 
 
 def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
@@ -465,10 +468,10 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     from_0 = tau(f"0:{most}")
     if least > 0 and record.r_squared is not None and record.r_squared < 0.0:
         if record.classes is not None:
-            return f"the class frequencies alone may predict better: {from_0} tries it"
+            return f"a model without features may predict better: {from_0} includes it"
         if record.counts is not None:
-            return f"the mean rate alone may predict better: {from_0} tries it"
-        return f"R^2 is below 0, the mean of the target alone may predict better: {from_0} tries it"
+            return f"a model without features may predict better: {from_0} includes it"
+        return f"R^2 is below 0, so the mean of the target may predict better: {from_0} includes it"
     if least == most:
         return ""
     held_out = -(-record.data.n // max(record.folds.k, 2))
@@ -476,13 +479,15 @@ def _tau_hint(record: Record, written: Callable[[str, str], str]) -> str:
     best = record.certificate.tau
     below = max(size for size in taus if size < most)
     if most == natural > FEW_FEATURES and below < natural - 1 and best >= below:
-        reason = "is the ridge fit of all features" if best == most else f"has the most features but for all {most}"
-        return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} holds sizes that were not tried"
+        reason = (
+            "is the ridge fit of all features" if best == most else f"has the largest size below all {most} features"
+        )
+        return f"{_edge(record, 'model')} {reason}: {tau(f'{below + 1}:{most - 1}')} tries the sizes in between"
     if best == most < natural:
         wider = f"{max(least, most // 2)}:{min(2 * most, natural)}"
-        return f"{_edge(record, 'tau')} is the largest given: try {tau(wider)}"
+        return f"{_edge(record, 'tau')} is the largest of the grid: try {tau(wider)}"
     if best == least == 1:
-        return f"{_edge(record, 'tau')} is the smallest given: {from_0} has the intercept alone too"
+        return f"{_edge(record, 'tau')} is the smallest of the grid: {from_0} includes the model without features"
     if best == least > 0:
-        return f"{_edge(record, 'tau')} is the smallest given: try {tau(f'{max(0, least // 2)}:{most}')}"
+        return f"{_edge(record, 'tau')} is the smallest of the grid: try {tau(f'{max(0, least // 2)}:{most}')}"
     return ""

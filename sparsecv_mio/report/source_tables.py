@@ -13,11 +13,11 @@ from sparsecv_mio.report import figures, layout
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-HEADS = ("source of bounds", "problems", "nodes", "seconds", "CPU s", "decided", "ruled out", "gap closed")
+HEADS = ("bounding method", "problems", "nodes", "seconds", "CPU s", "solved", "excluded", "gap closed")
 CAPTION = (
-    "What each source of bounds cost and brought: ridge problems set up, nodes of trees, seconds, then CPU seconds; "
-    "fits decided, fits ruled out by the bound of their pair, and how far the relative gap of the grid, 100% at first, "
-    "fell meanwhile."
+    "Cost and gain of each bounding method: ridge problems set up, branch-and-bound nodes, wall and CPU seconds; "
+    "subproblems solved, subproblems excluded by the bound of their pair, and the share of the relative gap of the "
+    "grid (100% at first) that the method closed."
 )
 
 
@@ -43,10 +43,10 @@ def print_plan(console: Console, record: Record) -> None:
         return
     changed = [setting for setting in record.work.plan if not setting.is_default or setting.name == "orders"]
     rows = [(setting.name, _value_in_words(setting), setting.reason) for setting in changed]
-    layout.say(console, "what decided the search: settings of its plan", "bold")
+    layout.say(console, "settings of the search plan that differ from their defaults", "bold")
     layout.print_table(console, ("setting", "value", "reason"), rows, text=("setting", "value", "reason"))
     off = [setting.name for setting in record.work.plan if setting.setting is False]
-    layout.say(console, f"off: {', '.join(off)} (reasons: work.plan of the record)", "dim")
+    layout.say(console, f"switched off: {', '.join(off)} (for the reasons see work.plan in the record)", "dim")
 
 
 def _value_in_words(setting: PlanSetting) -> str:
@@ -71,7 +71,7 @@ def print_sources(console: Console, record: Record) -> None:
     """
     rows = source_rows(record)
     if rows:
-        layout.say(console, "what each source of bounds cost and brought", "bold")
+        layout.say(console, "cost and gain of each bounding method", "bold")
         layout.print_table(console, HEADS, rows, text=HEADS[:1])
 
 
@@ -98,6 +98,6 @@ def plot_sources(record: Record, ax: Axes) -> Axes:
         named.add(step.source)
         before = step
     ax.set(xlabel="seconds", ylabel="relative gap", ylim=(-0.02, 1.04), xlim=(0.0, None))
-    figures.titled(ax, "The gap of the grid, by the source of bounds that worked")
+    figures.titled(ax, "Relative gap of the grid, by the bounding method at work")
     figures.legend_below(ax)
     return ax

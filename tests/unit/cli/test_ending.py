@@ -67,7 +67,7 @@ def test_a_full_disk_costs_the_file(option: str, tmp_path: Path, capsys: Said, m
     with small_disk(FULL):
         assert run([*large, option, "out"]) == 2
     done = capsys.readouterr()
-    assert done.out.startswith("proved") and "best gamma of every tau" in done.out
+    assert done.out.startswith("certified choice (") and "best gamma for each tau" in done.out
     assert done.err.count("\n") == 1 and "cannot write" in done.err and "File too large" in done.err
     assert os.listdir() == ([] if option == "--json" else ["out"])  # the first checkpoint, of no answer yet, is small
 
@@ -99,7 +99,7 @@ def test_whatever_is_printed(words: list[str], where: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("words", "where", "start"),
-    [(QUICK, "2> /dev/full", "leave-one-out loss"), (SOLVE, "<&- 2>&-", "proved")],
+    [(QUICK, "2> /dev/full", "leave-one-out loss"), (SOLVE, "<&- 2>&-", "certified choice")],
 )
 def test_standard_error_closed_or_full(words: list[str], where: str, start: str, tmp_path: Path) -> None:
     done = shell(words, where, tmp_path)

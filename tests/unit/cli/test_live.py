@@ -49,7 +49,7 @@ def drawn(state: Progress | None, height: int = 50, stopping: bool = False, widt
 
 def test_view_says_what_is_known() -> None:
     text = drawn(STATE)
-    for word in ("tau 3, gamma 0.1", "[1.5, 2]", "gap 0.25", "30/60 cells", "12 pruned", "7 MIOs", "1,234 nodes"):
+    for word in ("tau 3, gamma 0.1", "[1.5, 2]", "gap 0.25", "30/60 solved", "12 excluded", "1,234 nodes"):
         assert word in text
     assert "9+2/12" in text and "stopping" not in text
     assert "starting" in drawn(None)
@@ -65,24 +65,24 @@ def test_view_fits_the_screen_and_keeps_the_best_tau() -> None:
 def test_the_part_that_is_proved_is_named() -> None:
     state = replace(STATE, proved=(9, 0.5))
     for text in (drawn(state), live.line_of(state)):
-        assert "proved among tau 1:9 at every gamma, every tau at gamma >= 0.5" in text
-    assert "proved" not in drawn(STATE) + live.line_of(STATE)
+        assert "certified for tau 1:9 at every gamma, every tau at gamma >= 0.5" in text
+    assert "certified for" not in drawn(STATE) + live.line_of(STATE)
 
 
 def test_estimates_are_shown_before_anything_is_proved() -> None:
     rows = tuple(TauProgress(tau, 0, 0, 12, 0.0, float("inf")) for tau in range(1, 51))
     nothing = Progress(0, 600, 0, 0.0, float("inf"), 1.0, best=(0.1, 1), taus=rows, stage="searching: fold 3 of 10")
     for text in (drawn(nothing), live.line_of(nothing)):
-        assert "nothing proved yet" in text and "searching: fold 3 of 10" in text
+        assert "no certified bound yet" in text and "searching: fold 3 of 10" in text
         assert "gap" not in text and "[0, ?]" not in text and "gamma" not in text and "~" not in text
     found = tuple(replace(row, cv_error=60.0 - row.tau) for row in rows)
     estimated = replace(nothing, taus=found, best=(0.1, 50), cv_error=10.0)
     for text in (drawn(estimated), live.line_of(estimated)):
-        assert "tau 50, gamma 0.1, CV error ~10" in text and "nothing proved yet" in text
+        assert "tau 50, gamma 0.1, CV error ~10" in text and "no certified bound yet" in text
     assert "~11" in drawn(estimated)  # of tau 1 to 49, the least
     proved = replace(estimated, cv_error=9.5, estimate=False, lower=9.5, upper=9.5)
-    assert "CV error 9.5; least CV error in [9.5, 9.5], gap 0" in live.line_of(proved)
-    assert "least CV error at least 3" in live.line_of(replace(nothing, lower=3.0))
+    assert "CV error 9.5; minimum CV error in [9.5, 9.5], gap 0" in live.line_of(proved)
+    assert "minimum CV error at least 3" in live.line_of(replace(nothing, lower=3.0))
 
 
 def test_rows_that_are_alike_are_one() -> None:
@@ -132,8 +132,9 @@ def test_plain_lines_where_there_is_no_terminal(
         err = wait_for("starting", capsys)
         assert err.startswith("sparsecv: note: a sentence\n") and err.count("sentence") == 1
         lines(STATE)
-        err = wait_for("30/60", capsys)  # a line comes whether or not the search reports again
-        assert "CV error in [1.5, 2], gap 0.25; 30/60 cells, 12 pruned, 7 MIOs, 1234 nodes" in err
+        err = wait_for("30 of 60", capsys)  # a line comes whether or not the search reports again
+        counts = "30 of 60 subproblems solved, 12 excluded, 7 by branch and bound, 1,234 nodes"
+        assert f"CV error in [1.5, 2], gap 0.25; {counts}" in err
     capsys.readouterr()
     time.sleep(0.05)
     assert capsys.readouterr() == ("", "")  # over with the search
@@ -180,9 +181,9 @@ def test_a_resumed_run_says_what_was_known(tmp_path: Path, capsys: pytest.Captur
     assert run([*ask, "--resume", stored, "--progress-json", str(steps)]) == 0
     [known] = [line for line in steps_in(steps, "solve") if line["phase"] == "resumed"]
     err = capsys.readouterr().err
-    assert f"sparsecv: resumed; known before: {known['done']} of {known['total']} cells done" in err
+    assert f"sparsecv: resumed from the stored run: {known['done']} of {known['total']} subproblems solved" in err
     assert 0 < known["done"] < known["total"] and f"tau {known['tau']}, gamma {known['gamma']:g}" in err
-    assert live.resumed_line(Progress(0, 0, 0, 0.0, np.inf, 0.1)).endswith("stored before it had begun")
+    assert live.resumed_line(Progress(0, 0, 0, 0.0, np.inf, 0.1)).endswith("stored before its search began")
     assert run([*ask, "-q", "--resume", stored]) == 0 and capsys.readouterr().err == ""
 
 
@@ -238,7 +239,7 @@ def on_a_terminal(arguments: list[str], interrupt: bool) -> tuple[int, str]:
             if not chunk:
                 break
             seen += chunk
-        if interrupt and not sent and b"least CV error in" in seen:
+        if interrupt and not sent and b"minimum CV error in" in seen:
             process.send_signal(signal.SIGINT)
             sent = True
     os.close(ours)
@@ -252,7 +253,7 @@ def test_ctrl_c_ends_the_view_cleanly_and_keeps_the_answer(tmp_path: Path) -> No
     assert code == 130
     assert seen.count("\x1b[?25l") == seen.count("\x1b[?25h") == 1  # the cursor is back
     after = seen[seen.index("\x1b[?25h") :]
-    assert "interrupted: best answer so far" in after and "Traceback" not in seen
+    assert "best pair so far (interrupted; " in after and "Traceback" not in seen
     assert "sparsecv: stopping" not in seen
     kept = json.loads(record.read_text())
     assert kept["status"] == "interrupted" and kept["lower"] <= kept["cv_error"] <= (kept["upper"] or np.inf)
@@ -262,7 +263,7 @@ def test_ctrl_c_ends_the_view_cleanly_and_keeps_the_answer(tmp_path: Path) -> No
 def test_quiet_draws_nothing_on_a_terminal() -> None:
     ask = ["solve", SERVO, "--target", "class", "--folds", "5", "--gamma", "0.1", "--tau", "1:3", "--threads", "1"]
     code, seen = on_a_terminal([*ask, "-q"], interrupt=False)
-    assert code == 0 and "\x1b[?25l" not in seen and "proved" in seen[:40]
+    assert code == 0 and "\x1b[?25l" not in seen and "certified choice" in seen[:40]
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

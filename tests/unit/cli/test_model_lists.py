@@ -27,7 +27,7 @@ def test_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "path.json"
     assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--json", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "gamma = 0.1 (ridge weight, the least of 2)" in shown and "lcavol" in shown and "--full" in shown
+    assert "gamma = 0.1 (ridge weight, the smallest of 2)" in shown and "lcavol" in shown and "--full" in shown
     assert run(["path", PROSTATE, "--target", "lpsa", *SMALL, "--full"]) == 0
     assert "gamma = 0.1" in capsys.readouterr().out
     record = json.loads(path.read_text())
@@ -63,9 +63,9 @@ def test_near(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "near.json"
     assert run([*NEAR, "--gamma", "0.1", "--tau", "2:3", "--within", "5%", "--json", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "certified to be all that have a CV error up to" in shown
+    assert "certified to be all models with a CV error up to" in shown
     assert "in every model: lcavol" in shown and "+0%" in shown
-    assert "do not compare them with the CV error of `solve`" in shown
+    assert "not comparable with `solve`" in shown
     assert run(["verify", str(path), PROSTATE]) == 0
     record = json.loads(path.read_text())
     assert [size["tau"] for size in record["sizes"]] == [2, 3] and record["within"] == 0.05
@@ -118,7 +118,7 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "common.json"
     assert run([*COMMON, "--gamma", "0.1,1", "--json", str(path)]) == 0
     shown = capsys.readouterr().out
-    assert "of one subset for all folds" in shown and " lower" not in shown.partition("best gamma of every tau")[2]
+    assert "of one subset for all folds" in shown and " lower" not in shown.partition("best gamma for each tau")[2]
     assert run(["verify", str(path), PROSTATE]) == 0
     assert run(["predict", str(path), PROSTATE, "--out", str(tmp_path / "p.csv")]) == 0
     assert "in cross-validation: RMSE" in capsys.readouterr().out
@@ -162,7 +162,7 @@ def test_lists_without_models_say_so_and_names_with_commas_are_quoted() -> None:
     request = replace(record.request, time_limit=1e-9)
     empty = replace(record, status="limit", models=(), sizes=(size,), request=request)
     text = printed(lambda console: print_near(console, empty), 200)
-    assert "limit reached: no model yet" in text and "no model was evaluated before the limit" in text
+    assert "no model yet (limit reached; not certified): " in text and "no model was evaluated before the limit" in text
 
 
 def test_lists_that_end_without_a_limit_name_none() -> None:
@@ -174,7 +174,7 @@ def test_lists_that_end_without_a_limit_name_none() -> None:
         replace(record, status="limit", models=(), sizes=(replace(size, models=0),)),
     ):
         text = printed(partial(print_near, record=ended), 200)
-        assert text.startswith("ended without a proof") and "limit" not in text and "rounding" in text
+        assert "(search ended without a proof; not certified): " in text and "limit" not in text and "rounding" in text
 
 
 def problem(seed: int = 0, n: int = 40, p: int = 6) -> Dataset:
@@ -192,7 +192,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(path), "--target", "y", "--folds", "5", "--gamma", "0.1,1", "--tau", "1:3"]
     assert run(["bounds", *words, "--json", str(out)]) == 0
     shown = capsys.readouterr().out
-    assert "certified" in shown and "folds decided" in shown and "gamma = 0.1" in shown
+    assert "certified" in shown and "folds solved" in shown and "gamma = 0.1" in shown
     record = json.loads(out.read_text())
     assert record["schema"] == "sparsecv-bounds/1" and record["bounds"] == "safe" and record["certified"]
     assert len(record["table"]) == 6 and len(record["folds"]) == 30

@@ -34,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_first_command_prints_the_screen_of_the_page(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(COMMANDS[0])) == 0
     screen = words(capsys.readouterr().out)
-    assert screen.startswith("proved tau = 7 features") and screen in words(PAGE)
+    assert screen.startswith("certified choice (gap <= 1e-4): tau = 7 features") and screen in words(PAGE)
 
 
 def test_the_checks_state_what_the_comments_quote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

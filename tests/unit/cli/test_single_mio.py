@@ -80,7 +80,7 @@ def test_fit_is_the_best_subset(backend: str, tmp_path: Path, capsys: pytest.Cap
     assert np.mean(y - prediction) == pytest.approx(0.0, abs=1e-9)
     assert record["nodes"] >= 0 and record["seconds"] >= 0.0
     assert FitRecord.from_json(out.read_text()).support == support
-    assert "proved" in capsys.readouterr().out
+    assert "certified best subset: " in capsys.readouterr().out
 
 
 def test_fit_record_refuses_another_schema() -> None:
@@ -174,8 +174,8 @@ def test_a_conditional_proof_is_called_so(tmp_path: Path, capsys: pytest.Capture
     words = ["fit", DIABETES, "--target", "y", "--tau", "3", "--gamma", "0.1", "--assume-box", "5000"]
     assert run([*words, "--json", str(place)]) == 0
     told = capsys.readouterr().out
-    assert "proved, given that every coefficient is within 5000 of zero" in told
-    assert "certified among such models" in told
+    assert "certified best subset, given that every coefficient is within 5000 of zero" in told
+    assert "minimum objective of such models: in [" in told
     assert json.loads(place.read_text())["assumed_box"] == 5000.0
     assert run(["verify", str(place), DIABETES]) == 0
     assert "conditional" in capsys.readouterr().out
@@ -328,7 +328,7 @@ def test_two_classes_fitted_compared_and_written(tmp_path: Path, capsys: pytest.
     asked = [str(data), "--target", "ill", "--loss", "logistic", "--gamma", "0.3"]
     assert run(["fit", *asked, "--tau", "1", "--backend", "highs", "--json", str(record)]) == 0
     told = capsys.readouterr().out
-    assert "(log losses and penalty)" in told and "logistic loss: the log odds of 'yes'" in told
+    assert "(log losses plus penalty)" in told and "logistic loss: coefficients are log odds of 'yes'" in told
     assert run(["verify", str(record), str(data)]) == 0 and run(["predict", str(record), str(data)]) == 0
     assert ",yes\n" in capsys.readouterr().out
     compared = [*asked, "--tau", "1,2", "--repeats", "1", "--out", str(tmp_path), "--folds", "2"]

@@ -61,8 +61,8 @@ def test_the_answer_is_the_brute_force_minimum(solve: Solve, capsys: pytest.Capt
     model = fit(X, y, [names.index(name) for name in record["support"]], best[0])
     assert list(record["coefficients"].values()) == pytest.approx(model.beta.tolist(), rel=1e-7)
     shown = capsys.readouterr().out
-    assert shown.startswith(f"proved   tau = {best[1]} features, gamma = {best[0]:g}")
-    for text in ("CV error", "on held-out rows RMSE ", "lcavol", "(intercept)", "best gamma of every tau", " nodes, "):
+    assert shown.startswith(f"certified choice (gap 0): tau = {best[1]} features, gamma = {best[0]:g}")
+    for text in ("CV error", "on held-out rows RMSE ", "lcavol", "(intercept)", "best gamma for each tau", " nodes, "):
         assert text in shown
 
 

@@ -36,32 +36,35 @@ def printed(found: Inspection) -> str:
 def test_which_rows_fill_empty_cells_is_said_where_numbers_are_filled(options: tuple[str, ...]) -> None:
     empty = ColumnFacts("x", "number", 4, None, None, None, None, (), False)
     text = printed(Inspection(50, (empty, column("y")), "y", 4, 0, options, 50, 8))
-    said = "--na-within folds: the training rows of each fold say what fills empty cells" in text
-    assert "4 rows have an empty cell" in text and said == (len(options) == 2)
-    assert ("`predict --interval` needs a record without it" in text) == said
+    said = "--na-within folds: missing values are imputed from the training rows of each fold" in text
+    assert "4 rows have a missing value" in text and said == (len(options) == 2)
+    assert ("`predict --interval` needs a record without this option" in text) == said
 
 
 @pytest.mark.parametrize(
     ("n", "p", "words"),
-    [(50, 8, "expect a proof in seconds"), (50, 80, "a proof for small tau"), (50, 500, "expect an estimate"),
-     (3, 8, "too little to cross-validate"), (50, 0, "too little to cross-validate")],
+    [(50, 8, "expect a certified choice in seconds"), (50, 80, "a certified choice for small tau"),
+     (50, 500, "expect an estimate"), (3, 8, "too few to cross-validate"), (50, 0, "too few to cross-validate")],
 )  # fmt: skip
 def test_what_to_expect(n: int, p: int, words: str) -> None:
     text = printed(Inspection(n, (column("x"), column("y")), "y", 0, 0, ("--na mean",), n, p))
     assert words in text
-    assert ("sparsecv solve 'a b.csv' --target y --na mean" in text) == ("too little" not in words)
+    assert ("sparsecv solve 'a b.csv' --target y --na mean" in text) == ("too few" not in words)
 
 
 def test_counts_have_a_size_of_their_own() -> None:
     text = printed(Inspection(50, (column("x"), column("y")), "y", 0, 0, (), 50, 8, counts=True))
-    assert "15 gammas from 0.001 to 10, tau 1 to 8: 1,200 best" in text
-    assert "7 gammas from 0.067 to 67, tau 1 to 8: 560 best" in text and "expect a proof within a minute" in text
+    assert "15 gammas from 0.001 to 10, tau 1 to 8: 1,200 subproblems" in text
+    assert (
+        "7 gammas from 0.067 to 67, tau 1 to 8: 560 subproblems" in text
+        and "expect a certified choice within a minute" in text
+    )
 
 
 def test_findings() -> None:
     text = printed(Inspection(50, (column("x"), column("z", 1e8), column("y")), "y", 3, 2, (), 50, 2))
-    assert "3 rows have an empty cell" in text and "2 rows repeat an earlier one" in text
-    assert "spreads differ by more than a million" in text
+    assert "3 rows have a missing value" in text and "2 rows repeat an earlier one" in text
+    assert "standard deviations differ by a factor of more than a million" in text
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +75,12 @@ def table() -> BoundsTable:
 def test_the_least_interval_comes_first(table: BoundsTable) -> None:
     least = table.minimum()
     text = printed_from_printing(lambda console: print_bounds(console, table, seconds=1.5), 200)
-    assert text.startswith(f"certified: the least CV error of the grid is in {ends_of(least.lower, least.upper)}")
-    assert "0 MIOs in 1.50 s" in text and "--full or --json" in text and "gamma = 0.1 (" not in text.split("\n", 2)[2]
+    assert text.startswith(f"minimum CV error over the grid: in {ends_of(least.lower, least.upper)} (certified)")
+    assert (
+        "without branch and bound in 1.50 s" in text
+        and "add --full, or --json" in text
+        and "gamma = 0.1 (" not in text.split("\n", 2)[2]
+    )
     brief = printed_from_printing(lambda console: print_bounds(console, table, brief=True), 200)
     assert len(brief.splitlines()) == 2
 
@@ -93,7 +100,7 @@ def test_full_has_every_gamma(table: BoundsTable) -> None:
 def test_printed_bounds_are_called_estimates(tmp_path: Path) -> None:
     table = printed_bounds(standardize(data()), make_folds("5", data()), (0.1,), (1, 2), threads=1)
     text = printed_from_printing(lambda console: print_bounds(console, table), 200)
-    assert "not valid, estimates only" in text and "lower (estimate)" in text and "certified" not in text
+    assert "estimates, not valid bounds" in text and "lower (estimate)" in text and "certified" not in text
 
 
 def test_the_forecast_counts_what_solve_solves(tmp_path: Path) -> None:
@@ -106,4 +113,4 @@ def test_the_forecast_counts_what_solve_solves(tmp_path: Path) -> None:
     found = inspect_file(path, "y", Reading(), None)
     assert "--folds forward:5" in found.options
     record = sc.solve(path, "y", drop=["day"], folds="forward:5", threads=1)
-    assert f": {len(record.table) * record.folds.k:,} best-subset problems" in printed(found)
+    assert f": {len(record.table) * record.folds.k:,} subproblems" in printed(found)

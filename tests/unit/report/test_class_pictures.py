@@ -61,7 +61,7 @@ def test_panels_and_pages(tmp_path: Path) -> None:
     assert 'id="roc-' in page and 'id="calibration-' in page and "odds ratio per unit" in page
     assert "Best-subset logistic regression of ill" in page and "reported, not certified" in page
     without = report_text(RECORD, "md", "R", None, "D")
-    assert "give \\-\\-data to have them" in without or "give --data to have them" in without
+    assert "add \\-\\-data to include them" in without or "add --data to include them" in without
     assert panel_of(RECORD, "roc", DATA).axes[0].get_title(loc="left") == "ROC curve of held-out rows"
 
 

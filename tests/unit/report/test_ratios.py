@@ -43,7 +43,7 @@ def asked(kind: str) -> tuple[sc.Dataset, dict[str, Any]]:
 def test_ratios_are_per_unit_and_per_standard_deviation() -> None:
     data = sc.Dataset.from_arrays([[0.0, 0.0], [4.0, 8.0]], [0.0, 1.0], ["a", "b"])
     heads, cells = ratio_columns(Loss.LOGISTIC, {"a": 0.5, "b": -0.25}, data)
-    assert heads == ["odds ratio per unit", "per standard deviation"]
+    assert heads == ["odds ratio per unit", "odds ratio per standard deviation"]
     assert cells == {"a": ["1.649", "2.718"], "b": ["0.7788", "0.3679"]}
     assert ratio_columns(Loss.POISSON, {"a": 0.5}, None) == (["rate ratio per unit"], {"a": ["1.649"]})
     assert ratio_columns(Loss.SQUARED, {"a": 0.5}, data) == ([], {})
@@ -65,7 +65,7 @@ def test_every_command_prints_them(kind: str) -> None:
     }
     for command, text in answers.items():
         assert WORDS[kind] in text and all(number in text for number in wanted), command
-    assert '"b, c" (' in answers["path"]
+    assert f"{WORDS[kind]}s per standard deviation" in answers["path"]
 
 
 def test_counts_that_scatter_are_said_to() -> None:
@@ -80,7 +80,7 @@ def test_counts_that_scatter_are_said_to() -> None:
         told[kind] = scatter_lines(fit, fit, data)
         assert "Pearson chi-square / (n - features - 1)" in told[kind][0]
     assert len(told["poisson"]) == 1 and len(told["scattered"]) == 2
-    assert "is certified, the least half deviance, holds all the same" in told["scattered"][1]
+    assert "the certified half deviance remains valid" in told["scattered"][1]
 
 
 def test_what_is_well_above_one() -> None:
@@ -101,5 +101,7 @@ def test_an_accuracy_of_the_larger_class_is_said() -> None:
         data = sc.Dataset.from_arrays(X, rare.astype(float))
         record = sc.solve(data, folds=3, gammas=[0.01], taus=[1], loss="logistic")
         share = 100.0 * max(rare.mean(), 1.0 - rare.mean())
-        hints = [hint for hint in record_words.hints(record) if f"the larger class, {share:.1f}%" in hint]
+        hints = [
+            hint for hint in record_words.hints(record) if f"the larger class is as accurate ({share:.1f}%)" in hint
+        ]
         assert len(hints) == said

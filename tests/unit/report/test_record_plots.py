@@ -75,7 +75,7 @@ def test_the_surface_has_a_colour_for_every_piece() -> None:
     ax = plot_surface(record, Figure().subplots())
     assert len(ax.collections) == 2 * len(record.surface.pieces)
     assert len(figure_of(record).axes) == 1
-    assert "a colour changes where the subset does" in report_text(record, "html", "r.json", None, "d.csv")
+    assert "the colour changes where the subset changes" in report_text(record, "html", "r.json", None, "d.csv")
 
 
 LONG = tuple(f"a very long name of a measured quantity, number {j} of many (in its units)" for j in range(5))

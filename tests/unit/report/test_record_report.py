@@ -48,7 +48,7 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     found = cross_validate(data(), "4", gammas=0.1, taus=[1, 2], force_in="b")
     assert facts(report_of(found))["force in"] == "b" and facts(report_of(found))["models compared"] == "with b"
     words = "\n".join(proved_sentences(found))
-    assert f"best of all subsets of at most {found.tau} features within the restrictions" in words
+    assert f"The full-data model uses the best subset of at most {found.tau} features within the restrictions" in words
     assert "Models compared: with b." in words
     outer = Nested(found.folds, 2.5, 0.1, 25.0, ())
     with_it = dataclasses.replace(found, nested=outer)
@@ -57,11 +57,11 @@ def test_restrictions_and_nested_errors_are_said() -> None:
     assert "nested" not in repr(found) + open_sentences(found)[-1]
     said = [line for section in nested.sections for block in section.blocks if isinstance(block, Sentences)
             for line in block.lines]  # fmt: skip
-    assert any("nested CV" in line and "2.5, standard error 0.1" in line for line in said)
+    assert any("ested CV error of the whole procedure" in line and "2.5, standard error 0.1" in line for line in said)
     assert any("25.0% more than the CV error" in line for line in said)
     signed = cross_validate(data(), "4", gammas=0.1, taus=2, force_in="b", nonnegative="b")
-    assert "holds a feature at zero" in tables(report_of(signed))[0].caption
-    assert "holds a feature" not in tables(report_of(found))[0].caption
+    assert "sign constraint sets to 0" in tables(report_of(signed))[0].caption
+    assert "sign constraint" not in tables(report_of(found))[0].caption
 
 
 def test_a_subset_that_all_folds_share_has_a_page() -> None:
@@ -69,31 +69,34 @@ def test_a_subset_that_all_folds_share_has_a_page() -> None:
     document = report_of(found, data=data())
     said, (model, by_tau, every) = facts(document), tables(document)
     assert said["CV error (mean squared error) of one subset for all folds"] == shown(found.cv_error)
-    assert said["least CV error of any subset of these sizes"] == f"certified in {ends_of(found.lower, found.upper)}"
+    assert (
+        said["minimum CV error over all subsets of these sizes"]
+        == f"in {ends_of(found.lower, found.upper)} (certified)"
+    )
     assert [row[0] for row in model.rows] == [*found.coefficients, "(intercept)"]
     assert len(by_tau.rows) == 2 and len(every.rows) == 4 and by_tau.chosen == found.tau - 1
     lines = [line for section in document.sections for block in section.blocks if isinstance(block, Sentences)
              for line in block.lines]  # fmt: skip
-    assert any(line.startswith("No subset that all folds share") and shown(found.lower) in line for line in lines)
-    assert f"{found.tau} feature" in document.answer and "share" in document.answer
+    assert any(line.startswith("No subset common to all folds") and shown(found.lower) in line for line in lines)
+    assert f"{found.tau} feature" in document.answer and "common to all folds" in document.answer
 
 
 def test_how_the_file_was_read_is_said(record: Record) -> None:
     read = ReadingInfo(";", ",", None, "latin-1", True, None, "drop", "error", ("a",), {}, {}, 1)
     said = facts(report_of(dataclasses.replace(record, data=dataclasses.replace(record.data, reading=read))))
-    parts = "empty cells: drop, 1 row left out, separator ';', decimal mark ',', encoding latin-1"
+    parts = "missing values: drop, 1 row dropped, separator ';', decimal mark ',', encoding latin-1"
     assert said["read with"] == parts
 
 
 def test_columns_with_empty_cells_alone_are_called_filled() -> None:
     frame = pd.DataFrame({"a": [1.0, None, 2.0, 5.0] * 3, "b": np.arange(12.0), "y": np.arange(12.0) ** 2})
     found = solve(frame, "y", na="median", folds=3, gammas=0.1, taus=1)
-    assert "empty cells of 1 column filled by the median" in facts(report_of(found))["read with"]
+    assert "missing values of 1 column imputed by the median" in facts(report_of(found))["read with"]
     reading = found.data.reading
     assert reading is not None and reading.filled == ("a",) and set(reading.means) == {"a", "b"}
     before = dataclasses.replace(found, data=dataclasses.replace(
         found.data, reading=dataclasses.replace(reading, filled=None)))  # fmt: skip
-    assert "empty cells filled by the median" in facts(report_of(before))["read with"]
+    assert "missing values imputed by the median" in facts(report_of(before))["read with"]
 
 
 def test_the_tables_are_those_of_the_record(record: Record) -> None:
@@ -111,7 +114,7 @@ def test_the_tables_are_those_of_the_record(record: Record) -> None:
 
 
 def test_what_is_proved_and_what_not(record: Record) -> None:
-    assert record.status == "proved" and any("has the least CV error" in line for line in proved_sentences(record))
+    assert record.status == "proved" and any("has the minimum CV error" in line for line in proved_sentences(record))
     assert len(open_sentences(record)) == 1 and "error on new rows" in open_sentences(record)[0]
     open_row = {"folds_decided": 0, "status": "open", "estimate": True, "lower": 0.0, "upper": math.inf}
     rows = tuple(dataclasses.replace(row, **open_row) for row in record.table)  # type: ignore[arg-type]
@@ -120,12 +123,12 @@ def test_what_is_proved_and_what_not(record: Record) -> None:
         refit=dataclasses.replace(record.refit, proved=False),
     )  # fmt: skip
     said, unsaid = " ".join(proved_sentences(cut)), " ".join(open_sentences(cut))
-    assert "No CV error" not in said and "at most" not in said and "has the least" not in said
-    estimate = "no fold has its best subset proved"
-    for words in ("has the least CV error", estimate, "Any upper bound", "none of 8 other pairs", "on all rows"):
+    assert "No CV error" not in said and "at most" not in said and "has the minimum" not in said
+    estimate = "no fold is solved yet"
+    for words in ("has the minimum CV error", estimate, "Any upper bound", "none of 8 other pairs", "full-data model"):
         assert words in unsaid
     total = sum(row.folds for row in record.table)
-    assert said == f"Nothing of the grid yet: in none of {total:,} fits is the best subset known beyond doubt."
+    assert said == f"Nothing yet: none of {total:,} subproblems is solved."
 
 
 def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
@@ -133,13 +136,13 @@ def test_a_report_is_about_the_pair_that_the_rule_chose(simplest: Record) -> Non
     assert least is not None
     known = facts(report_of(simplest))
     assert (known["features, tau"], known["chosen by"]) == (str(simplest.tau), "the one-standard-error rule")
-    assert known["status of the least CV error"] == "proved" and "status" not in known
+    assert known["status of the minimum CV error"].startswith("certified, gap ") and "status" not in known
     where = f"{shown(least.cv_error)} at tau = {least.tau}, gamma = {shown(least.gamma)}"
     ends = ends_of(least.lower, least.upper)
-    assert known["least CV error of the grid"] == f"{where}, certified in {ends}"
+    assert known["minimum CV error over the grid"] == f"{where}, in {ends} (certified)"
     said = proved_sentences(simplest)
-    assert any(line.startswith(f"So tau = {least.tau}, gamma = ") for line in said)
-    assert "By the one-standard-error rule the reported pair is chosen." in said
+    assert any(line.startswith(f"Therefore tau = {least.tau}, gamma = ") for line in said)
+    assert "The reported pair is the choice of the one-standard-error rule." in said
 
 
 def test_how_to_verify_is_a_command_that_works_or_python(record: Record) -> None:

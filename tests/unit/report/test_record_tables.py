@@ -37,16 +37,15 @@ def test_all_is_about_the_pair_that_the_rule_chose(simplest: Record) -> None:
     least = simplest.least
     assert least is not None and simplest.one_se is not None
     lines = printed(lambda console: print_answer(console, simplest), 200).splitlines()
-    minimum = f"minimum CV error of the grid: {shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
-    assert lines[0] == f"proved   {minimum}"
-    assert lines[1] == f"reported by the one-standard-error rule: {pair(simplest.tau, simplest.gamma)}"
+    minimum = f"{shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
+    assert lines[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
+    assert lines[1] == f"reported by the one-standard-error rule (certified): {pair(simplest.tau, simplest.gamma)}"
     assert lines[2].startswith(f"CV error {shown(simplest.cv_error)} ")
     ends = ends_of(least.lower, least.upper)
-    assert lines[3].startswith(f"certified: the least CV error of the grid is in {ends}, gap ")
+    assert lines[3].startswith(f"minimum CV error over the grid: in {ends} (certified, relative gap ")
     at = next(k for k, line in enumerate(lines) if line.startswith("one-standard-error rule"))
-    where = f"at tau = {simplest.tau}, gamma = {shown(simplest.gamma)} (proved)"
-    assert lines[at + 1].startswith("coefficients: ") and lines[at + 1].endswith(where)
-    assert f"best gamma of every tau, the chosen one of tau = {simplest.tau}" in lines
+    assert lines[at + 1] == "model refitted on all rows (subset certified optimal)"
+    assert f"best gamma for each tau (for tau = {simplest.tau} the reported one)" in lines
     assert len(simplest.support) == simplest.tau == simplest.refit.tau
     assert {len(fold.support) for fold in simplest.chosen_folds} == {simplest.tau}
 
@@ -55,10 +54,9 @@ def test_a_rule_that_is_not_settled_says_so(simplest: Record) -> None:
     assert simplest.one_se is not None
     unsettled = replace(simplest, one_se=replace(simplest.one_se, estimate=True))
     text = printed(lambda console: print_answer(console, unsettled), 200)
-    assert text.startswith(
-        "minimum CV error certified, one-standard-error pair not certified   minimum CV error of the grid: "
-    )
-    assert "one-standard-error rule, not settled" in text and "smallest tau" not in text
+    assert text.startswith("minimum CV error over the grid (certified, gap <= 1e-4): ")
+    assert "\nreported by the one-standard-error rule (not certified): " in text
+    assert "\none-standard-error rule (not certified): " in text and "smallest tau" not in text
     assert "the smallest tau, then the largest gamma" in printed(lambda console: print_answer(console, simplest), 200)
 
 
@@ -66,20 +64,29 @@ def test_estimates_are_marked(record: Record) -> None:
     row = replace(record.table[0], estimate=True)
     marked = replace(record, estimate=True, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, marked), 200)
-    assert "CV error ~" in text and "R^2 ~" in text and "\n~ an estimate, likely too low: open folds use" in text
+    assert (
+        "CV error ~" in text
+        and "R^2 ~" in text
+        and "\n~ an estimate, likely too low: folds that are not solved use" in text
+    )
     other = replace(record, table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, other), 200)
-    assert "\n~ an estimate, likely too low: open folds use" in text and "; lower and upper are certified" in text
+    assert (
+        "\n~ an estimate, likely too low: folds that are not solved use" in text
+        and "; lower and upper are certified" in text
+    )
     assert "~" not in printed(lambda console: print_answer(console, record), 200)
 
 
 def test_a_run_that_ended_by_itself_does_not_blame_its_limit(record: Record) -> None:
     for limit in (None, 60.0):
         ended = replace(record, status="limit", request=replace(record.request, time_limit=limit))
-        assert printed(lambda console: print_answer(console, ended), 200).startswith("ended without a proof: best")  # noqa: B023
-        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would prove no more: no step was left")
+        assert printed(lambda console: print_answer(console, ended), 200).startswith(  # noqa: B023
+            "best pair so far (search ended without a proof; choice not certified): "
+        )
+        assert len(hints(ended)) == 1 and hints(ended)[0].startswith("more time would not help: no step is left")
         spent = replace(ended, request=replace(ended.request, mio_budget=0))
-        assert hints(spent)[0].startswith("more time would prove no more: --mio-budget 0 is spent")
+        assert hints(spent)[0].startswith("more time would not help: --mio-budget 0 is used up")
 
 
 def test_a_search_that_leaves_a_part_of_its_limit_to_the_model_is_not_said_to_have_ended_by_itself(
@@ -90,18 +97,21 @@ def test_a_search_that_leaves_a_part_of_its_limit_to_the_model_is_not_said_to_ha
             record, status="limit", request=replace(record.request, time_limit=8.0, na_within=na_within),  # type: ignore[arg-type]
             work=replace(record.work, seconds=7.4),
         )  # fmt: skip
-        assert any(words.startswith("more time would prove no more") for words in hints(ended)) == by_itself
+        assert any(words.startswith("more time would not help") for words in hints(ended)) == by_itself
 
 
 def test_the_limit_of_a_nested_run_is_shared_with_the_outer_folds(record: Record) -> None:
     outer = FoldInfo("4", 0, 4, "0" * 64)
-    for seconds, said in ((2.1, "limit reached"), (1.5, "ended without a proof")):  # two of six shares are its own
+    for seconds, said in (
+        (2.1, "limit reached"),
+        (1.5, "search ended without a proof"),
+    ):  # two of six shares are its own
         shared = replace(
             record, status="limit", request=replace(record.request, time_limit=6.0),
             work=replace(record.work, seconds=seconds), nested=Nested(outer, 1.0, None, None, ()),
         )  # fmt: skip
-        assert printed(lambda console: print_answer(console, shared), 200).startswith(said)  # noqa: B023
-        assert hints(shared)[0].startswith("more time would prove no more") == (said != "limit reached")
+        assert printed(lambda console: print_answer(console, shared), 200).startswith(f"best pair so far ({said}; ")  # noqa: B023
+        assert hints(shared)[0].startswith("more time would not help") == (said != "limit reached")
 
 
 def test_what_is_not_proved_is_said(record: Record) -> None:
@@ -116,24 +126,26 @@ def test_what_is_not_proved_is_said(record: Record) -> None:
         request=replace(record.request, time_limit=1.0), work=replace(record.work, seconds=1.1),
     )  # fmt: skip
     text = printed(lambda console: print_answer(console, bare), 200)
-    assert text.startswith("limit reached: best answer so far, nothing proved yet") and "[0, ?]" not in text
-    assert "~ an estimate: no fold has its best subset proved yet, each uses the best one found so far" in text
-    assert f"chosen among 3 of 9 pairs, all at gamma = {shown(record.gamma)}; the others have no estimate" in text
-    assert hints(bare) == ["a longer --time-limit or fewer pairs (--gamma, --tau) let it try and prove more"]
-    assert "the CV error of this pair" not in text
+    assert text.startswith("best pair so far (limit reached; choice not certified): ") and "[0, ?]" not in text
+    assert "~ an estimate: no fold is solved yet; each uses the best subset found so far" in text
+    assert f"chosen from 3 of 9 pairs, all at gamma = {shown(record.gamma)}; the other pairs have no estimate" in text
+    assert hints(bare) == [
+        "a longer --time-limit or a smaller grid (--gamma, --tau) lets the search evaluate and prove more pairs"
+    ]
+    assert "CV error of this pair" not in text
     better = replace(rows[0], lower=0.5, upper=0.75)
     rest = [row for row in rows if (row.gamma, row.tau) != (better.gamma, better.tau)]
     bounded = replace(bare, upper=0.75, gap=1.0, table=(better, *rest))
     told = printed(lambda console: print_answer(console, bounded), 200)
-    ends = "certified: the least CV error of the grid is in [0, 0.75], gap 1\n"
-    assert f"{ends}certified: nothing yet of the CV error of this pair\n" in told
-    assert "bounds valid" in told and "nothing proved" not in told
+    ends = "minimum CV error over the grid: in [0, 0.75] (certified, relative gap 1)\n"
+    assert f"{ends}CV error of this pair: no certified bound yet\n" in told
+    assert "no certified bound yet\n" in text and "minimum CV error over the grid: no" not in told
     here = [replace(row, upper=2.0) if row.tau == record.tau else row for row in rest]
     told = printed(lambda console: print_answer(console, replace(bounded, table=(better, *here))), 200)
-    assert f"{ends}certified: the CV error of this pair is in [0, 2]\n" in told
+    assert f"{ends}CV error of this pair: in [0, 2] (certified)\n" in told
     told = printed(lambda console: print_answer(console, replace(bounded, training_gap=0.0351)), 200)
-    words = "the fold models of this pair are within 3.6% of the least training objective, worst of"
-    assert f"{ends}certified: {words} {record.folds.k}\n" in told
+    words = f"within 3.6% of the minimum training objective in each of the {record.folds.k} folds"
+    assert f"{ends}fold models of this pair: {words} (certified)\n" in told
 
 
 def test_a_pipe_has_the_width_it_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,21 +169,32 @@ def test_an_answer_is_one_screen_unless_all_of_it_is_asked_for(record: Record) -
     table = tuple(row(tau) for tau in range(1, 31))
     long = replace(record, tau=30, table=table, coefficients=many, support=tuple(many), one_se=None)
     text = printed(lambda console: print_answer(console, long), 200)
-    assert "20 more coefficients by --full, or --json" in text and "25 more rows by --full, or --json" in text
-    lines = [line.split() for line in text.splitlines()]
-    assert [line[0] for line in lines if line[-1:] in (["5/5"], ["0/5"])] == ["1", "2", "3", "4:29", "30"]
-    folded = next(line for line in lines if line[:1] == ["4:29"])
-    assert folded[2:] == ["~21.0000", "20.0000", "55.0000", "0/5"]  # the least of each
+    assert "20 more coefficients: add --full, or --json" in text and "22 more sizes: add --full, or --json" in text
+
+    def printed_sizes(text: str) -> list[int]:
+        lines = [line.split() for line in text.splitlines()]
+        return [int(line[0]) for line in lines if line[-1:] in (["5/5"], ["0/5"])]
+
+    assert printed_sizes(text) == [1, 2, 4, 8, 16, 28, 29, 30]  # powers of two, and the neighbours of the chosen size
     full = printed(lambda console: print_answer(console, long, full=True), 200)
-    assert "by --full" not in full and "4:29" not in full and all(f" {name} " in full for name in many)
-    odd = replace(long, table=tuple(row(tau) for tau in (1, 2, 3, *range(5, 30, 2), 30)))
-    text = printed(lambda console: print_answer(console, odd), 200)
-    assert " 5,7..29 " in text and "5:29" not in text and "share a row" in text
-    apart = replace(long, table=tuple(replace(one, folds_decided=1) for one in table))
-    text = printed(lambda console: print_answer(console, apart), 200)
-    assert "20 more rows by --full" in text and "share a row" not in text
-    kept = [line.split()[0] for line in text.splitlines() if line.endswith("1/5 ")]
-    assert kept == [str(tau) for tau in range(21, 31)]  # those with the least CV errors
+    assert "add --full" not in full and all(f" {name} " in full for name in many)
+    assert printed_sizes(full) == list(range(1, 31))
+    inside = replace(long, tau=7)
+    assert printed_sizes(printed(lambda console: print_answer(console, inside), 200)) == [
+        1,
+        2,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+        16,
+        30,
+    ]
+    few = replace(long, table=table[:25], tau=25)
+    text = printed(lambda console: print_answer(console, few), 200)
+    assert printed_sizes(text) == list(range(1, 26)) and "more sizes" not in text
 
 
 def test_how_levels_are_counted_is_said() -> None:
@@ -190,4 +213,4 @@ def test_how_levels_are_counted_is_said() -> None:
 def test_errors_of_new_rows_are_said_to_count_alike_beside_a_weighted_cross_validation(record: Record) -> None:
     found, weighted = FitQuality(1.0, 0.5, 0.25), replace(record, data=replace(record.data, weights="w"))
     assert error_lines(record, found)[0] == "errors: RMSE 1, MAE 0.5, R^2 0.2500"
-    assert error_lines(weighted, found)[0].endswith("0.2500 (rows count alike here, not by their weights)")
+    assert error_lines(weighted, found)[0].endswith("0.2500 (without weights: every row counts the same here)")

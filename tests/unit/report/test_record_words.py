@@ -51,7 +51,7 @@ def test_pairs_that_may_win_are_counted_and_compared() -> None:
     assert any(line.startswith("not excluded:") for line in lines) is bool(while_open)
     rows = tuple(replace(row, status="open", cv_error=2.0 * part.cv_error) for row in part.table)
     text = region_lines(replace(part, table=rows, region=None, so_far=None))
-    assert len(text) == 1 and "5 other pairs (tau 1:3, gamma 0.1:1)" in text[0] and "100% worse" in text[0]
+    assert len(text) == 1 and "5 other pairs (tau 1:3, gamma 0.1:1)" in text[0] and "100% larger" in text[0]
 
 
 def test_the_part_is_named_by_its_sides() -> None:
@@ -64,22 +64,22 @@ def test_the_part_is_named_by_its_sides() -> None:
 def test_folds_that_chose_other_features_are_counted() -> None:
     record = solve(data(), folds="5", gammas=0.1, taus=2, threads=1)
     every, change = stability_lines(record)
-    assert every == "stability: the 5 models, each fitted without one fold, all have the features of this model"
-    assert change.startswith("fold ") and "matters most: without it the model's squared errors change by " in change
+    assert every == "stability: all 5 fold models (each fitted without one fold) select the features of this model"
+    assert change.startswith("most influential fold: ") and "; holding it out changes the squared errors by " in change
     assert "% of the CV error" in change and choice_lines(record) == []
     other = replace(record, support=record.support[:1])
     name = record.support[1]
     assert record.chosen_in() == dict.fromkeys(record.support, 5)
-    words = "the 5 models, each fitted without one fold, all have 1 of the 1 features of this model; not in this model"
-    assert stability_lines(other)[0] == f"stability: {words}: {name} in 5"
+    words = "all 5 fold models (each fitted without one fold) select 1 of the 1 feature of this model"
+    assert stability_lines(other)[0] == f"stability: {words}; features that are not in this model: {name} in 5"
     many = stability_lines(replace(record, folds=replace(record.folds, k=60_000)))[0]
-    assert "the 60,000 models, each fitted without one fold" in many
+    assert "60,000 fold models (each fitted without one fold)" in many
 
 
 def test_folds_in_time_order_are_not_left_out() -> None:
     chosen, change = stability_lines(solve(data(), folds="forward:3", gammas=0.1, taus=2, threads=1))
-    assert "the 3 models, each fitted on the rows before one fold, " in chosen
-    assert "matters most: fitted on the rows before it, the model's squared errors change by " in change
+    assert "all 3 fold models (each fitted on the rows before one fold) " in chosen
+    assert "; fitting only the rows before it changes the squared errors by " in change
 
 
 def test_models_without_a_common_feature_are_said_to_have_none() -> None:
@@ -88,14 +88,15 @@ def test_models_without_a_common_feature_are_said_to_have_none() -> None:
     supports = [(ours,)] * 3 + [(other,)] * 2
     chosen = ChosenFolds.of(supports, record.chosen_folds.error, [True] * 5)
     apart = replace(record, chosen_folds=chosen)
-    none = "no feature of this model is in all of the 5 models, each fitted without one fold"
+    none = "no feature of this model is in all 5 fold models (each fitted without one fold)"
     assert stability_lines(apart)[0] == f"stability: {none}: {ours} in 3, {other} in 2"
 
 
 def test_a_weight_and_where_it_came_from() -> None:
     record = solve(data(), folds="5", gammas="0.1,1", stability="nested", threads=1)
     first, tried = choice_lines(record)
-    assert first.startswith("stable pair: the pair with the least CV error + ") and "instability, proved" in first
+    assert first.startswith("stable pair: the pair with the minimum of CV error + ")
+    assert "x instability (certified); the minimum is in [" in first
     assert tried.startswith("weight ") and "5 outer folds" in tried
 
 
@@ -104,28 +105,29 @@ def test_the_largest_weight_of_those_tried_is_at_an_end() -> None:
     assert record.stability is not None and (chosen := record.stability.chosen) is not None
     largest = max(one.weight for one in chosen.tried)
     ends = replace(record, stability=replace(record.stability, chosen=replace(chosen, weight=largest)))
-    assert any("--stability 30 --nested 5 has the error of a larger one" in hint for hint in hints(ends))
+    assert any("--stability 30 --nested 5 computes the error of a larger weight" in hint for hint in hints(ends))
     inside = replace(record, stability=replace(record.stability, chosen=replace(chosen, weight=0.1)))
-    assert not any("largest that was tried" in hint for hint in hints(inside))
+    assert not any("the largest one tried" in hint for hint in hints(inside))
 
 
 def test_a_run_that_was_to_decide_every_pair_says_how_many_it_left(record: Record) -> None:
     row = replace(record.table[0], folds_decided=0)
     short = replace(record, request=replace(record.request, gap=0.0), table=(row, *record.table[1:]))
     text = printed(lambda console: print_answer(console, short), 200)
-    assert text.startswith(f"minimum CV error certified, interrupted with 1 of {len(record.table)} pairs undecided")
+    left = f"1 of {len(record.table)} pairs are not solved, as --gap 0 requests\n"
+    assert text.startswith("certified choice (gap 0): ") and f"\ninterrupted: {left}" in text
     limit = replace(short, request=replace(short.request, time_limit=1.0), work=replace(short.work, seconds=1.0))
-    assert "certified, limit reached with 1 of" in printed(lambda console: print_answer(console, limit), 200)
+    assert f"\nlimit reached: {left}" in printed(lambda console: print_answer(console, limit), 200)
     text = printed(lambda console: print_answer(console, replace(short, request=record.request)), 200)
-    assert text.startswith("proved   ")
+    assert text.startswith("certified choice (gap <= 1e-4): ") and "not solved" not in text
 
 
 def test_why_there_is_no_instability_is_said(record: Record) -> None:
     without = replace(record, stability=None)
-    assert stability_lines(without)[-1].endswith("it takes long; --stability 0 asks for it")
-    assert stability_lines(replace(without, status="limit"))[-1].endswith(": the run was ended before")
+    assert stability_lines(without)[-1].endswith("--stability 0 computes it")
+    assert stability_lines(replace(without, status="limit"))[-1].endswith(", the run ended before")
     own = replace(without, request=replace(record.request, na_within="folds"))
-    assert stability_lines(own)[-1].endswith("with --na-within folds, each fold has cells of its own")
+    assert stability_lines(own)[-1].endswith("with --na-within folds, each fold has separate values")
 
 
 def test_estimates_are_marked(record: Record) -> None:
@@ -139,37 +141,39 @@ def test_the_first_line_is_on_the_pair_that_is_shown() -> None:
     assert record.stability is not None and record.stability.chosen is not None and record.least is not None
     head = printed(lambda console: print_answer(console, record), 200).splitlines()[:3]
     least = record.least
-    minimum = f"minimum CV error of the grid: {shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
-    assert head[0] == f"proved   {minimum}"
-    assert head[1] == f"reported by the weight of the instability: {pair(record.tau, record.gamma)}"
+    minimum = f"{shown(least.cv_error)} at {pair(least.tau, least.gamma)}"
+    assert head[0] == f"minimum CV error over the grid (certified, gap <= 1e-4): {minimum}"
+    assert head[1] == f"reported by the weighted instability (certified): {pair(record.tau, record.gamma)}"
     unproved = replace(record.stability, chosen=replace(record.stability.chosen, proved=False))
     text = printed(lambda console: print_answer(console, replace(record, stability=unproved)), 200)
-    assert text.startswith("minimum CV error certified, stable pair not certified   minimum CV error of the grid: ")
+    assert text.startswith("minimum CV error over the grid (certified, gap <= 1e-4): ")
+    assert "\nreported by the weighted instability (not certified): " in text
     same = solve(data(), folds="5", gammas="0.1,1", stability=0.0, threads=1)
     text = printed(lambda console: print_answer(console, same), 200)
-    assert text.splitlines()[0] == f"proved   {pair(same.tau, same.gamma)}" and "minimum CV error" not in text
+    assert text.splitlines()[0] == f"certified choice (gap <= 1e-4): {pair(same.tau, same.gamma)}"
+    assert "minimum CV error over the grid (" not in text
 
 
 def test_what_would_complete_a_proof_is_told(record: Record) -> None:
     part = replace(limited(record, Region(2, None, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0)), advice=Advice("1:2", None, None))
-    assert hints(part) == ["the smaller grid --tau 1:2 is proved already"]
+    assert hints(part) == ["the smaller grid --tau 1:2 is certified already"]
     longer = replace(part, request=replace(part.request, time_limit=5.0), work=replace(part.work, seconds=5.0))
     assert hints(longer)[0].endswith("; a longer --time-limit (none: until the proof) proves more")
     both = replace(longer, advice=Advice("1:2", "0.1:10:9", 300.0))
     assert hints(both)[0] == (
-        "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is proved already; --time-limit 300 may prove the whole grid "
-        "(as the costs grew so far)"
+        "the smaller grid --tau 1:2 or --gamma 0.1:10:9 is certified already; --time-limit 300 may prove the whole "
+        "grid (extrapolated from the cost so far)"
     )
     nowhere = replace(longer, region=None, advice=Advice(None, None, None))
-    assert hints(nowhere)[0].startswith("--tau 1,2 is a smaller grid to prove, with 0 of these 3 pairs; a longer")
+    assert hints(nowhere)[0].startswith("the smaller grid --tau 1,2 has 0 of these 3 pairs; a longer")
     assert hints(replace(both, advice=None)) == []
 
 
 def test_the_part_that_is_proved_is_told(record: Record) -> None:
     part = limited(record, Region(2, 1.0, 0.1, 2, 1.0, 1.0, 1.0, 0.0, 0.0))
     assert region_lines(part) == [
-        "proved among tau 1:2 at every gamma, every tau at gamma >= 1: the reported pair is the best of them",
-        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their best estimate is 50% worse",
+        "certified for tau 1:2 at every gamma, every tau at gamma >= 1: the reported pair is the best of them",
+        "not excluded: 3 other pairs (tau 3, gamma 0.01235:1); their smallest estimate is 50% larger",
     ]
     elsewhere = replace(part, region=Region(1, None, 0.1, 1, 1.25, 1.25, 1.25, 0.0, 0.0))
     assert region_lines(elsewhere)[0].endswith("the best of them is tau = 1, gamma = 0.1, CV error 1.25")
@@ -192,14 +196,14 @@ def limited(record: Record, region: Region) -> Record:
 @pytest.mark.parametrize(
     ("gamma", "tau", "gammas", "taus", "told"),
     [
-        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest given: try --gamma 0.01:10:5"]),
-        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest given: try --gamma 0.001:1:5"]),
+        (1.0, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --gamma 0.01:10:5"]),
+        (0.01, 2, (0.01, 0.1, 1.0), (1, 2, 3), ["smallest of the grid: try --gamma 0.001:1:5"]),
         (0.1, 2, (0.01, 0.1, 1.0), (1, 2, 3), []),
-        (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest given: try --tau 1:5"]),
+        (0.1, 3, (0.01, 0.1, 1.0), (1, 2, 3), ["largest of the grid: try --tau 1:5"]),
         (0.1, 5, (0.01, 0.1, 1.0), (1, 2, 5), []),
-        (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), ["smallest given: --tau 0:5 has the intercept alone"]),
+        (0.1, 1, (0.01, 0.1, 1.0), (1, 2, 5), ["smallest of the grid: --tau 0:5 includes the model without features"]),
         (0.1, 0, (0.01, 0.1, 1.0), (0, 2, 5), []),
-        (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest given: try --tau 1:3"]),
+        (0.1, 2, (0.01, 0.1, 1.0), (2, 3), ["smallest of the grid: try --tau 1:3"]),
         (0.1, 2, (0.1,), (2,), []),
         (1e-7, 2, (1e-7, 0.1), (1, 2, 3), []),
     ],
@@ -216,7 +220,7 @@ def test_sizes_between_the_small_ones_and_all_features_are_told(record: Record) 
     names = tuple(f"x{j}" for j in range(40))
     record = replace(record, data=replace(record.data, names=names, p=40, n=90))
     request = replace(record.request, gammas=(0.01, 0.1, 1.0), taus=(1, 2, 3, 40))
-    between = "--tau 4:39 holds sizes that were not tried"  # an option and what it takes: Python words it its own way
+    between = "--tau 4:39 tries the sizes in between"  # an option and what it takes: Python words it its own way
     for tau, told in ((40, [between]), (3, [between]), (2, [])):
         found = hints(replace(record, gamma=0.1, tau=tau, request=request))
         assert len(found) == len(told) and all(text in hint for text, hint in zip(told, found, strict=True))
@@ -226,7 +230,7 @@ def test_a_model_that_predicts_worse_than_the_mean_is_told(record: Record) -> No
     worse = replace(record, r_squared=-0.01)
     most = max(record.request.taus)
     said = [text for text in hints(worse) if "R^2 is below 0" in text]
-    assert min(record.request.taus) > 0 and len(said) == 1 and said[0].endswith(f"--tau 0:{most} tries it")
+    assert min(record.request.taus) > 0 and len(said) == 1 and said[0].endswith(f"--tau 0:{most} includes it")
     with_none = replace(worse, request=replace(worse.request, taus=(0, *worse.request.taus)))
     assert not [text for text in [*hints(record), *hints(with_none)] if "R^2" in text]
 
@@ -239,11 +243,13 @@ def test_an_average_says_how_many_pairs_it_is_of() -> None:
     assert many.average is not None and one.average is not None and len(one.average.used) == 1
     count, whole = len(many.average.used), sum(pair.tau == 8 for pair in many.average.used)
     said, (first, second, *_) = average_lines(many)[0], average_lines(one)
-    assert whole and f"the average of {count} near-best pairs, {whole} of them ridge fits of all features, put" in said
-    assert first.endswith(f"no other pair is near the best one, whose model is put on {one.average.model.tau} features")
-    assert second.startswith("it misses that of the pair by 0.")
-    one_open = "1 of these pairs is averaged as an estimate: not all of its fits"
-    for open_pairs, words in ((1, one_open), (2, "2 of these pairs are")):
+    assert (
+        whole
+        and f"the average of {count} near-optimal pairs, {whole} of them ridge fits of all features, approx" in said
+    )
+    assert first.endswith(f"(no other pair is near), approximated on {one.average.model.tau} features")
+    assert second.startswith("the approximation differs from the model of the pair by 0.")
+    for open_pairs, words in ((1, "1 averaged pair is not solved in every fold"), (2, "2 averaged pairs are not")):
         changed = [replace(pair, estimate=a < open_pairs) for a, pair in enumerate(many.average.used)]
         lines = average_lines(replace(many, average=replace(many.average, pairs=tuple(changed))))
         assert any(line.startswith(words) for line in lines)
@@ -264,10 +270,10 @@ def test_open_folds_that_use_what_all_rows_found_are_counted(record: Record) -> 
         text = printed(lambda console: print_answer(console, part), 400)  # noqa: B023
         assert words in text and words in part.summary() and words in open_sentences(part)[0]
         many = k - (how == "perhaps")
-        assert stability_lines(part)[0].startswith(f"stability so far, ~ with {many} of {k} folds open")
+        assert stability_lines(part)[0].startswith(f"stability so far, ~ with {many} of {k} folds not solved")
         told = coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, part)
-        assert told[1].startswith(f"intervals are {how} too narrow: {uses}")
-        assert "an estimate that is likely too low" in report_of(part).answer
+        assert told[1].startswith(f"the intervals are {how} too narrow: {uses}")
+        assert "(an estimate, likely too low)" in report_of(part).answer
     assert with_folds(1).seen_folds == 1 and with_folds(k, k).seen_folds == with_folds(0).seen_folds == 0
     assert len(coverage_lines(np.array([[0.0, 1.0]]), 0.9, None, with_folds(0))) == 1
     assert "too low" not in with_folds(0).summary() + record.summary() + report_of(record).answer
@@ -284,17 +290,17 @@ def test_errors_beside_an_averaged_model_are_those_of_the_pair() -> None:
     found = solve(data(), folds="5", gammas=0.1, taus="1:2", model="average", own_error=True, threads=1)
     assert found.average is not None and found.average.within_folds is not None
     own = found.average.within_folds.error
-    assert "on held-out rows, the pair: RMSE" in found.summary()
-    assert f"error of the averaged model made within every fold: {shown(own)} (optimistic)" in found.summary()
+    assert "on held-out rows, model of the pair: RMSE" in found.summary()
+    assert f"error of averaged models made within every fold: {shown(own)} (optimistic)" in found.summary()
     answer = report_of(found).answer
-    assert "this is the error of the pair, while the averaged model of" in answer and f"{shown(own**0.5)} by" in answer
+    assert "this is the error of the pair, but predictions come from the averaged model of" in answer in answer
 
 
 def test_a_best_pair_outside_of_its_part_is_named_as_decided(record: Record) -> None:
     part = limited(record, Region(1, None, 1.0, 2, 1.25, 1.0, 1.25, 0.0, 0.0))
-    words = "none of them is better than {}tau = 2, gamma = 1, CV error 1.25"
+    words = "no pair there is better than {}tau = 2, gamma = 1, CV error 1.25"
     assert region_lines(part)[0].endswith(words.format(""))
-    assert region_lines(replace(part, estimate=True))[0].endswith(words.format("the best decided pair, "))
+    assert region_lines(replace(part, estimate=True))[0].endswith(words.format("the best solved pair, "))
 
 
 def test_what_is_certified_so_far_is_told() -> None:
@@ -305,7 +311,7 @@ def test_what_is_certified_so_far_is_told() -> None:
     assert (
         f"certified so far: {excluded} of {len(part.table)} pairs are excluded by bound, {solved} are solved" in lines
     )
-    assert any(line.startswith("certified within 1% among tau 1 at every gamma") for line in lines)
+    assert any(line.startswith("certified within 1% for tau 1 at every gamma") for line in lines)
     none = replace(part, so_far=replace(part.so_far, region=None))
-    assert any(line.endswith("at no gamma is the choice certified within 1% yet") for line in region_lines(none))
+    assert any(line.endswith("the choice is not yet certified within 1% at any gamma") for line in region_lines(none))
     assert record("rounds").so_far is None

@@ -34,7 +34,7 @@ def test_a_full_answer_ends_with_the_table(booked: Record) -> None:
     full = printed(lambda console: print_answer(console, booked, full=True), 200)
     row = next(line for line in full.splitlines() if "trees of single folds" in line)
     assert row.split()[-7:] == ["150", "47,430", "1.50", "1.40", "1,200", "0", "75.0%"]
-    assert "source of bounds" not in printed(lambda console: print_answer(console, booked), 200)
+    assert "bounding method" not in printed(lambda console: print_answer(console, booked), 200)
 
 
 def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None:
@@ -47,12 +47,12 @@ def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None
 
 def test_the_report_has_both(booked: Record) -> None:
     text = report_text(booked, "html", "RECORD", None, "DATA")
-    assert "trees of single folds" in text and "75.0%" in text and "relative gap of the grid over time" in text
+    assert "trees of single folds" in text and "75.0%" in text and "Relative gap of the grid over time" in text
 
 
 def test_a_record_of_before_has_neither(record: Record) -> None:
     before = replace(record, work=replace(record.work, sources=(), course=()))
     assert source_rows(before) == [] and printed(lambda console: print_sources(console, before), 200) == ""
-    assert "source of bounds" not in report_text(before, "md", "RECORD", None, "DATA")
+    assert "bounding method" not in report_text(before, "md", "RECORD", None, "DATA")
     with pytest.raises(BadInput, match="panel sources"):
         panel_of(before, "sources")

@@ -284,8 +284,8 @@ def test_the_command_prints_and_stores_it(tmp_path: Path, capsys: pytest.Capture
     ask = ["solve", str(path), "--target", "y", "--folds", "5", "--gamma", GAMMAS, "--threads", "1", "--nested", "3"]
     assert run([*ask, "--json", str(out)]) == 0
     printed = capsys.readouterr().out
-    assert "honest error of the whole procedure: " in printed and "by nested CV over 3 outer folds" in printed
-    assert "models chosen without an outer fold" in printed
+    assert "nested CV error of the whole procedure: " in printed and ", over 3 outer folds" in printed
+    assert "models chosen with one outer fold held out" in printed
     record, ours = Record.from_json(out.read_text()), solved_nested()
     assert record.nested == ours.nested
     assert run(["verify", str(out), str(path)]) == 0
