@@ -708,8 +708,8 @@ def _about_copies_in_folds(data: Dataset, folds: FoldPlan) -> str:
         return ""
     return (
         f"{copies:,} of {data.n:,} rows {'repeats' if copies == 1 else 'repeat'} an earlier row, target included: "
-        "random folds train on duplicates of held-out rows, so the CV error is too low; remove the duplicates, or keep "
-        "them in one fold with --folds groups:COLUMN"
+        "if they are copies of one observation, random folds train on copies of held-out rows and the CV error is too "
+        "low; remove the copies, or keep them in one fold with --folds groups:COLUMN"
     )
 
 

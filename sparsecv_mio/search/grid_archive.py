@@ -27,8 +27,8 @@ from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 BY_PAIR = (
     "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
-    "is_pair_searched", "is_fold_relaxed", "has_root", "n_mios", "fold_passes", "round", "is_enclosed", "is_weighted",
-    "is_looked_at", "spent", "tree_seconds",
+    "is_pair_searched", "is_fold_relaxed", "has_root", "n_mios", "fold_passes", "n_orders_done", "round", "is_enclosed",
+    "is_weighted", "is_looked_at", "spent", "tree_seconds",
 )  # fmt: skip
 TABLES = "tree_tries", "is_searched", "objective_upper", "fitted", "weighted_tries"
 LENGTHS_VARY = (
@@ -85,7 +85,7 @@ def check_archive(state: GridState, stored: Archive) -> None:
         within({name: unpacked(name, position, getattr(state, name))}, name, least, most)
     if is_own(state.cells.floor):
         within({"floor": unpacked("floor", position, state.cells.floor)}, "floor", 0.0, largest)
-    for name in ("round", "fold_passes", "full_tries", "list_tries"):
+    for name in ("round", "fold_passes", "n_orders_done", "full_tries", "list_tries"):
         within(position, name, 0, DONE)
     within(position, "list_stage", 0, SOLVED)
     full, candidates = position["full"], position["candidates"]

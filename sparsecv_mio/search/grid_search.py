@@ -137,10 +137,9 @@ class GridSearch(Watched):
         The first answers come first, and then the certified choice. A part of a time limit is kept for the model of the
         full data, and the search goes on in what that leaves.
         """
-        deadline, plan, (*first, last) = self.context.deadline, self.plan, self.plan.orders
+        deadline, plan, last = self.context.deadline, self.plan, self.plan.orders[-1]
         choice: SearchGoal = AllPairs() if plan.solves_all else CertifiedChoice()
-        for order in first:
-            yield from self._search(choice, ORDERS[order])
+        yield from self._first_orders(choice)
         deadline.keep_time(MODEL_SHARE, self.model_is_open)
         yield from self._search(choice, ORDERS[last])
         deadline.take_all()
@@ -151,6 +150,13 @@ class GridSearch(Watched):
             yield from self._search(goal, ORDERS[self.plan.order_of_pairs])
         yield from self._search(Estimates(), estimates)
         self.problems.clear()
+
+    def _first_orders(self, choice: SearchGoal) -> Iterator[None]:
+        """Search by the orders before the last one that have not come to their end."""
+        for order in self.plan.orders[int(self.state.n_orders_done) : -1]:
+            yield from self._search(choice, ORDERS[order])
+            if not self.context.deadline.expired():
+                self.writer.note_order_done()
 
     def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
@@ -187,9 +193,8 @@ class GridSearch(Watched):
 
     def begin(self) -> None:
         """Search for the first answers."""
-        for order in self.plan.orders[:-1]:
-            for _ in self._search(CertifiedChoice(), ORDERS[order]):
-                pass
+        for _ in self._first_orders(CertifiedChoice()):
+            pass
 
     @property
     def finished(self) -> bool:

@@ -78,6 +78,8 @@ class GridState(SearchState):
         Pairs whose open folds all had a local search of their own.
     fold_passes : 0-d int array
         Passes of a search in all folds that were done; `DONE` where another one finds no more.
+    n_orders_done : 0-d int array
+        Orders of the plan before the last one that came to their end.
     is_fold_relaxed, has_root : (G, K) bool arrays
         Folds that were relaxed at a gamma; folds whose trees have their first nodes there.
     n_mios : 0-d int array
@@ -119,6 +121,7 @@ class GridState(SearchState):
     lowest_tries: IntArray
     is_pair_searched: BoolArray
     fold_passes: IntArray
+    n_orders_done: IntArray
     is_fold_relaxed: BoolArray
     has_root: BoolArray
     n_mios: IntArray
@@ -163,7 +166,8 @@ class GridState(SearchState):
             lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
             is_fold_relaxed=np.zeros((shape[0], shape[2]), dtype=bool),
             has_root=np.zeros((shape[0], shape[2]), dtype=bool), n_mios=np.zeros((), dtype=np.int64),
-            fold_passes=np.zeros((), dtype=np.int64), round=np.zeros((), dtype=np.int64), slip=slip,
+            fold_passes=np.zeros((), dtype=np.int64), n_orders_done=np.zeros((), dtype=np.int64),
+            round=np.zeros((), dtype=np.int64), slip=slip,
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:

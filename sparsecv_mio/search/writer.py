@@ -107,6 +107,10 @@ class Writer:
             if step.tries < self.plan.max_tries:
                 state.round[...] = max(int(state.round), step.tries)
 
+    def note_order_done(self) -> None:
+        """Note that another order of the plan has come to its end: a search that is carried on begins with the next."""
+        self.state.n_orders_done[...] += 1
+
     # -- statements ---------------------------------------------------------------------------------------------------
 
     def _take_full_data(self, statement: FullDataBounds, step: Step) -> None:

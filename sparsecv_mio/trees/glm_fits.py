@@ -9,6 +9,7 @@ that is constant in these rows is zero, and so is its coefficient.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -87,6 +88,12 @@ class GlmFits:
         """Return the same rows under another gamma."""
         problem = self.problem.with_gamma(gamma)
         return replace(self, problem=problem, rows=self.rows._replace(penalty=problem.penalty))
+
+    def without_stored_fits(self) -> GlmFits:
+        """Return the same rows and gamma with no fit stored: what is computed then depends on no earlier call."""
+        other = copy(self)
+        other.__dict__.update(kept={}, exchanged={})
+        return other
 
     def without(self, rows: IntArray) -> GlmFits | None:
         """Return the same columns, in which some rows have no weight: no copy of them. O(n p).

@@ -86,9 +86,9 @@ class SmoothProblem(FoldProblem):
         )
 
     def _with_supports(self, supports: Sequence[IntArray] = ()) -> GlmSubsets:
-        """Return the subsets with some supports alone to begin from: earlier calls leave none."""
+        """Return the subsets with some supports alone to begin from: earlier calls leave none, and no fits."""
         fresh = copy(self.subsets)
-        fresh._good = {}
+        fresh.fits, fresh._good = self.subsets.fits.without_stored_fits(), {}
         for support in supports:
             fresh._good.setdefault(len(support), []).append(frozenset(support.tolist()))
         return fresh

@@ -179,7 +179,7 @@ def test_copies_of_rows_are_named_where_folds_are_random() -> None:
     twice = Dataset.from_arrays(np.vstack((X, X[:10])), np.concatenate((X[:, 0], X[:10, 0])))
     for folds in ("5", "2x5", "loo", "holdout:0.2"):
         (note,) = answer_notes(twice, folds, x0=1.0)
-        assert note.startswith("10 of 40 rows repeat an earlier row, target included: random folds train on dup")
+        assert note.startswith("10 of 40 rows repeat an earlier row, target included: if they are copies of one")
     assert answer_notes(twice, "forward:3", x0=1.0) == ()
     assert answer_notes(Dataset.from_arrays(np.rint(X), np.rint(X[:, 0])), x0=1.0) == ()  # few values: no copies
 

@@ -15,12 +15,14 @@ from runs import change_plan, new_run
 from stops import limit_after
 from two_class_cases import TwoClassCase, two_class_case
 
+from sparsecv_mio.data.counts import as_counts
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.api import solve
+from sparsecv_mio.search.cells import Archive
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
 from sparsecv_mio.search.grid_state import DONE
@@ -216,3 +218,35 @@ def test_fits_may_lie_below_the_upper_bounds_of_a_tree(value: float, agrees_as_b
     for bounds, expected in ((True, agrees_as_bound), (False, agrees)):
         problem: Any = SimpleNamespace(values_are_upper_bounds=bounds)
         assert outcomes._agree_with_trees(problem, fits, [subset], [[support]]).tolist() == [expected]
+
+
+@pytest.mark.parametrize("seed", [4, 5])  # a search that had other fits stored, or began its orders again, differed
+def test_a_search_of_counts_carried_on_at_any_turn_repeats_itself(seed: int) -> None:
+    """What a step finds depends on the state alone, to the last bit: not on what the process has computed before."""
+    rng = np.random.default_rng(seed)
+    X, exposure = rng.normal(size=(60, 6)).round(2), rng.uniform(0.5, 3.0, 60).round(2)
+    y = rng.poisson(exposure * np.exp(X[:, :3] @ (0.4, -0.3, 0.2)))
+    data = standardize(
+        as_counts(Dataset.from_arrays(X, y.astype(float), aux={"e": exposure}), "e"), loss=Loss.POISSON
+    )  # fmt: skip
+    grid, folds = Grid.of(np.geomspace(0.006, 6.0, 7), range(1, 6), 6), make_folds("5", data.dataset)
+
+    def begun(stored: Archive | None = None) -> GridSearch:
+        search: GridSearch = new_run(data, folds, grid, gap=1e-4, loss="poisson", method="auto")
+        if stored is not None:
+            search.resume(stored)
+        return search
+
+    def ended(search: GridSearch) -> list[np.ndarray]:
+        for _ in search.turns():
+            pass
+        cells = search.state.cells
+        return [np.array(table) for table in (cells.lower, cells.upper, cells.nominal, cells.final)]
+
+    whole, stored = begun(), list[Archive]()
+    for _ in whole.turns():
+        stored.append(whole.checkpoint())
+    expected = ended(whole)
+    for archive in stored[:: max(len(stored) // 12, 1)]:
+        for one, other in zip(ended(begun(archive)), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
