@@ -118,3 +118,14 @@ def test_coordinates_are_all_in_the_notation() -> None:
         "Coordinates", "UnitColumns",
     }  # fmt: skip
     assert all(resolved(name) for name in named)
+
+
+def test_the_pages_of_results_are_listed_and_their_scripts_exist() -> None:
+    folder = DOCS.parent / "results"
+    pages = {page.name: page.read_text() for page in folder.glob("*.md")}
+    listed_pages = set(re.findall(r"\]\((\w+\.md)\)", pages.pop("README.md")))
+    assert listed_pages == set(pages)
+    for name, text in pages.items():
+        commands = re.findall(r"^    (?:python (\S+)|\S)", text, re.MULTILINE)
+        assert commands, f"{name} has no command"
+        assert all((DOCS.parent / script).is_file() for script in commands if script), name
