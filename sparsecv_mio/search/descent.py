@@ -319,9 +319,6 @@ class Descent(Watched):
         self.trial = None
         self.signals.safe_point()
 
-    def finish(self) -> None:
-        """Do nothing: rows are finished one by one."""
-
     def _next(self) -> Trial | None:
         """Proposals of the gamma step that were not seen, best first; then the line; then nothing."""
         assert self.here is not None
@@ -338,11 +335,11 @@ class Descent(Watched):
 
     def _judge(self, trial: Trial) -> None:
         """Move to a row with a better pair; where a search along a line found one, its gamma is solved next."""
-        row, journal, now = trial.row, self.journal, trial.row.run.bounds()
-        journal.nodes += row.run.counts.nodes
+        row, journal, now = trial.row, self.journal, trial.row.state.bounds()
+        journal.nodes += row.state.counts.nodes
         journal.mios += row.n_trees
         journal.sources = added(journal.sources, row.accounts.table())
-        better = self.here is None or now.ceiling < self.here.run.bounds().ceiling * (1.0 - TIE_RTOL)
+        better = self.here is None or now.ceiling < self.here.state.bounds().ceiling * (1.0 - TIE_RTOL)
         goes = better and trial.move != "line"
         gamma, tau = best_pair(row)
         if trial.move != "line":
@@ -362,7 +359,7 @@ class Descent(Watched):
 
     def _proposals(self, row: GridSearch) -> list[GammaPoint]:
         """Gammas that lower h at the supports of the best pair of a row, best first."""
-        return gamma_proposals(row.run, row.run.bounds().best, self.interval)
+        return gamma_proposals(row.state, row.state.bounds().best, self.interval)
 
     # -- where it stands ---------------------------------------------------------------------------------------------
 
@@ -386,7 +383,7 @@ class Descent(Watched):
         stage = f"step {len(journal.steps) + 1}, {move}: {where}"
         if self.here is not None:
             gamma, tau = best_pair(self.here)
-            now = self.here.run.bounds()
+            now = self.here.state.bounds()
             best = float(now.nominal[now.best]) * self.context.per_row
             stage += f"; best so far {shown(best)} at gamma {gamma:.4g}, tau {tau}"
         nodes, mios = journal.nodes + state.nodes, journal.mios + state.mios
@@ -396,17 +393,17 @@ class Descent(Watched):
         """Return a line of a trace."""
         row, journal, unit = self._shown, self.journal, self.context.per_row
         trial = self.trial.row if self.trial is not None and self.trial.begun else None
-        rows = [method.run.bounds() for method in (self.here, row) if method is not None]
+        rows = [method.state.bounds() for method in (self.here, row) if method is not None]
         best = min(rows, key=lambda bounds: bounds.ceiling)
-        return trace_line_of(row.run, row.n_trees) | {
-            "nodes": journal.nodes + (trial.run.counts.nodes if trial is not None else 0),
+        return trace_line_of(row.state, row.n_trees) | {
+            "nodes": journal.nodes + (trial.state.counts.nodes if trial is not None else 0),
             "mios": journal.mios + (trial.n_trees if trial is not None else 0),
             "proved": None,  # of a row it would say nothing of the descent
             "gamma": float(row.context.grid.gammas[0]),
             "steps": len(journal.steps),
             "upper": null_if_infinite([best.ceiling * unit])[0],
             "estimate": null_if_infinite([float(best.nominal[best.best]) * unit])[0],
-            "estimates": null_if_infinite((row.run.bounds().nominal[0] * unit).tolist()),
+            "estimates": null_if_infinite((row.state.bounds().nominal[0] * unit).tolist()),
         }
 
     def checkpoint(self) -> Archive:
@@ -483,5 +480,5 @@ class Descent(Watched):
 
 def best_pair(row: GridSearch) -> tuple[float, int]:
     """Return the best (gamma, tau) of a run."""
-    g, t = row.run.bounds().best
+    g, t = row.state.bounds().best
     return float(row.context.grid.gammas[g]), int(row.context.grid.taus[t])

@@ -12,7 +12,7 @@ from sparsecv_mio.search.problems.protocol import Problems
 from sparsecv_mio.search.sources.registry import source_of
 from sparsecv_mio.search.steps import Findings, Step
 
-MAX_QUEUED_STEPS = 16  # steps of one pair that one thread does before the state is read again
+MAX_QUEUED_STEPS = 16  # steps of a turn on one thread: the state is read again after them
 
 
 class Executor:

@@ -3,7 +3,8 @@
     goal -> order -> steps -> executor -> findings -> writer -> state
 
 An order reads the state and yields the next steps, which sources propose. The executor does them in threads; a step is
-pure. The writer alone changes the state. So a record, a checkpoint and a repeated run need no code in sources.
+pure. The state changes within `Writer.take` alone, which also lets the source of a step count what the step tried. So a
+record, a checkpoint and a repeated run need no code in sources.
 """
 
 from __future__ import annotations
@@ -68,6 +69,9 @@ def search_grid(
     goal: SearchGoal, order: Order, state: GridState, plan: Plan, executor: Executor, writer: Writer, signals: Signals
 ) -> Iterator[None]:  # fmt: skip
     """Search until the goal is settled, the deadline has expired, or no step is left; yields after each turn.
+
+    A turn chooses steps from one state, for every idle thread and up to `MAX_QUEUED_STEPS` on one thread, and takes
+    what the finished ones found.
 
     Parameters
     ----------
@@ -157,6 +161,7 @@ class GridSearch(Watched):
             yield from self._search(choice, ORDERS[order])
             if not self.context.deadline.expired():
                 self.writer.note_order_done()
+            yield
 
     def _search(self, goal: SearchGoal, order: Order) -> Iterator[None]:
         yield from search_grid(goal, order, self.state, self.plan, self.executor, self.writer, self.signals)
@@ -168,11 +173,6 @@ class GridSearch(Watched):
     def best_on_all_rows(self, g: int, tau: int) -> BestSubset:
         """Return what is known of the full data at a pair."""
         return self.state.all_rows.best[g].by_size[tau]
-
-    @property
-    def run(self) -> GridState:
-        """The state, under the name that other methods give it."""
-        return self.state
 
     @property
     def reported(self) -> GridSearch:
@@ -192,9 +192,10 @@ class GridSearch(Watched):
     # -- as other methods are driven ----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Search for the first answers."""
-        for _ in self._first_orders(CertifiedChoice()):
-            pass
+        """Take the first turns: those of all orders but the last."""
+        n_first = len(self.plan.orders) - 1
+        while int(self.state.n_orders_done) < n_first and not (self._is_over or self.context.deadline.expired()):
+            self.step()
 
     @property
     def finished(self) -> bool:
@@ -215,9 +216,6 @@ class GridSearch(Watched):
         tau, _ = proved_ends(self.state.bounds(), self.context.gap, grid.gammas, grid.taus) or (None, None)
         if tau is not None:
             reached.setdefault(tau, deadline.seconds)
-
-    def finish(self) -> None:
-        """Do nothing: the last turn has left nothing over."""
 
     def pursue_goals(self, requested: Context) -> None:
         """Search for the goals beyond the certified choice of another request over the same data."""

@@ -138,7 +138,7 @@ def search(running: RunningSearch, context: Context) -> Record:
     if snapshot is None or reported is None or not snapshot.scored:  # a limit within the first steps
         return running.record()
     snapshot = rechecked(snapshot)
-    state, running.reported = reported.run, snapshot
+    state, running.reported = reported.state, snapshot
     nodes = state.counts.nodes
     record = build_record(snapshot, reported.best_on_all_rows, state.all_rows)
     spent = state.counts.nodes - nodes  # on all rows at the reported pair

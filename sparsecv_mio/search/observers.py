@@ -287,10 +287,6 @@ class Watched(ABC):
         """Do a portion of work."""
 
     @abstractmethod
-    def finish(self) -> None:
-        """Do what the proof leaves over: cells that are asked for all the same, estimates for those still open."""
-
-    @abstractmethod
     def snapshot(self) -> Snapshot | None:
         """Return what is known now, for any thread; None before anything is."""
 
@@ -318,10 +314,9 @@ class Watched(ABC):
 
 
 def run_to_end(search: Watched) -> None:
-    """Step until a search is finished, and let it finish."""
+    """Step until a search is finished."""
     while not search.finished:
         search.step()
-    search.finish()
 
 
 TRACE_SCHEMA = "sparsecv-trace/1"

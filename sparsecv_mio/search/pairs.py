@@ -233,11 +233,11 @@ class Aim(NamedTuple):
     """The pair to work on next, and the sum of lower bounds at which it is left; inf: when every fold is decided."""
 
     pair: Pair
-    goal: float
+    cutoff: float
 
 
 def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
-    """Return the likely winner to be decided, then the others to be raised to the goal; None once all is proved.
+    """Return the likely winner to be decided, then the others to be raised to the cutoff; None once all is proved.
 
     Parameters
     ----------
@@ -250,17 +250,17 @@ def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
     if now.proved(gap):
         return None
     winner = likely_winner(now)
-    goal = now.upper[winner] * (1.0 - gap)
-    others = (now.lower < goal) & workable
+    cutoff = now.upper[winner] * (1.0 - gap)
+    others = (now.lower < cutoff) & workable
     others[winner] = False
     nearly_closed = now.upper[winner] * (1.0 - 0.5 * gap) <= now.lower[winner] < np.inf
     if workable[winner] and not (nearly_closed and others.any()):
         return Aim(winner, np.inf)
     if not others.any():
         return None
-    # the pair furthest below the goal holds the lower bound of the whole grid
+    # the pair furthest below the cutoff holds the lower bound of the whole grid
     g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
-    return Aim((int(g), int(t)), float(goal))
+    return Aim((int(g), int(t)), float(cutoff))
 
 
 def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Where]:
@@ -275,7 +275,7 @@ def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Wh
     """
     (g, t), folds = aim.pair, np.flatnonzero(still_open)
     top = cells.upper[g, t, folds]
-    if np.isfinite(aim.goal):
+    if np.isfinite(aim.cutoff):
         top = np.minimum(cells.nominal[g, t, folds], top)
     order = np.argsort(cells.lower[g, t, folds] - top, kind="stable")
     return [(g, t, int(folds[i])) for i in order]

@@ -271,8 +271,8 @@ def test_a_limit_within_the_first_steps(method: str, tmp_path: Path) -> None:
     whole = begun(prepared(method)[0])
     (limited, signals), store = prepared(method, seconds=1e-9), tmp_path / "run.ck"
     drive(limited, signals, Hooks(checkpoint=store))
-    now = limited.run.bounds()
-    assert not limited.run.has_supports.any() and now.floor <= now.ceiling
+    now = limited.state.bounds()
+    assert not limited.state.has_supports.any() and now.floor <= now.ceiling
     dataset = read_dataset(SERVO, "class")
     asked = {"gammas": (0.1, 1.0), "taus": range(3, 6), "method": method, "threads": 1}
     record = cross_validate(dataset, make_folds("blocks:10", dataset), time_limit=1e-9, **asked)
@@ -286,10 +286,10 @@ def test_values_of_heuristic_supports_are_stored() -> None:
     """An open cell shows the support with the least of them."""
     run, other = prepared("algorithm1")[0], prepared("algorithm1")[0]
     for _ in run.turns():
-        if np.isfinite(run.run.cells.value).any():
+        if np.isfinite(run.state.cells.value).any():
             break
     other.resume(run.checkpoint())
-    ours, theirs = run.run.cells, other.run.cells
+    ours, theirs = run.state.cells, other.state.cells
     assert np.isfinite(ours.value).any() and np.array_equal(ours.value, theirs.value)
 
 

@@ -89,7 +89,7 @@ def check_the_end(data: Dataset, folds: FoldPlan, gammas: list[float], taus: lis
     # the gamma step: wherever the fixed supports do better, the supports that belong there do not
     standard = standardize(data, record.data.scale, record.data.intercept)
     grid = Grid.of([record.gamma], taus, data.p)
-    state = to_end(new_run(standard, folds, grid)).run
+    state = to_end(new_run(standard, folds, grid)).state
     for point in gamma_proposals(state, state.bounds().best, (gammas[0], gammas[-1])):
         moved = cross_validate(data, folds, gammas=[point.gamma], taus=[record.tau], **ask)  # type: ignore[arg-type]
         assert moved.upper >= record.upper * (1.0 - 2.0 * TIE_RTOL)

@@ -100,7 +100,7 @@ def test_every_moment_of_a_search_holds_the_truth(seed: int, monkeypatch: pytest
     ends = {(g, t): truth(case, case.gammas[g], case.taus[t]) for g, t in pairs}
 
     def check() -> None:
-        now = run.run.bounds()
+        now = run.state.bounds()
         for pair, (low, high) in ends.items():
             assert now.lower[pair] * per_row <= high * (1.0 + ROUNDING), (seed, pair)
             assert now.upper[pair] * per_row >= low * (1.0 - ROUNDING), (seed, pair)
@@ -120,7 +120,7 @@ def test_before_any_tree_every_pair_has_a_lower_end_and_the_best_one_an_upper_en
     grid = Grid.of([0.1, 1.0], list(range(3, 9)), 8)
     run = new_run(columns, make_folds("10", data), grid, 600.0, loss="logistic", method="auto")
     run.begin()
-    now = run.run.bounds()
+    now = run.state.bounds()
     assert now.lower.min() > 0.5 * now.ceiling
     assert now.ceiling < 1.3 * now.nominal.min()
 

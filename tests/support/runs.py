@@ -51,4 +51,4 @@ def record_of(run: Any) -> Record:
     snapshot = run.snapshot()
     assert snapshot is not None
     source = run.reported
-    return build_record(snapshot, source.best_on_all_rows, source.run.all_rows)
+    return build_record(snapshot, source.best_on_all_rows, source.state.all_rows)

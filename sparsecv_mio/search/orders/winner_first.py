@@ -60,8 +60,8 @@ def winner_first(
         is_deferred &= tries + 1 < plan.max_tries
         waiting = (state.lowest_tries <= tries) & ~is_deferred & ~_busy_pairs(running, now)
         aim = _aim(now, state, plan, waiting, is_late)
-        if aim is not None and not (running and np.isinf(aim.goal) and aim.pair != likely_winner(now)):
-            n_others = 1 if np.isinf(aim.goal) else int(((now.lower < aim.goal) & waiting).sum())
+        if aim is not None and not (running and np.isinf(aim.cutoff) and aim.pair != likely_winner(now)):
+            n_others = 1 if np.isinf(aim.cutoff) else int(((now.lower < aim.cutoff) & waiting).sum())
             if n_others > plan.weighted_pairs and unweighed:
                 yield from unweighed
             else:

@@ -80,7 +80,7 @@ class FullDataTrees:
         if plan.counts_mios:
             yield from self._bound_once(state, plan, aim)
             return
-        bars = np.full(state.is_offered.shape, aim.goal)
+        bars = np.full(state.is_offered.shape, aim.cutoff)
         if not plan.uses(self.name):
             return
         target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
@@ -92,7 +92,7 @@ class FullDataTrees:
         """Yield one MIO at a pair that is raised in several folds; its optimum bounds other pairs too."""
         subset = state.full_subset(aim.pair)
         is_tried = bool(state.full_tries[aim.pair] > 0) or subset.complete
-        if np.isfinite(aim.goal) and not is_tried and len(state.open_folds(aim.pair, 0)) > 1:
+        if np.isfinite(aim.cutoff) and not is_tried and len(state.open_folds(aim.pair, 0)) > 1:
             step = self.step(state, aim.pair, subset.upper, UNLIMITED, plan.n_threads, 0)
             yield replace(step, solver=plan.solver, n_mios=1)
 
@@ -199,7 +199,7 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
     by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
     uppers = np.array([subset.upper for subset in by_size])
     is_tried = (state.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
-    if not np.isfinite(aim.goal) or len(state.open_folds(aim.pair, tries)) < 2:
+    if not np.isfinite(aim.cutoff) or len(state.open_folds(aim.pair, tries)) < 2:
         return None
     if cutoffs[t] <= uppers[t]:
         may_exclude = ~is_tried & (uppers >= cutoffs[t])
@@ -211,8 +211,8 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
     elif not is_tried[t]:
         lower_sums = state.cells.lower.sum(axis=2)[g]
         known = np.asarray(state.cells.lower[aim.pair]) + np.asarray(state.objective_upper[aim.pair])
-        for last in np.flatnonzero((lower_sums < aim.goal) & ~is_tried)[::-1].tolist():
+        for last in np.flatnonzero((lower_sums < aim.cutoff) & ~is_tried)[::-1].tolist():
             rise = np.maximum(uppers[last] - known, 0.0).sum()  # more features may say next to nothing
-            if last >= t and rise >= plan.rise_share * (aim.goal - lower_sums[t]):
+            if last >= t and rise >= plan.rise_share * (aim.cutoff - lower_sums[t]):
                 return (g, last), float(cutoffs[last])
     return None

@@ -37,7 +37,7 @@ class HeldOutLists:
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the list of a pair, if it was not made yet."""
-        stage, solves = int(state.list_stage[aim.pair]), not np.isfinite(aim.goal)
+        stage, solves = int(state.list_stage[aim.pair]), not np.isfinite(aim.cutoff)
         if stage <= BOUNDED or (solves and stage == RAISED):
             numbers = np.unique(state.cells.support[aim.pair]).tolist()
             shown = (state.cells.pool.supports[number] for number in numbers)
@@ -45,7 +45,7 @@ class HeldOutLists:
             supports = (best, *(support for support in shown if len(support) == len(best)))
             gap_left = plan.closed_share * state.context.gap if plan.stores_sums else 0.0
             nodes = plan.node_limit(tries, plan.list_folds)
-            yield self.step(state, aim.pair, supports, nodes, aim.goal, n_threads, tries, gap_left)
+            yield self.step(state, aim.pair, supports, nodes, aim.cutoff, n_threads, tries, gap_left)
 
     def step(
         self, state: GridState, pair: Pair, supports: tuple, node_limit: int, cutoff: float, n_threads: int = 1,

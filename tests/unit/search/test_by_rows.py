@@ -44,10 +44,10 @@ def test_a_tree_on_the_rows_finds_the_best_subset(seed: int, monkeypatch: pytest
 
 def test_intervals_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
     data, folds, grid = drawn(p=24, n=16, folds="4")
-    exact = to_end(new_run(data, folds, grid)).run.cells
+    exact = to_end(new_run(data, folds, grid)).state.cells
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     run = to_end(new_run(data, folds, grid))
-    ours = run.run.cells
+    ours = run.state.cells
     assert isinstance(run.problems, RowsProblems) and exact.decided.all() and np.isfinite(ours.nominal).all()
     slack = 1e-9 * exact.upper + 1e-12
     assert (ours.lower <= exact.upper + slack).all() and (exact.lower <= ours.upper + slack).all()

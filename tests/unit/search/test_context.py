@@ -48,7 +48,7 @@ def test_counts_add_up() -> None:
 
 def test_pairs_out_of_the_race_are_not_worth_work() -> None:
     for gap, worth in ((1e-4, False), (0.0, True)):
-        state = drawn_run(gap=gap).run
+        state = drawn_run(gap=gap).state
         state.cells.narrow((slice(None), slice(None), slice(None)), 3.0, 9.0)
         state.cells.lower[0, 1] = 1.0
         state.cells.upper[0, 1] = 2.0
@@ -63,7 +63,7 @@ def test_scored_needs_a_pair_in_every_fold_and_all_rows() -> None:
     run = drawn_run()
     run.step()
     cells = CellTable.empty(*run.context.shape)
-    best = tuple(run.run.all_rows.best)
+    best = tuple(run.state.all_rows.best)
     assert not Snapshot(run.context, cells, best).scored
     cells.offer((0, 1, slice(None)), 0, [1.0] * 5, [1.0] * 5)
     assert Snapshot(run.context, cells, best).scored and not Snapshot(run.context, cells).scored

@@ -19,7 +19,7 @@ from sparsecv_mio.search.descent import GammaCurve, Journal, gamma_proposals, lo
 
 
 def test_proposals_lower_h() -> None:
-    state = to_end(drawn_run()).run
+    state = to_end(drawn_run()).state
     pair = state.bounds().best
     for point in gamma_proposals(state, pair, (1e-3, 10.0)):
         assert point.total < float(state.cells.nominal[pair].sum())

@@ -35,7 +35,7 @@ def missing(one: object, protocol: type) -> list[str]:
 def test_every_search_can_be_driven_and_watched(method: str) -> None:
     search = drawn_run(method)
     assert missing(search, Watched) == []
-    assert {"begin", "step", "finished", "finish"} <= members(Watched) and search.context.gap == 0.0
+    assert {"begin", "step", "finished"} <= members(Watched) and search.context.gap == 0.0
 
 
 class Three:
@@ -51,14 +51,11 @@ class Three:
     def step(self) -> None:
         self.done.append("step")
 
-    def finish(self) -> None:
-        self.done.append("finish")
-
 
 def test_the_loop_steps_until_it_is_finished() -> None:
     course = Three()
     run_to_end(course)  # type: ignore[arg-type]
-    assert course.done == ["step", "step", "step", "finish"]
+    assert course.done == ["step", "step", "step"]
 
 
 def supports(run: object, fold: int) -> list[list[list[int]]]:

@@ -55,7 +55,7 @@ def test_folds_that_do_not_search_get_supports_of_every_pair() -> None:
 @pytest.mark.parametrize("folds", ["5", "loo"])
 def test_every_subproblem_shows_a_support_of_its_fold(folds: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data, plan, grid = drawn(p=8, n=60, folds=folds)
-    exact = to_end(new_run(data, plan, grid)).run.cells
+    exact = to_end(new_run(data, plan, grid)).state.cells
     change_plan(monkeypatch, samples_folds=True)
     search = new_run(data, plan, grid)
     grow_full_data(search)
@@ -84,15 +84,15 @@ def test_a_limit_leaves_one_pair_scored_with_bounds() -> None:
     data, folds, grid = drawn()
     search = new_run(data, folds, grid, seconds=60.0)
     grow_full_data(search)
-    assert not np.isfinite(search.run.cells.nominal).any()
+    assert not np.isfinite(search.state.cells.nominal).any()
     search.context.deadline.stop.set()
     search.score_reported_pair()
-    cells = search.run.cells
-    pair = search.run.bounds().reported_pair(0.0, grid.gammas, grid.taus)
+    cells = search.state.cells
+    pair = search.state.bounds().reported_pair(0.0, grid.gammas, grid.taus)
     assert np.isfinite(cells.nominal[pair]).all() and np.isfinite(cells.upper[pair]).all()
 
 
 def test_nothing_before_anything_is_known() -> None:
     search = new_run(*drawn())
     search.score_reported_pair()
-    assert not np.isfinite(search.run.cells.nominal).any()
+    assert not np.isfinite(search.state.cells.nominal).any()

@@ -50,7 +50,7 @@ def test_a_change_that_is_not_known_has_no_lower_end() -> None:
 
 def test_a_pair_is_computed_again_only_where_something_is_new() -> None:
     run = to_end(drawn_run())
-    context, state = run.context, run.run
+    context, state = run.context, run.state
     instabilities = Instabilities(context, state.cells)
     cell = state.all_rows.best[0].by_size[int(context.grid.taus[0])]
     first = instabilities.at(0, 0, cell)

@@ -107,7 +107,7 @@ def test_observers_see_the_whole_run(tmp_path: Path) -> None:
     assert key["method"] == "rounds" and bool(state["cells.decided"].all())
     again = new_run(*drawn())
     drive(again, Signals(), Hooks(resume=tmp_path / "run.ck"))
-    assert again.run.cells.decided.all() and again.run.counts == run.run.counts
+    assert again.state.cells.decided.all() and again.state.counts == run.state.counts
 
 
 def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
@@ -125,7 +125,7 @@ def test_a_run_that_ended_before_its_first_answers_can_be_resumed(
     assert not read_checkpoint(place)[1]["cells.decided"].any()
     again = new_run(*drawn())
     drive(again, Signals(), Hooks(resume=place, checkpoint=place))
-    assert again.run.proved() and "cells.decided" in read_checkpoint(place)[1]
+    assert again.state.proved() and "cells.decided" in read_checkpoint(place)[1]
 
 
 def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ def test_a_checkpoint_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Checkpoint, "write", fail)
     run, signals = new_run(*drawn()), Signals()
     drive(run, signals, Hooks(checkpoint=tmp_path / "run.ck", lost=lost.append))
-    assert [str(error) for error in lost] == ["disk full"] and run.run.proved()
+    assert [str(error) for error in lost] == ["disk full"] and run.state.proved()
 
 
 def test_memory_grows_with_the_data_and_with_one_table_of_the_folds(monkeypatch: pytest.MonkeyPatch) -> None:

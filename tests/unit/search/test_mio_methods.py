@@ -76,14 +76,14 @@ def test_a_grid_search_takes_subproblems_in_their_order() -> None:
 
 def test_it_solves_the_winner_with_fewer_than_all_subproblems() -> None:
     run, rounds = to_end(drawn_run("joint", gap=1e-4)), to_end(drawn_run())
-    best = rounds.run.bounds().best
-    assert run.run.bounds().best == best and run.run.cells.decided[best].all()
-    assert run.n_trees < run.run.cells.decided.size
+    best = rounds.state.bounds().best
+    assert run.state.bounds().best == best and run.state.cells.decided[best].all()
+    assert run.n_trees < run.state.cells.decided.size
 
 
 @pytest.mark.parametrize("method", ["joint", "algorithm1", "bounds", "grid"])
 def test_bounds_hold_the_truth_at_every_turn(method: str) -> None:
-    truth = to_end(drawn_run()).run.cells.nominal
+    truth = to_end(drawn_run()).state.cells.nominal
     run = drawn_run(method, gap=1e-4)
     for _ in run.turns():
         cells = run.state.cells
@@ -108,7 +108,7 @@ def test_many_folds_are_relaxed_several_in_a_step() -> None:
 
 @pytest.mark.parametrize("gap", [0.0, 0.05])
 def test_a_gap_of_zero_solves_every_subproblem(gap: float) -> None:
-    cells = to_end(drawn_run("joint", gap=gap)).run.cells
+    cells = to_end(drawn_run("joint", gap=gap)).state.cells
     assert bool(cells.decided.all()) is (gap == 0.0)
 
 

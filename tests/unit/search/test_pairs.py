@@ -64,7 +64,7 @@ def test_without_a_proof_the_least_estimate_is_reported() -> None:
 
 
 def test_decided_cells_make_the_allowance_cover_the_width() -> None:
-    state = to_end(drawn_run()).run
+    state = to_end(drawn_run()).state
     now = state.bounds()
     tie, rounding = now.allowances()
     assert now.ceiling - now.floor <= tie + rounding and now.proved(0.0)
@@ -144,8 +144,8 @@ def test_the_gap_excludes_pairs_that_are_hardly_better() -> None:
 
 def test_the_simplest_pair_within_one_standard_error() -> None:
     run = to_end(drawn_run())
-    now, asked = run.run.bounds(), run.context
-    sizes, unit, cells = asked.folds.sizes, asked.data.y_unit**2, run.run.cells
+    now, asked = run.state.bounds(), run.context
+    sizes, unit, cells = asked.folds.sizes, asked.data.y_unit**2, run.state.cells
     rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, unit)
     error = standard_error(cells.nominal[now.best] * unit, sizes)
     h = now.nominal * unit / sizes.sum()
@@ -157,14 +157,14 @@ def test_the_simplest_pair_within_one_standard_error() -> None:
 def test_open_pairs_are_missing_until_decided() -> None:
     run = drawn_run("joint", gap=1e-4)
     run.begin()
-    now, asked = run.run.bounds(), run.context
+    now, asked = run.state.bounds(), run.context
     rule = pairs.one_se_rule(now, now.best, asked.grid.gammas, asked.grid.taus, asked.scored, 1.0)
     assert rule.missing[now.best] and pairs.next_to_decide(rule.missing, now)[now.best]
 
 
 def test_a_pair_without_a_model_of_every_fold_is_not_taken_and_the_pair_taken_is_decided() -> None:
     run = to_end(drawn_run())
-    now, asked = run.run.bounds(), run.context
+    now, asked = run.state.bounds(), run.context
     grid, unit = asked.grid, asked.data.y_unit**2
     wide = replace(now, upper=now.upper * 0.0 + now.upper[now.best], nominal=now.nominal.copy())
     first = pairs.one_se_rule(wide, now.best, grid.gammas, grid.taus, asked.scored, unit).pair

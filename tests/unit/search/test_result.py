@@ -126,7 +126,7 @@ def test_a_number_outside_of_its_interval_is_refused() -> None:
     record = record_of(run)
     with pytest.raises(Inconsistent, match="cv_error"):
         check_intervals(replace(record, cv_error=record.upper * 2.0))
-    cells = run.run.cells.copy()
+    cells = run.state.cells.copy()
     cells.nominal[0, 0, 0] = cells.upper[0, 0, 0] * 2.0 + 1.0
     with pytest.raises(Inconsistent, match="fold 0"):
         check_cells(cells)

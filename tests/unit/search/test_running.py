@@ -109,7 +109,7 @@ def test_a_resumed_run_says_at_least_what_its_checkpoint_holds(tmp_path: Path) -
     """Whenever its limit comes: before there is a method, and while the method still computes what was not stored."""
     run, place = drawn_run(), tmp_path / "run.ck"
     drive(run, Signals(), Hooks(checkpoint=place))
-    known = run.run.bounds()
+    known = run.state.bounds()
     made = running()
     made.question = replace(made.question, hooks=Hooks(resume=place))
     made.standardize()
@@ -140,4 +140,4 @@ def test_a_last_checkpoint_holds_what_the_answer_says(tmp_path: Path) -> None:
     run.step()
     made.go_on_by(run)
     made.store_end()
-    assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.run.cells.lower)
+    assert np.array_equal(read_checkpoint(tmp_path / "run.ck")[1]["cells.lower"], run.state.cells.lower)
