@@ -17,7 +17,7 @@ from _common import INSTANCES, TARGETS, deliver, environment, table
 from regions import keep_quiet_time
 
 import sparsecv_mio as sc
-from sparsecv_mio.search.accounts import BoundSource
+from sparsecv_mio.search.accounts import OTHER_WORK
 
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.records import Record
@@ -47,7 +47,7 @@ def rows_of(name: str, record: Record) -> list[list[object]]:
         [name, record.data.p, work.source, f"{work.problems:,}", f"{work.nodes:,}", f"{work.cpu_seconds:.1f}",
          f"{work.decided:,}", f"{work.ruled_out:,}", f"{100.0 * work.gap_closed:.1f}%"]
         for work in record.work.sources
-        if work.source != BoundSource.OTHER
+        if work.source != OTHER_WORK
         and (work.cpu_seconds > LITTLE * whole or work.decided or work.ruled_out or work.gap_closed)
     ]  # fmt: skip
 

@@ -85,7 +85,7 @@ class OracleWork:
 
 @dataclass(frozen=True)
 class SourceWork:
-    """What one source of bounds cost and brought: trees of single folds, trees on all rows, ridge balls and so on.
+    """What one source of bounds cost and brought: subproblem trees, full-data trees, enclosures and so on.
 
     `slices` times that it was asked; its work in `problems` (ridge problems set up: the rows of a fold, or all, at one
     gamma) and `nodes` of trees, which a run without a limit repeats on one thread; `seconds` by the wall clock and by

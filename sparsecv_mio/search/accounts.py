@@ -1,8 +1,8 @@
 """What every source of bounds cost, and what it brought.
 
-A source of bounds is anything that narrows cells (gamma, tau, fold). Who starts a slice of work says of which source it
-is (`Accounts.of`), and no more than that: its cost and its gain are the differences between the run before and after.
-What no source asked for is booked to `BoundSource.OTHER`, so that the seconds of a run add up to those it took.
+A source of bounds is anything that narrows subproblems (gamma, tau, fold). Each has an account under its name, and so
+have the MIOs of a backend. Cost and gain are the differences between the search before and after (`Accounts.of`).
+What no source asked for is booked to `OTHER_WORK`, so that the seconds of a run add up to those it took.
 
 Work is counted in two numbers that repeat themselves on one thread without a limit: nodes of trees, and *problems*, the
 ridge problems that were set up (the rows of a fold, or all rows, at one gamma). What a problem or a node costs depends
@@ -11,18 +11,16 @@ on the source:
 ======================================  ===============================================================================
 source                                  cost, of n rows, q columns, T taus, the largest size s, K folds
 ======================================  ===============================================================================
-first supports                          O(q s^2) a walk over the sizes, some walks a problem; bounds nothing
-small sizes                             as trees of single folds
-relaxations on all rows                 O(q^3) a problem, O(q s) a step of a Newton iteration
-trees on all rows                       O(q^2) a node, and the refits of the loss bound: O(T (s^3 + rows s)) a fold
-closed form                             O(n q^2) once, O(n q) a gamma and support
-one tree for all folds                  O(q^2) a node, O(n s) to score a support in every fold
-rows left out by Newton steps           O(n s^2) a support for all folds, O(n s) a step of a fold beside
-trees of single folds                   O(q^3) a problem, O(q^2) a node
-roots of single folds                   O(q^3) a problem
-ridge balls                             O(q^3) a problem
-relaxations of folds                    O(q^3) a problem, O(q) a step of a Newton iteration and tau
-relaxations, trees with rows left out   O(q^3) a problem, O(q^2) a node
+initial, fold and first supports        O(q s^2) a walk over the sizes, some walks a problem; bounds nothing
+full-data relaxations                   O(q^3) a problem, O(q s) a step of a Newton iteration
+full-data trees                         O(q^2) a node, and the refits of the loss bound: O(T (s^3 + rows s)) a fold
+left-out trees                          O(n q^2) once, O(n q) a gamma and support, O(q^2) a node
+held-out lists                          O(n s^2) a support for all folds, O(n s) a step of a fold; O(q^2) a node
+support fits                            O(s^3 + rows s) a support and fold
+subproblem trees                        O(q^3) a problem, O(q^2) a node
+fold roots, enclosures                  O(q^3) a problem
+fold relaxations                        O(q^3) a problem, O(q) a step of a Newton iteration and tau
+weighted relaxations, weighted trees    O(q^3) a problem, O(q^2) a node
 MIOs of a backend                       whatever it takes
 ======================================  ===============================================================================
 
@@ -39,7 +37,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
-from enum import StrEnum
 from typing import NamedTuple
 
 import numpy as np
@@ -51,28 +48,7 @@ from sparsecv_mio.search.cells import Archive, parsed
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.deadline import REPORT_SHARE
 
-
-class BoundSource(StrEnum):
-    """Who may narrow cells; a MIO is named by its backend (`mios_of`)."""
-
-    FIRST_SUPPORTS = "first supports"
-    ALL_ROWS_RELAXED = "relaxations on all rows"
-    ALL_ROWS = "trees on all rows"
-    CLOSED_FORM = "closed form"
-    SHARED_TREES = "one tree for all folds"
-    ROWS_OUT = "rows left out by Newton steps"
-    FOLD_TREES = "trees of single folds"
-    FOLD_ROOTS = "roots of single folds"
-    RIDGE_BALLS = "ridge balls"
-    FOLDS_RELAXED = "relaxations of folds"
-    LEFT_OUT_RELAXED = "relaxations with rows left out"
-    LEFT_OUT_TREES = "trees with rows left out"
-    OTHER = "other work"
-
-
-def mios_of(backend: str) -> str:
-    """Return the source that the MIOs of a backend are."""
-    return f"MIOs of {backend}"
+OTHER_WORK = "other work"  # the account of what no source asked for
 
 
 COURSE_STEPS = 200  # of the course of the gap that are kept
@@ -131,7 +107,7 @@ class Accounts:
         self._accounts: dict[str, Account] = {}
         self._course: list[GapStep] = []
         self._open: list[str] = []
-        self._last: str = BoundSource.OTHER  # whose gain the cells have not been looked at for
+        self._last: str = OTHER_WORK  # whose gain the cells have not been looked at for
         self._look_due = 0.0  # moment of the next look, where the same source goes on
         self._lock = threading.RLock()
         self._clocks, self._known = self._clocks_now(), self._standing(np.zeros(state.context.shape[:2], dtype=bool))
@@ -142,7 +118,7 @@ class Accounts:
 
         Parameters
         ----------
-        source : BoundSource or str
+        source : str
         n_slices : int
             Slices of work that this is.
         """
@@ -167,13 +143,13 @@ class Accounts:
 
         Parameters
         ----------
-        source : BoundSource or str
+        source : str
         cpu_seconds : float
             Of these threads.
         """
         with self._lock:
             self._book_cost()
-            waited, account = self._account(BoundSource.OTHER), self._account(source)
+            waited, account = self._account(OTHER_WORK), self._account(source)
             share = min(cpu_seconds / waited.cpu_seconds, 1.0) if waited.cpu_seconds > 0.0 else 0.0
             for clock in ("seconds", "cpu_seconds"):
                 moved = share * getattr(waited, clock)
@@ -188,12 +164,12 @@ class Accounts:
         with self._lock:
             self._book_cost()
             self._book_gain()
-            busy = {name: account for name, account in self._accounts.items() if name != BoundSource.OTHER}
+            busy = {name: account for name, account in self._accounts.items() if name != OTHER_WORK}
             idle = [busy.pop(name) for name, account in list(busy.items()) if account.idle]
-            unnamed = replace(self._account(BoundSource.OTHER))
+            unnamed = replace(self._account(OTHER_WORK))
             unnamed.seconds += sum(account.seconds for account in idle)
             unnamed.cpu_seconds += sum(account.cpu_seconds for account in idle)
-            busy[BoundSource.OTHER] = unnamed
+            busy[OTHER_WORK] = unnamed
             return tuple(SourceWork(name, **asdict(account)) for name, account in busy.items())
 
     def n_slices(self, source: str) -> int:
@@ -224,7 +200,7 @@ class Accounts:
     def _book_cost(self) -> None:
         """Book the time and work since the last time to the source that is being asked."""
         before, now = self._clocks, self._clocks_now()
-        account = self._account(self._open[-1] if self._open else BoundSource.OTHER)
+        account = self._account(self._open[-1] if self._open else OTHER_WORK)
         account.seconds += now.seconds - before.seconds
         account.cpu_seconds += now.cpu_seconds - before.cpu_seconds
         account.nodes += now.nodes - before.nodes

@@ -129,6 +129,11 @@ class Step:
     solver: str = NATIVE
     n_mios: int = 0
 
+    @property
+    def account(self) -> str:
+        """To which the step is booked: its source, or the MIOs of a backend."""
+        return self.source if self.solver == NATIVE else f"MIOs of {self.solver}"
+
     def meets(self, other: Step) -> bool:
         """Return True if another step of the same source works on some of the same targets."""
         if self.source != other.source or self.folds != other.folds:

@@ -62,7 +62,7 @@ class Writer:
 
     def take(self, batch: Sequence[Findings]) -> None:
         """Take the findings of some steps, and apply what follows from those of one account together."""
-        for account, some in groupby(batch, key=lambda findings: source_of(findings.step).account(findings.step)):
+        for account, some in groupby(batch, key=lambda findings: findings.step.account):
             group = list(some)
             with self.accounts.of(account, len(group)):
                 self._take_group(account, group)

@@ -19,7 +19,6 @@ from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
-from sparsecv_mio.search.sources.initial_supports import InitialSupports
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 from sparsecv_mio.search.sources.support_fits import SupportFits
@@ -71,7 +70,7 @@ def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
 def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[Step]:
     """Yield the first trees of the full data; a tree may end once its pair is excluded."""
     if not ends_excluded:
-        yield from InitialSupports().trees(state, plan, np.ones(state.is_offered.shape, dtype=bool))
+        yield from FullDataTrees().first_trees(state, plan, np.ones(state.is_offered.shape, dtype=bool))
         return
     pairs = (state.full_tries == 0) & ~state.all_rows.solved_pairs()
     gammas = np.flatnonzero(pairs.any(axis=1))[-plan.n_threads :]

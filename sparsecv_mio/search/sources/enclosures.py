@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -19,10 +18,6 @@ class Enclosures:
     """Ridge balls of single folds, at all gammas and sizes."""
 
     name: ClassVar[str] = "enclosures"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of ridge balls."""
-        return BoundSource.RIDGE_BALLS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

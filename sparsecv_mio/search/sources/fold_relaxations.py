@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -19,10 +18,6 @@ class FoldRelaxations:
     """Relaxations of folds, some folds at a gamma or some gammas of a fold in a step."""
 
     name: ClassVar[str] = "fold relaxations"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of relaxations of folds."""
-        return BoundSource.FOLDS_RELAXED
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
@@ -23,10 +22,6 @@ class FoldRoots:
     """All sizes of a fold, gamma by gamma, with few nodes by trees of this package."""
 
     name: ClassVar[str] = "fold roots"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of roots of folds."""
-        return BoundSource.FOLD_ROOTS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

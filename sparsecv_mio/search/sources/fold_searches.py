@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.plan import Plan
@@ -25,10 +24,6 @@ class FoldSearches:
     """
 
     name: ClassVar[str] = "fold searches"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of initial supports."""
-        return BoundSource.FIRST_SUPPORTS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
@@ -76,10 +71,6 @@ class FoldSamples:
     """One search of a sample of very many folds, whose supports all folds try."""
 
     name: ClassVar[str] = "fold samples"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of initial supports."""
-        return BoundSource.FIRST_SUPPORTS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

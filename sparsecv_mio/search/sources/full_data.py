@@ -14,7 +14,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
@@ -28,10 +27,6 @@ class FullDataRelaxations:
     """Roots of the trees of some sizes at a gamma, each of which bounds smaller sizes too."""
 
     name: ClassVar[str] = "full-data relaxations"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of relaxations of the full data."""
-        return BoundSource.ALL_ROWS_RELAXED
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
@@ -58,18 +53,31 @@ class FullDataRelaxations:
 class FullDataTrees:
     """Trees of the full data that exclude a pair, raise it, or solve the model at it.
 
-    Switched off, they only solve models that are to be reported.
+    The first trees of a gamma are of all its sizes. Switched off, other trees only solve models to be reported.
     """
 
     name: ClassVar[str] = "full-data trees"
 
-    def account(self, step: Step) -> str:
-        """Return the account of trees of the full data, or of MIOs of a backend."""
-        return BoundSource.ALL_ROWS if step.solver == NATIVE else mios_of(step.solver)
-
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
+        if step.wanted is not None:
+            return "best subsets on all rows"
         return f"{'trees' if step.solver == NATIVE else 'MIOs'} on all rows: tau {step.sizes[0]}"
+
+    def first_trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
+        """Yield the first trees of gammas; all of them at once where no supports are known, as trees are cheap then."""
+        taus, is_open = state.context.grid.taus.tolist(), wanted & (state.full_tries == 0)
+        first = tuple(range(len(taus))), FULL_DATA, tuple(taus)
+        if not plan.first_full_nodes or not is_open.any():
+            return
+        if not state.has_supports.any():
+            yield Step(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=is_open)
+            return
+        for g in np.flatnonzero(is_open.any(axis=1))[::-1][: plan.n_threads].tolist():
+            near, here = range(g, min(g + 2, len(wanted))), np.zeros_like(is_open)
+            starts = tuple(subset.support for other in near for subset in state.full_subsets(other))
+            here[g] = is_open[g]
+            yield Step(self.name, g, *first, starts, plan.first_full_nodes, wanted=here)
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the tree that may exclude the pair, or raise it, if there is one.
@@ -158,6 +166,8 @@ class FullDataTrees:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the tree; a new support is fitted in every fold at once where the problem can do so."""
+        if step.wanted is not None:
+            return self._run_first(step, problems, is_expired)
         if step.cutoffs is not None:
             return self._run_sizes(step, problems, is_expired)
         problem, size, (start,) = problems.full(step.gamma), step.sizes[0], step.warm_starts
@@ -173,6 +183,19 @@ class FullDataTrees:
             statements.append(SupportInFolds(step.gamma, step.taus[-1], support, *in_folds))
         return Findings(step, tuple(statements), subsets.nodes, 1, is_finished, was_stopped=is_expired())
 
+    def _run_first(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
+        """Grow trees of all sizes at some gammas, each from the supports of the larger gamma before."""
+        assert step.wanted is not None
+        gammas, found, starts = np.flatnonzero(step.wanted.any(axis=1))[::-1], list[FullDataBounds](), step.warm_starts
+        for g in gammas.tolist():
+            if found and is_expired():
+                break
+            subsets = problems.full(g).solve(step.sizes, starts, step.node_limit, is_expired)
+            found.append(FullDataBounds(g, subsets))
+            starts = (*step.warm_starts, *(subset.support for subset in subsets.by_size.values()))
+        n_nodes = sum(bounds.subsets.nodes for bounds in found)
+        return Findings(step, tuple(found), n_nodes, len(found), was_stopped=len(found) < len(gammas))
+
     def _run_sizes(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow trees of several sizes, each as far as its cutoff."""
         assert step.cutoffs is not None
@@ -184,6 +207,13 @@ class FullDataTrees:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the nodes that the pairs had."""
         step = findings.step
+        if step.wanted is not None:
+            for known in findings.statements:
+                assert isinstance(known, FullDataBounds)
+                is_solved = [subset.complete for subset in known.subsets.by_size.values()]
+                state.full_tries[known.gamma] = np.where(is_solved, DONE, 1)
+                state.full_nodes[known.gamma] = known.subsets.nodes
+            return
         if step.cutoffs is not None:
             solved = state.all_rows.solved_pairs()[step.gamma, list(step.taus)]
             state.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import BOUNDED, DONE, RAISED, SOLVED, GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
@@ -26,10 +25,6 @@ class HeldOutLists:
     """Lists of near-best supports of the full data."""
 
     name: ClassVar[str] = "held-out lists"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of shared trees, or of supports that were held out without one."""
-        return BoundSource.SHARED_TREES if step.node_limit > 1 else BoundSource.ROWS_OUT
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

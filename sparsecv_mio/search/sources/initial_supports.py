@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.accounts import BoundSource
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_supports
@@ -33,13 +32,9 @@ class InitialSupports:
 
     name: ClassVar[str] = "initial supports"
 
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of initial supports, or of trees."""
-        return BoundSource.ALL_ROWS if step.node_limit else BoundSource.FIRST_SUPPORTS
-
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
-        return "best subsets on all rows" if step.node_limit else "first supports of all rows"
+        return "first supports of all rows"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the gammas without supports, from the supports of the gammas that have some."""
@@ -52,50 +47,20 @@ class InitialSupports:
                 exchanges=not (known and plan.stores_sums),
             )  # fmt: skip
 
-    def trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
-        """Yield the first trees of gammas; all of them at once where no supports are known, as trees are cheap then."""
-        taus, is_open = state.context.grid.taus.tolist(), wanted & (state.full_tries == 0)
-        first = tuple(range(len(taus))), FULL_DATA, tuple(taus)
-        if not plan.first_full_nodes or not is_open.any():
-            return
-        if not state.has_supports.any():
-            yield Step(self.name, -1, *first, node_limit=plan.first_full_nodes, wanted=is_open)
-            return
-        for g in np.flatnonzero(is_open.any(axis=1))[::-1][: plan.n_threads].tolist():
-            near = range(g, min(g + 2, len(wanted)))
-            starts = tuple(subset.support for other in near for subset in state.full_subsets(other))
-            yield Step(self.name, g, *first, starts, plan.first_full_nodes)
-
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
-        """Search, or grow trees, each from the supports of the larger gamma before."""
-        gammas = [step.gamma] if step.wanted is None else np.flatnonzero(step.wanted.any(axis=1))[::-1].tolist()
-        found, starts = list[FullDataBounds](), step.warm_starts
-        for g in gammas:
-            if found and is_expired():
-                break
-            subsets = problems.full(g).solve(step.sizes, starts, step.node_limit, is_expired, exchanges=step.exchanges)
-            found.append(FullDataBounds(g, subsets))
-            starts = (*step.warm_starts, *(subset.support for subset in subsets.by_size.values()))
-        n_nodes = sum(bounds.subsets.nodes for bounds in found)
-        return Findings(step, tuple(found), n_nodes, len(found), was_stopped=len(found) < len(gammas))
+        """Search from the supports of the gammas that have some."""
+        problem = problems.full(step.gamma)
+        subsets = problem.solve(step.sizes, step.warm_starts, 0, is_expired, exchanges=step.exchanges)
+        return Findings(step, (FullDataBounds(step.gamma, subsets),), subsets.nodes, 1)
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
-        """Note the nodes of trees; the state has the supports of a search."""
-        for known in findings.statements if findings.step.node_limit else ():
-            assert isinstance(known, FullDataBounds)
-            is_solved = [subset.complete for subset in known.subsets.by_size.values()]
-            state.full_tries[known.gamma] = np.where(is_solved, DONE, 1)
-            state.full_nodes[known.gamma] = known.subsets.nodes
+        """Note nothing: the state has the supports."""
 
 
 class SupportsInFolds:
     """The supports of the full data, fitted in every fold."""
 
     name: ClassVar[str] = "supports in folds"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of initial supports."""
-        return BoundSource.FIRST_SUPPORTS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
@@ -136,10 +101,6 @@ class FoldSupports:
     """Local search in a fold: its support has not seen the held-out rows, as one of the full data has."""
 
     name: ClassVar[str] = "fold supports"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of initial supports."""
-        return BoundSource.FIRST_SUPPORTS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

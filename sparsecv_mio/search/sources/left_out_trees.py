@@ -11,7 +11,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -22,10 +21,6 @@ class LeftOutTrees:
     """Every fold left out of fits of the full data."""
 
     name: ClassVar[str] = "left-out trees"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of trees for all folds, or of bounds in closed form."""
-        return BoundSource.SHARED_TREES if step.node_limit else BoundSource.CLOSED_FORM
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

@@ -51,9 +51,6 @@ class Source(Protocol):
 
     name: ClassVar[str]
 
-    def account(self, step: Step) -> str:
-        """Return the account to which a step is booked: a source of bounds, or the MIOs of a backend."""
-
     def describe(self, step: Step) -> str:
         """Return what a step does, in words for the progress line."""
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.accounts import BoundSource, mios_of
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.plan import Plan
@@ -25,10 +24,6 @@ class SubproblemTrees:
     """Trees of single folds, of one pair or, where sizes share a tree, of many."""
 
     name: ClassVar[str] = "subproblem trees"
-
-    def account(self, step: Step) -> str:
-        """Return the account of trees of single folds, or of MIOs of a backend."""
-        return BoundSource.FOLD_TREES if step.solver == NATIVE else mios_of(step.solver)
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

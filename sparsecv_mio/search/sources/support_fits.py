@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import show_supports
@@ -20,10 +19,6 @@ class SupportFits:
     """Fits of the supports that folds show, or of the full data where they show none."""
 
     name: ClassVar[str] = "support fits"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of trees of the full data: their bounds need these objectives."""
-        return BoundSource.ALL_ROWS
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

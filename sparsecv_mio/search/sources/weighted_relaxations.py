@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -21,10 +20,6 @@ class WeightedRelaxations:
     """Relaxations of the training rows of a fold with its held-out rows, at every weight and gamma."""
 
     name: ClassVar[str] = "weighted relaxations"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of relaxations with weighted held-out rows."""
-        return BoundSource.LEFT_OUT_RELAXED
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

@@ -12,7 +12,6 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.accounts import BoundSource
 from sparsecv_mio.search.grid_state import DONE, GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
@@ -24,10 +23,6 @@ class WeightedTrees:
     """Weighted held-out rows of single folds: relaxations of all pairs once, trees of the pairs that are to rise."""
 
     name: ClassVar[str] = "weighted trees"
-
-    def account(self, step: Step) -> BoundSource:
-        """Return the account of trees with held-out rows, or of relaxations."""
-        return BoundSource.LEFT_OUT_TREES if step.node_limit else BoundSource.LEFT_OUT_RELAXED
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""

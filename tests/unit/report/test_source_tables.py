@@ -17,11 +17,11 @@ from sparsecv_mio.report.source_tables import print_sources, source_rows
 from .printing import check, printed
 
 SOURCES = (
-    SourceWork("trees on all rows", 1, 15, 4580, 0.5, 0.4, 0, 120, 0.25),
-    SourceWork("trees of single folds", 2, 150, 47430, 1.5, 1.4, 1200, 0, 0.75),
+    SourceWork("full-data trees", 1, 15, 4580, 0.5, 0.4, 0, 120, 0.25),
+    SourceWork("subproblem trees", 2, 150, 47430, 1.5, 1.4, 1200, 0, 0.75),
 )
-COURSE = (GapStep("other work", 0.5, 1.0), GapStep("trees on all rows", 1.0, 0.75),
-          GapStep("trees of single folds", 1.5, 0.5), GapStep("trees of single folds", 2.5, 0.0))  # fmt: skip
+COURSE = (GapStep("other work", 0.5, 1.0), GapStep("full-data trees", 1.0, 0.75),
+          GapStep("subproblem trees", 1.5, 0.5), GapStep("subproblem trees", 2.5, 0.0))  # fmt: skip
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def booked(record: Record) -> Record:
 def test_a_full_answer_ends_with_the_table(booked: Record) -> None:
     check(lambda console: print_sources(console, booked))
     full = printed(lambda console: print_answer(console, booked, full=True), 200)
-    row = next(line for line in full.splitlines() if "trees of single folds" in line)
+    row = next(line for line in full.splitlines() if "subproblem trees" in line)
     assert row.split()[-7:] == ["150", "47,430", "1.50", "1.40", "1,200", "0", "75.0%"]
     assert "bounding method" not in printed(lambda console: print_answer(console, booked), 200)
 
 
 def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None:
     ax = panel_of(booked, "sources").axes[0]
-    assert [line.get_label() for line in ax.lines].count("trees of single folds") == 1
+    assert [line.get_label() for line in ax.lines].count("subproblem trees") == 1
     colours = [line.get_color() for line in ax.lines]
     assert colours[2] == colours[3] != colours[1]
     assert ax.lines[-1].get_ydata()[-1] == 0.0
@@ -47,7 +47,7 @@ def test_the_gap_is_drawn_in_the_colour_of_who_closed_it(booked: Record) -> None
 
 def test_the_report_has_both(booked: Record) -> None:
     text = report_text(booked, "html", "RECORD", None, "DATA")
-    assert "trees of single folds" in text and "75.0%" in text and "Relative gap of the grid over time" in text
+    assert "subproblem trees" in text and "75.0%" in text and "Relative gap of the grid over time" in text
 
 
 def test_a_record_of_before_has_neither(record: Record) -> None:

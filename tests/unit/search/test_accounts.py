@@ -17,8 +17,11 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search.accounts import COURSE_STEPS, BoundSource, added
+from sparsecv_mio.search.accounts import COURSE_STEPS, OTHER_WORK, added
 from sparsecv_mio.search.api import cross_validate
+from sparsecv_mio.search.sources.enclosures import Enclosures
+from sparsecv_mio.search.sources.registry import SOURCES
+from sparsecv_mio.search.sources.subproblem_trees import SubproblemTrees
 
 COUNTS = ("slices", "problems", "nodes", "decided", "ruled_out", "gap_closed")
 METHODS = ("rounds", "joint", "algorithm1", "grid", "bounds", "descent")
@@ -96,13 +99,8 @@ def test_the_table_of_two_classes_adds_up(threads: int, folds: str, limit: float
     )
     assert all(getattr(each, name) >= 0 for each in sources for name in (*COUNTS, "seconds", "cpu_seconds"))
     assert 0.5 * work.seconds <= sum(each.seconds for each in sources) <= work.seconds
-    known = {BoundSource.FIRST_SUPPORTS, BoundSource.ALL_ROWS, BoundSource.FOLD_TREES, BoundSource.ROWS_OUT}
-    assert {each.source for each in sources} <= known | {
-        BoundSource.SHARED_TREES,
-        BoundSource.ALL_ROWS_RELAXED,
-        BoundSource.OTHER,
-    }
-    assert all(each.problems for each in sources if each.source != BoundSource.OTHER)
+    assert {each.source for each in sources} <= {*SOURCES, OTHER_WORK}
+    assert all(each.problems for each in sources if each.source != OTHER_WORK)
 
 
 def two_classes(n: int, p: int) -> Dataset:
@@ -134,9 +132,9 @@ def test_a_source_within_another_has_an_account_of_its_own() -> None:
 
 def test_a_source_that_had_nothing_to_do_is_other_work() -> None:
     run = drawn_run("bounds")
-    with run.accounts.of(BoundSource.RIDGE_BALLS):
+    with run.accounts.of(Enclosures.name):
         pass
-    assert [work.source for work in run.accounts.table()] == [BoundSource.OTHER]
+    assert [work.source for work in run.accounts.table()] == [OTHER_WORK]
 
 
 def test_a_course_stays_short() -> None:
@@ -157,7 +155,7 @@ def test_what_was_booked_before_a_run_was_stored_is_kept(tmp_path: Path) -> None
     again = cross_validate(data, folds, resume=path, **asked)
     before, after = ({work.source: work for work in record.work.sources} for record in (whole, again))
     for source, work in before.items():
-        if source != BoundSource.OTHER:
+        if source != OTHER_WORK:
             assert after[source].decided == work.decided and after[source].nodes >= work.nodes
     run = drawn_run()
     for wrong in ("{}", '[{"source": "a", "nodes": -1}]', '[{"nodes": 1}]', "[3]"):
@@ -175,8 +173,8 @@ def test_tables_of_several_runs_are_added() -> None:
 def test_who_reads_a_run_from_another_thread_gets_its_slice_so_far() -> None:
     search = new_run(*drawn(), seconds=60.0)
     accounts = search.accounts
-    with accounts.of(BoundSource.FOLD_TREES):
+    with accounts.of(SubproblemTrees.name):
         search.state.counts.add(11)
-        assert {work.source: work.nodes for work in accounts.table()}[BoundSource.FOLD_TREES] == 11
+        assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 11
         search.state.counts.add(1)
-    assert {work.source: work.nodes for work in accounts.table()}[BoundSource.FOLD_TREES] == 12
+    assert {work.source: work.nodes for work in accounts.table()}[SubproblemTrees.name] == 12

@@ -16,11 +16,8 @@ ONE_SEARCH = [
     *(SEARCH / f"{name}.py" for name in ("executor", "goals", "steps", "writer")),
     *SEARCH.glob("grid_*.py"),
     *(SEARCH / "orders").glob("*.py"),
-    *(SEARCH / "sources" / f"{name}.py" for name in (
-        "enclosures", "fold_searches", "full_data", "held_out_lists", "initial_supports", "left_out_trees", "protocol",
-        "registry", "subproblem_trees", "support_fits", "weighted_relaxations", "weighted_trees",
-    )),
-]  # fmt: skip
+    *(SEARCH / "sources").glob("*.py"),
+]
 SIZE = re.compile(r"\b(n|q|p|k|m|data\.n|data\.q|folds\.k|plan\.k)$")
 
 
