@@ -212,7 +212,7 @@ def table_filled(
 
 @dataclass(frozen=True, eq=False)
 class CellTable:
-    """Intervals of the held-out sum of squares by (gamma, tau, fold), in standard units; filled in place by the search.
+    """Intervals of held-out losses by (gamma, tau, fold), in standard units; filled in place by the search.
 
     The methods are the only writers. They hold `lock` while they write, raise where a new bound contradicts what is
     known, and keep two promises: a decided cell holds an optimal support, with `lower <= nominal <= upper`; any other

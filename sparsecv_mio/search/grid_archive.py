@@ -25,7 +25,7 @@ from sparsecv_mio.search.grid_state import DONE, SOLVED, GridState, SourceRecord
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
-BY_PAIR = (
+PLAIN_ARRAYS = (
     "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
     "is_pair_searched", "is_fold_relaxed", "has_root", "n_mios", "fold_passes", "n_orders_done", "round", "is_enclosed",
     "is_weighted", "is_looked_at", "spent", "tree_seconds",
@@ -55,7 +55,7 @@ def archive_state(state: GridState) -> Archive:
         stored |= packed(name, getattr(state, name))
     if is_own(state.cells.floor):
         stored |= packed("floor", state.cells.floor)
-    for name in BY_PAIR:
+    for name in PLAIN_ARRAYS:
         stored[name] = np.array(getattr(state, name))
     stored["full"] = full
     stored["candidates"] = np.array(candidates, dtype=np.int64).reshape(-1, 3)
@@ -115,7 +115,7 @@ def restore_state(state: GridState, stored: Archive) -> None:
         fill_like(table, unpacked(name, position, table))
     if is_own(state.cells.floor):
         fill_like(state.cells.floor, unpacked("floor", position, state.cells.floor))
-    for name in BY_PAIR:
+    for name in PLAIN_ARRAYS:
         getattr(state, name)[...] = position[name]
     candidates: dict[Pair, list[tuple[int, float]]] = {}
     for (g, t, number), value in zip(

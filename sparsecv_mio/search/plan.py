@@ -161,7 +161,7 @@ class Plan:
 
     @classmethod
     def _of_single_sizes(cls, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan for problems whose sizes are solved one by one."""
+        """Return the plan for problems whose sizes are solved one by one: logistic and Poisson loss."""
         folds, q = context.folds, context.data.q
         lists = Capability.HELD_OUT_LISTS in full.capabilities
         lists = lists and folds.k >= FEWEST_FOLDS and bool(folds.scores_all_left_out.all())
@@ -182,7 +182,7 @@ class Plan:
 
     @classmethod
     def _of_shared_trees(cls, context: Context, full: FoldProblem) -> Plan:
-        """Return the plan for problems whose sizes share a tree."""
+        """Return the plan for problems whose sizes share a tree: squared-error loss by Gram matrices."""
         folds, q, can = context.folds, context.data.q, full.capabilities
         is_small, few_folds, by_size = q <= SMALL, folds.k <= FEW_FOLDS, _goes_by_size(context)
         nodes = FIRST_LOOK * ROUND_GROWTH

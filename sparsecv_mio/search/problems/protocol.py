@@ -194,7 +194,7 @@ class FoldProblem(ABC):
         self, taus: tuple[int, ...], sizes: Sequence[int], supports: Sequence[IntArray], is_expired: IsExpired
     ) -> FoldBounds:
         """Bound the optima of some sizes, by index too, and their held-out losses (FOLD_RELAXATIONS)."""
-        raise NotImplementedError
+        raise MissingCapability(Capability.FOLD_RELAXATIONS)
 
 
 class Problems(Protocol):

@@ -1,4 +1,4 @@
-"""Which problem class a loss has: the only place of the search that asks for the loss."""
+"""Which problem class a loss has. Loop, orders, sources and writer do not ask for the loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sources of bounds by name. A new source is one file and one line here."""
+"""The sources of bounds by name. A new source is one file, one line here, and a line in each order that uses it."""
 
 from __future__ import annotations
 
