@@ -1,4 +1,4 @@
-"""The types of arrays that signatures speak of, the blocks of rows of passes over them, products without rounding."""
+"""Array types for signatures, block sizes for passes over rows, and exact products of floats."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Options of commands, functions, estimators and plans, each declared once: kind, default, words, help and own rule.
+"""Declarations of the options of commands, functions, estimators and plans.
 
-What one option demands of another stands in `sparsecv_mio.search.options`. No numerical library is imported here.
+Each option is declared once, with its type, default value, keywords, help text and the check of its value. Requirements
+between two options are checked in `sparsecv_mio.search.options`. This module imports no numerical library.
 """
 
 from __future__ import annotations

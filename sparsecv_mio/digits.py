@@ -1,8 +1,8 @@
-"""How numbers and names are written: one rule for the screen, reports, tables and what records say of themselves.
+"""Formatting of numbers and names on the screen, in reports, in tables and in messages.
 
-A number has as many significant digits as are asked for, and never loses digits of its whole part below 1e12: errors,
-bounds, objectives and coefficients of one answer can be compared by eye, whatever the unit of the target is. Names
-stand as in a list of options, the first ones of many: in quotes where they hold a comma.
+A number is written with the requested number of significant digits. If it is below 1e12, all digits before the decimal
+point are written, so that errors, bounds, objectives and coefficients can be compared by eye in any unit. Lists of
+names show the first names only; a name that contains a comma is quoted.
 """
 
 from __future__ import annotations

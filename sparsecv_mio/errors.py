@@ -1,6 +1,6 @@
-"""One exception family: every error the package raises on purpose, each with the exit code of the command line.
+"""Exceptions that the package raises on purpose, each with the exit code of the command line.
 
-Some packages come with an extra of this one: `need_extra` and `naming_extras` say so where one is not installed.
+`need_extra` and `naming_extras` raise `MissingPackage` with the name of the extra that installs an optional package.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Reading of regular files only, and writing of files that are complete or unchanged.
+"""Reading of regular files, and writing of files that are always complete.
 
-A file is written in a temporary folder beside its place and then renamed: at every moment the place holds all of the
-old content or all of the new. A link is followed: the file it names is replaced. Pipes, devices, sockets and folders
-are never replaced; text may be written to a pipe or a device where the caller allows it.
+A file is written in a temporary folder next to its target and then renamed, so the target always has either the whole
+old content or the whole new content. If the target is a symbolic link, the file that it points to is replaced. Pipes,
+devices, sockets and folders are never replaced; text may be written to a pipe or a device if the caller allows it.
 """
 
 from __future__ import annotations

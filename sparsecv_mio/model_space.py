@@ -1,8 +1,8 @@
-"""The models that are searched: what every one must and may not contain, their ridge weights and their sizes.
+"""The set of models that are searched: required and excluded columns, ridge weights and support sizes.
 
-Texts and lists become `Restrictions`, ridge weights and support sizes, and those are what they are by default where
-none are given. Pure functions without a numerical library; the message on a wrong text is one line that names the
-option.
+The functions parse texts and lists into `Restrictions`, ridge weights and support sizes, and supply the default values.
+They are pure functions without a numerical library. A text that cannot be parsed raises an error whose one-line message
+names the option.
 """
 
 from __future__ import annotations

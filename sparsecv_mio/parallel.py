@@ -1,4 +1,4 @@
-"""Work on threads, and the connection to a dask cluster."""
+"""Execution on threads, and the connection to a dask cluster."""
 
 from __future__ import annotations
 

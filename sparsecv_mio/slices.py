@@ -1,12 +1,11 @@
-"""Slices of work: pure functions of what they are given, done here or handed to the workers of a dask cluster.
+"""Execution of work units in this process or on the workers of a dask cluster.
 
-A slice is a function of a module with its arguments: a problem, sizes, effort, thresholds. It reads nothing else, and
-what it returns are bounds, which whoever asked for them writes where they tighten something. So it does not matter who
-does it, or whether it is done twice: the slice of a worker that dies is begun again on another one.
+A work unit is a module-level function with its arguments: a problem, sizes, an effort limit, thresholds. It depends on
+nothing else and returns bounds; the caller stores a bound where it tightens an interval. A unit can therefore run
+anywhere, and run twice without harm: if a worker dies, its unit is started again on another worker.
 
-What is sent is pickled. Large arrays that are sent again (rows, Gram matrices, in whatever object they are) are results
-of their own on the cluster, known by a digest of their content: each goes to a worker once. `Kept` is what each process
-computes once.
+Arguments are pickled. A large array that is sent repeatedly (rows or a Gram matrix, in any object) is stored on the
+cluster under a digest of its content and reaches each worker once. `Kept` caches results within each process.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Which way is taken for which size: the numbers of columns and folds from which on another way is the faster one.
+"""Numbers of columns, folds and bytes at which the search changes its algorithm.
 
-Each was found by timing both ways on either side of it; the answer is the same by both.
+Each threshold was found by timing the two algorithms on either side of it. Both algorithms give the same answer.
 """
 
 from __future__ import annotations

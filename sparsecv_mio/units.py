@@ -1,4 +1,4 @@
-"""Intervals that are certain to hold a number, and the tolerances of the whole package."""
+"""The class `Interval` for certified bounds, and the numerical tolerances of the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kernel compiled ahead, on data too small to take time: what `sparsecv warmup` and the benchmarks call."""
+"""Compilation of every kernel in advance on tiny data, for `sparsecv warmup` and the benchmarks."""
 
 from __future__ import annotations
 

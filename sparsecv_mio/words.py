@@ -1,4 +1,7 @@
-"""The words that options take; nothing numerical is imported, so that a command line can be read without it."""
+"""The keywords that options accept.
+
+This module imports nothing numerical, so the command line can be parsed without numpy.
+"""
 
 from __future__ import annotations
 

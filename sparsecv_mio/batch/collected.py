@@ -1,4 +1,4 @@
-"""The outcomes of a batch as one tidy table; records verified against their data on the way."""
+"""Collection of the outcomes of a batch in one tidy table; records are verified against their data on the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks handed over longest first, to processes or to a dask cluster."""
+"""Dispatch of tasks, longest first, to processes or to a dask cluster."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Every estimator of a batch behind one call: our search, and peers on the same rows and folds.
+"""One interface for every estimator of a batch: the search of this package, and peers on the same rows and folds.
 
-A peer chooses its own hyperparameters by the mean loss of all held-out rows on the folds of the task and is then fitted
-on all rows; with `refit=False` the fit of its only fold stays. Columns come centred and scaled. The clock runs around
-`fit` alone, of a peer after a fit of a few rows that compiles and loads what there is to; before a search of ours,
-whoever hands out tasks does that (:mod:`sparsecv_mio.batch.dispatch`). What is not installed is a failed task that says
-so.
+A peer chooses its hyperparameters by the mean loss over all held-out rows of the folds of the task and is then refitted
+on all rows; with `refit=False` the fit of its only fold is used. Columns are centred and scaled. Only `fit` is timed.
+Compilation and loading happen before: for a peer in a fit of a few rows, for the search of this package in
+:mod:`sparsecv_mio.batch.dispatch`. If a package is not installed, the task fails with a message that names it.
 """
 
 from __future__ import annotations

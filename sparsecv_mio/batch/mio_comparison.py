@@ -1,4 +1,4 @@
-"""The same MIOs through several backends: who is how fast, and whether all are right."""
+"""Comparison of MIO backends on the same problems, by running time and correctness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One task: tried on its data before any has begun, run, and what came of it stored whole in a folder."""
+"""One task of a batch: checked against its data in advance, run, and its outcome stored atomically in a folder."""
 
 from __future__ import annotations
 

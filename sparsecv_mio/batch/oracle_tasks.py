@@ -1,7 +1,7 @@
-"""The oracles as tasks: one setting scored by cross-validation or leave-one-out; nothing is chosen, no model is left.
+"""The oracles as tasks: one setting is scored by cross-validation or leave-one-out; nothing is chosen or refitted.
 
-`way` says how: by the oracle, or in full, so that both can be compared. Seconds are those of the scoring alone, after
-a run on a few rows that loads what there is to.
+The setting `way` selects the oracle or the full computation, so that both can be compared. The reported seconds are
+those of the scoring, after a run on a few rows that loads and compiles the code.
 """
 
 from __future__ import annotations

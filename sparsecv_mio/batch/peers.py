@@ -1,6 +1,6 @@
-"""Peers of a batch: estimators of other authors that choose their own hyperparameters on the folds of a task.
+"""Peers: estimators of other packages that choose their own hyperparameters on the folds of a task.
 
-One is added here alone: what fits it, where scikit-learn has none, and its row in `ESTIMATORS`.
+To add a peer, add a row to `ESTIMATORS` and, if scikit-learn does not have the estimator, a function that fits it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan, its settings checked, becomes tasks."""
+"""Plans of batches: settings are checked and expanded into tasks."""
 
 from __future__ import annotations
 

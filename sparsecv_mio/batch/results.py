@@ -1,4 +1,4 @@
-"""The tidy table of a batch: read and written, its rows chosen and compared."""
+"""The tidy table of a batch: reading, writing, selecting rows and comparing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data sets of a plan: files, bundled ones, and synthetic designs with the truth that they are drawn from."""
+"""Data sources of a plan: files, bundled data sets, and synthetic designs with their true coefficients."""
 
 from __future__ import annotations
 

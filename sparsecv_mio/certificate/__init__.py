@@ -1,1 +1,1 @@
-"""Records of what was found, and their check against the data by plain linear algebra."""
+"""Records of results, and their verification against the data by plain linear algebra."""

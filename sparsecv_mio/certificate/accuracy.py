@@ -1,4 +1,4 @@
-"""How good predictions are, by loss: of numbers, of counts, of probabilities of classes."""
+"""Measures of prediction accuracy for numeric targets, counts and class probabilities."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What is adjusted for, in a record as it is read and as it is computed with.
+"""Conversion of records between two conventions for adjustment columns.
 
-To a search such a column is one that is forced in, has no penalty, and counts. In a record it is in no support and not
-counted in tau: `uncounted` makes that of what a search returns, `counted` the other way for whoever computes with a
-record. Coefficients are those of all columns in either.
+A search treats an adjustment column as a forced column without a penalty, which counts towards tau. In a stored record
+an adjustment column is in no support and does not count towards tau. `uncounted` converts the result of a search to the
+convention of records, and `counted` converts it back for further computation. Coefficients include the adjustment
+columns in both conventions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Fits of the pairs of an average, and what rows lose by them: of squares, and of other losses by their definition."""
+"""Fits of the pairs that enter an average, and the held-out losses of their rows."""
 
 from __future__ import annotations
 

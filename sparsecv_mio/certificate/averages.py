@@ -1,4 +1,4 @@
-"""Claims about the averaged model: distances and weights of pairs, their average, and the best subset for it."""
+"""Checks of the averaged model: distances and weights of pairs, their average, and the best subset for it."""
 
 from __future__ import annotations
 

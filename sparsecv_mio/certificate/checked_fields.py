@@ -1,7 +1,7 @@
-"""What a verification found: the parts in which everything agrees, the fields that disagree, and how each was treated.
+"""The result of a verification: verified parts, fields that disagree, and the treatment of every field.
 
-A check names its field and stands in a part. So a field is recomputed, bounded by the parts that name it, or else only
-read; nothing has to say so beside the checks.
+Each check names its fields and belongs to a part. A field is *recomputed*, *bounded* by the parts that name it, or only
+*read*; the treatment follows from the checks.
 """
 
 from __future__ import annotations

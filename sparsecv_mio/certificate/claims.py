@@ -1,4 +1,4 @@
-"""What a record says of itself: bounds, gap, status, table, the rules that pick a pair. No data is needed here."""
+"""Checks of a record that need no data: bounds, gap, status, table, and the rules that choose a pair."""
 
 from __future__ import annotations
 

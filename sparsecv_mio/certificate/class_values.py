@@ -1,4 +1,4 @@
-"""Values of supports of two classes, for the checks of near-optimal lists and common subsets."""
+"""Values of supports by refitting the rows, for the checks of near-optimal lists and common subsets."""
 
 from __future__ import annotations
 

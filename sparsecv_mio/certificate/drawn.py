@@ -1,7 +1,7 @@
-"""Figures, reports and prediction intervals of a record as its methods.
+"""Methods of a record that draw figures, write reports and compute prediction intervals.
 
-A record is data and knows nobody who makes them: `sparsecv_mio/__init__.py`, which knows both, says who does
-(`draw_by`).
+The classes of records do not import the modules that implement these methods. `sparsecv_mio/__init__.py` imports both
+and registers the implementations with `draw_by`.
 """
 
 from __future__ import annotations

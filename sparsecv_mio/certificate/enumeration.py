@@ -1,18 +1,19 @@
-"""The optimum of every fold by trying all supports, each fitted once on all rows and corrected for the held-out rows.
+"""The optimum of every fold by enumeration: full-data fits of all supports, corrected for the held-out rows.
 
-Theory section 5: with e, H the residuals and hat matrix of the fit of S on all rows and N the rows of a fold,
+Theory section 5: with e, H the residuals and hat matrix of the full-data fit of S and N the rows of a fold,
 
     f^(-N)(S) = f(S) - e_N' (I - H_NN)^{-1} e_N,        held-out residual = (I - H_NN)^{-1} e_N
 
-(`fold` intercept: columns centred on all rows, 1/n added to H; weighted rows are times the roots of their weights, and
-1/n is then the product of two of these over the weight of all rows). Folds of more than `IDENTITY_ROWS` rows use the
-Gram matrix without their rows instead. Both only choose candidates: every close support is refitted by
-`problem.objective.fit` on the training rows before anything is decided.
+(`fold` intercept: columns centred on all rows, 1/n added to H; weighted rows are multiplied by the square roots of
+their weights, and 1/n becomes the product of two such roots divided by the total weight). Folds with more than
+`IDENTITY_ROWS` rows use the Gram matrix without their rows instead. Both formulas only select candidates: every close
+support is refitted by `problem.objective.fit` on the training rows before anything is decided.
 
-Under restrictions beyond forced columns, `verify` tries all supports that the restrictions allow. With signs held, the
-fit of a support is the ridge fit of its nonzero coefficients. The optimum is therefore the minimum over plain ridge
-fits with these signs: one for each set of columns that an allowed support contains, if a sign may hold the other
-columns of this support at zero (docs/theory.md, "Restrictions"). No constrained fit is made here.
+Under restrictions beyond forced columns, `verify` tries all supports that the restrictions allow. With sign
+constraints, the fit of a support is the ridge fit of its nonzero coefficients. The optimum is therefore the minimum
+over plain ridge fits with these signs: one for each set of columns that an allowed support contains, if a sign
+constraint may force the other columns of this support to zero (docs/theory.md, "Restrictions"). No constrained fit is
+made here.
 """
 
 from __future__ import annotations

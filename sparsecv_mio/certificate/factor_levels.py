@@ -1,4 +1,4 @@
-"""Levels of factors against which coefficients are shown, looked up in the data."""
+"""Reference levels of factors for coefficients, looked up in the data."""
 
 from __future__ import annotations
 

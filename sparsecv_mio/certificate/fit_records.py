@@ -1,4 +1,4 @@
-"""The records of the commands beside `solve`: path, fit, near-optimal lists, and the subset that all folds share.
+"""Records of `path`, `fit`, `near` and of the subset shared by all folds.
 
 Objectives and errors are in squared units of the target, coefficients in units of the file.
 """

@@ -1,9 +1,9 @@
-"""Records of logistic loss against refits by its definition, and the optimality of their supports by branching.
+"""Verification of records with logistic or Poisson loss: refits by the definition, and optimality by branching.
 
-`problem.glm_objective` alone computes here. A support can be the best of its size only if no other one has a lower
-objective; all others are left out by one rule: columns never raise the least objective, so no subset of some columns is
-better than all of them together. From the full set columns go out or in, one by one, until every part that is left is
-above the best support found; few features and few fits (`MOST_FITS`) allow it.
+All computations use `problem.glm_objective`. A support is optimal if no other support of its size has a lower
+objective. The proof uses one rule: adding columns never raises the minimum objective, so no subset of a set of columns
+is better than the whole set. Starting from all columns, branching removes or includes one column at a time until the
+bound of every remaining part is above the best support found. It needs few features and few fits (`MOST_FITS`).
 """
 
 from __future__ import annotations

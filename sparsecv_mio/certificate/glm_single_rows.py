@@ -1,13 +1,13 @@
-"""Held-out losses of many folds of one row each, from one fit of all rows: no fit for every fold.
+"""Held-out losses of many folds of one row each, from one full-data fit, without a fit for each fold.
 
-At a fit theta of all rows with Hessian H = L L' let t_j = L^{-1} z_j, c_j the curvature of the loss of row j, f_j minus
-its slope, both weighted and for the predictor z_j'theta. Without row i the gradient in the coordinates of L is
-u = f_i t_i, and the Hessian I - c_i t_i t_i'; a step of Newton's method d = -(I - c_i t_i t_i')^{-1} u moves the
-predictor of row j by t_j'd. As |l'''| <= l'', what is left of the gradient there is at most
-`exp(m) / 2 * longest * |d|^2` in the norm of the inverse Hessian, m = longest |d| and longest the largest |t_j|. If
-that is delta, the optimum is in the ball of radius `rho >= delta exp(m + rho longest grown)` about the point, grown the
-root of 1 / (1 - c_i |t_i|^2): on its boundary the objective rises outward. Further steps have gradients of their own,
-summed over all rows (docs/theory/glm.md, section 9). All in plain numpy: nothing of the search is used.
+At the full-data fit theta with Hessian H = L L', let t_j = L^{-1} z_j, c_j the curvature of the loss of row j and f_j
+minus its slope, both weighted and for the predictor z_j'theta. Without row i the gradient in the coordinates of L is u
+= f_i t_i and the Hessian is I - c_i t_i t_i'. A Newton step d = -(I - c_i t_i t_i')^{-1} u moves the predictor of row j
+by t_j'd. As |l'''| <= l'', the remaining gradient is at most `exp(m) / 2 * longest * |d|^2` in the norm of the inverse
+Hessian, with m = longest |d| and longest the largest |t_j|. Call this bound delta. The optimum is then in the ball of
+radius `rho >= delta exp(m + rho longest grown)` about the new point, grown the square root of 1 / (1 - c_i |t_i|^2): on
+the boundary of this ball the objective rises outward. Further steps compute their gradients as sums over all rows
+(docs/theory/glm.md, section 9). The module uses plain numpy and no code of the search.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Dataclasses as strict JSON: written, read back, and checked, with messages that name the field.
+"""Dataclasses as strict JSON: writing, reading, and validation with messages that name the field.
 
-msgspec writes, reads and checks; frozen dataclasses are the schema. JSON has no infinity: a field of type `Bound`
+msgspec writes, reads and validates; frozen dataclasses are the schema. JSON has no infinity: a field of type `Bound`
 writes an unknown bound (+inf) as null and reads null back as +inf.
 """
 

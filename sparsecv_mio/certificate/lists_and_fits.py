@@ -1,4 +1,4 @@
-"""The claims of near-optimal lists, of common subsets and of single fits under side constraints."""
+"""Checks of near-optimal lists, common subsets and single fits under side constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The claims about optimal supports: by trying all of them where they are few, by their neighbours where not."""
+"""Checks of optimal supports: by enumeration if there are few supports, otherwise by their neighbours."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""What the training rows of each fold say of empty cells and scales, computed again for `verify` by code of its own.
+"""Independent recomputation of fold-specific preprocessing for `verify`.
 
-Where folds fill empty cells or measure columns by their training rows, what a record says of its folds is checked on
-the table of :mod:`sparsecv_mio.data.rows_of_folds`. That table is compared here, fold by fold, with one that is made of
-the data by the definition: sums without rounding, medians of sorted numbers, and no row shared between folds.
+With imputation or scaling by the training rows of each fold, the folds of a record are checked on the expanded table of
+:mod:`sparsecv_mio.data.rows_of_folds`. This module computes the same values from the data by their definition, with
+separate code, and compares them with the table fold by fold: sums without rounding, medians of sorted numbers, and no
+row shared between folds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts that the records of several commands share, and the record as a file."""
+"""The parts that the records of several commands share, and records as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record that predicts: its coefficients by name, and the columns of new rows that they need."""
+"""Predictions from a record: its coefficients by name, and the columns of new rows that they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records, and the data that they are of, read back from their files."""
+"""Reading of records from files, and of the data that a record describes."""
 
 from __future__ import annotations
 

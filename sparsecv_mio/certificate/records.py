@@ -1,4 +1,4 @@
-"""The records of all commands: answers with everything needed to check them again, each under a schema of its own.
+"""The record of `solve`: the answer with everything needed to check it again, under a versioned schema.
 
 Objectives and errors are in squared units of the target, coefficients in units of the file.
 """

@@ -1,9 +1,8 @@
-"""Fits on all rows against a refit, an enumeration, and supports that differ in one column.
+"""Checks of full-data fits by refitting, by enumeration, and by exchanging one column of a support.
 
-Whether a support can be optimal where there are too many to try: one column exchanged for another, in every fold.
-
-With V = M_S^{-1}, B = V G_S. and b the fit of S, dropping j and adding i changes the objective by (theory sections 4
-and 10)
+If there are too many supports to enumerate, every exchange of one column in every fold tests whether a support can be
+optimal. With V = M_S^{-1}, B = V G_S. and b the fit of S, removing j and adding i changes the objective by (theory
+sections 4 and 10)
 
     b_j^2 / V_jj  -  (e_i + B_ji b_j / V_jj)^2 / (d_i + B_ji^2 / V_jj),     e = c - G b,  d_i = M_ii - G_iS B_i
 """

@@ -1,4 +1,4 @@
-"""Claims about models fitted without some rows: nested cross-validation, stability, and the choice by it."""
+"""Checks of models fitted without some rows: nested cross-validation, stability, and the choice by stability."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""`verify`: check a record against the data by plain linear algebra.
+"""Verification of a record against the data by plain linear algebra.
 
-Nothing here comes from the search: folds are rebuilt from their spec, supports refitted by `problem.objective`, errors
-summed again, and with at most 15 varying features the optimality of the supports is proved afresh by enumeration.
-What cannot be recomputed at that price is bounded or only re-read, and the report says so field by field
-(:mod:`sparsecv_mio.certificate.checked_fields`).
+The module uses no code of the search. Folds are rebuilt from their specification, supports are refitted by
+`problem.objective`, and errors are summed again. With at most 15 varying features the optimality of the supports is
+proved again by enumeration. Fields that cannot be recomputed at this cost are bounded or only read; the report lists
+the treatment of every field (:mod:`sparsecv_mio.certificate.checked_fields`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The command line: parse, one library call, print, exit code. No numerics here, and no import of any at start-up.
+"""The command line: parse the options, call one library function, print, return the exit code.
 
-A command is a function in the module of this package that `COMMANDS` names, imported when it is called. It returns the
-exit code; its help ends with the words on exit codes beside it (`SOLVE_CODES` of `solve`). In place of the function
-there may be a typer app, `NAME_app`, the group of its commands.
+Start-up does no numerical work and imports no numerical library. A command is a function in a module of this package;
+`COMMANDS` names the module, which is imported when the command is called. The function returns the exit code. Its help
+ends with the exit codes, which are defined next to the function (`SOLVE_CODES` of `solve`). Instead of a function, the
+module may have a typer app `NAME_app` for a group of commands.
 """
 
 from __future__ import annotations

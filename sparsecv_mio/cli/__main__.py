@@ -1,4 +1,4 @@
-"""`python -m sparsecv_mio.cli`."""
+"""The entry point of `python -m sparsecv_mio.cli`."""
 
 from sparsecv_mio.cli import main
 

@@ -1,4 +1,4 @@
-"""`sparsecv batch`: the tasks of a plan, run into a folder; `sparsecv collect`: that folder as a table."""
+"""The commands `sparsecv batch`, which runs the tasks of a plan into a folder, and `sparsecv collect`."""
 
 from __future__ import annotations
 

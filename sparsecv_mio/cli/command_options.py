@@ -1,4 +1,4 @@
-"""Options as typer reads them: those that are declared for all faces, and those of a single command."""
+"""Options in the form that typer requires: options declared for all interfaces, and options of single commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The end of a command: the answer is printed first, then files are written; each failure is one line of message."""
+"""The end of a command: the answer is printed first, then files are written; each failure is a one-line message."""
 
 from __future__ import annotations
 

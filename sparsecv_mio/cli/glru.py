@@ -1,4 +1,4 @@
-"""`sparsecv glru loocv` and `sparsecv glru stepwise`: certified bounds in place of trainings."""
+"""The commands `sparsecv glru loocv` and `sparsecv glru stepwise`: certified bounds without a training for each row."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Progress of a run: a view that redraws itself on a terminal, a line every ten seconds elsewhere.
+"""Progress of a run: on a terminal a view that redraws itself, elsewhere one line every ten seconds.
 
-Both say what is being done, the CV error found so far (`~` where it is an estimate), what is proved, and how much work
-is done. Rows of the view that are alike, neighbouring taus of which nothing is decided, are one row.
+Both show the current step, the best CV error found so far (`~` marks an estimate), the certified bounds and the share
+of the work that is done. Neighbouring taus without a solved pair share one row of the view.
 """
 
 from __future__ import annotations

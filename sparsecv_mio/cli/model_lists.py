@@ -1,4 +1,4 @@
-"""`sparsecv path`, `near`, `bounds`: best subsets of every size, models near the best, an interval of every pair."""
+"""The commands `sparsecv path`, `near` and `bounds`: best subsets by size, near-optimal models, bounds by pair."""
 
 from __future__ import annotations
 

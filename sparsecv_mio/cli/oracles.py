@@ -1,4 +1,4 @@
-"""What the commands of the oracles share, `sparsecv iacv` and `sparsecv treecv`."""
+"""The commands `sparsecv iacv` and `sparsecv treecv`, and the functions that they share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of options become values, and messages of the library name options as they were given."""
+"""Parsing of option texts, and messages of the library reworded with option names as the user gave them."""
 
 from __future__ import annotations
 

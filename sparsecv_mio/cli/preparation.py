@@ -1,4 +1,4 @@
-"""Before a search: what a table holds, which solvers can be used here, and kernels compiled ahead."""
+"""Commands before a search: `sparsecv inspect`, `backends` and `warmup`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records and proofs, used: `sparsecv verify`, `check`, `predict` and `report`, and the files of `--proof`."""
+"""Commands that use records and proofs: `sparsecv verify`, `check`, `predict`, `report`, and the files of `--proof`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands share: reading the data, dealing the folds, checking the places of output files."""
+"""Shared steps of the commands: reading the data, building the folds, checking the paths of output files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sparsecv fit`, `export`, `compare`: one MIO with side constraints, solved, written, or given to several solvers."""
+"""The commands `sparsecv fit`, `export` and `compare`: one MIO with side constraints, solved, written or compared."""
 
 from __future__ import annotations
 

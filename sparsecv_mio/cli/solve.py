@@ -1,4 +1,4 @@
-"""`sparsecv solve`: certified cross-validation, and the best subset that all folds share."""
+"""The command `sparsecv solve`: certified cross-validation, and the best subset shared by all folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sparsecv table` and `sparsecv plot`: tables and figures of collected runs, figures of records."""
+"""The commands `sparsecv table` and `sparsecv plot`: tables and figures of collected runs, and figures of records."""
 
 from __future__ import annotations
 

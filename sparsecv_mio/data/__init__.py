@@ -1,1 +1,1 @@
-"""From a file to numbers with names, standard coordinates and folds."""
+"""Data sets, standard coordinates and folds, from files and tables."""

@@ -1,4 +1,4 @@
-"""A target of counts, and the exposures of its rows: how long, or of how many, each was counted."""
+"""Checks of a target of counts and of the exposure of each row (the time or population behind its count)."""
 
 from __future__ import annotations
 

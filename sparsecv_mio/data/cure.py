@@ -1,10 +1,9 @@
-"""Cells that are no numbers: named in one line with the option that would help, or cured as asked.
+"""Treatment of missing and text values: imputation, encoding, or an error that names the option to use.
 
-Columns as people have them, empty cells and words among the numbers, become features.
-
-What is learnt on the way, the means that fill empty cells and the words of a column, is kept (`Applied`), so that new
-rows are read alike. It is learnt from all rows, those held out by a fold among them, as the scales of the columns are:
-no value of the target enters.
+Columns with empty cells or text values become numeric features. The values learned on the way, such as the means used
+for imputation and the levels of a text column, are stored in `Applied`, so that new rows are transformed in the same
+way. They are learned from all rows, including the rows that a fold holds out, as are the scales of the columns; no
+value of the target enters.
 """
 
 from __future__ import annotations

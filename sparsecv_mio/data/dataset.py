@@ -1,4 +1,4 @@
-"""`Dataset`: the numbers of a file, their names and their fingerprint."""
+"""The class `Dataset`: the numeric table of a file, its column names and its fingerprint."""
 
 from __future__ import annotations
 

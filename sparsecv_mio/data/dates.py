@@ -1,4 +1,4 @@
-"""Dates and durations as numbers."""
+"""Conversion of dates and durations to numbers."""
 
 from __future__ import annotations
 

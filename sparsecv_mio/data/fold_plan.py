@@ -1,4 +1,4 @@
-"""Folds are data: the rows that each trains on and scores, made of labels or ids."""
+"""The class `FoldPlan`: the rows that each fold trains on and scores, built from labels or row indices."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Folds from a specification, from labels or from a splitter, and folds of folds.
+"""Construction of folds from a specification, labels or a splitter, and of nested folds.
 
-Folds within folds: the outer folds of a nested cross-validation, and the inner ones of an outer training set.
-
-Rows that the inner folds keep together (groups, or folds that were stated row by row) are never parted by the outer
-folds either. Folds in order of time stay so, stratified ones stratified; all others are dealt at random.
+Nested cross-validation has outer folds and, within each outer training set, inner folds. The outer folds never separate
+rows that the inner folds keep together, such as groups or folds given row by row. If the inner folds are in time order
+or stratified, so are the outer folds; all other outer folds are random.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The numbers of a text table as `read_csv` of pandas 2 makes them, which rounds at every digit.
+"""Parsing of decimal numbers with the rounding errors of `read_csv` of pandas 2, which rounds after every digit.
 
-A record of data that were read so does not have the fingerprint of the file. Its numbers can be told from the exact
-ones all the same: the same steps give the same digits.
+A record of data that were read by pandas does not have the fingerprint of the file. Repeating the same rounding steps
+reproduces its numbers, so such data can still be recognised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of every format become data sets."""
+"""Readers that turn files of every supported format into data sets."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""How a table is read: how its numbers are written, what is done with its cells, and which of its columns.
+"""Options for reading a table: number format, treatment of cells, and choice of columns.
 
-Numbers as people write them: decimal marks, thousands in groups of three, and which of these a column can hold.
-
-The same text may be two numbers: `1,078` is 1078 where commas set off thousands and 1.078 where they are decimal marks.
-What a column holds is judged by all of its cells, and where both readings take every one of them, neither is chosen.
+Number formats have a decimal mark and may group digits by three. A text can be ambiguous: `1,078` is 1078 if the comma
+groups digits and 1.078 if it is the decimal mark. The format of a column is inferred from all of its cells. If both
+formats can read every cell, neither is chosen.
 """
 
 from __future__ import annotations

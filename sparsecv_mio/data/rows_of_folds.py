@@ -1,11 +1,10 @@
-"""Rows of their own for every fold: empty cells filled, and columns scaled, by what its training rows say.
+"""Fold-specific preprocessing: imputation and scaling by the training rows of each fold.
 
-No row is the same to two folds once its empty cells are filled, or its columns are measured, by the training rows of
-each. So a table is made in which a row stands once for every way that some fold sees it, and folds that train on their
-own ones and score their own ones. Nothing else has to know of it: what holds for folds of a table holds for these
-(docs/guide/folds_and_scales.md).
+With such preprocessing the same row has different values in different folds. The module therefore builds an expanded
+table with one copy of a row for each distinct version of it, and folds that train and score on their own copies. The
+rest of the package treats the expanded table like any other (docs/guide/folds_and_scales.md).
 
-Columns come centred and over their scale, so that the penalty measures them as they are (scale `none`).
+The columns of the expanded table are centred and divided by their scales, so the penalty uses them with scale `none`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Column means and centred norms that neither overflow nor underflow, and rows about means."""
+"""Standard coordinates: column means, centred norms without overflow or underflow, and centred rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table holds and may mean, before a search: facts of columns, suspicious ones, folds that fit."""
+"""Inspection of a table before a search: facts about columns, suspicious columns, and proposed options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text tables: Arrow reads them, block by block; of what it refuses a plain parser tells the lines."""
+"""Reading of text tables in blocks by Arrow; a plain parser finds the lines that Arrow rejects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the rows of a table stand in the order of time: what `inspect` proposes folds by."""
+"""Detection of rows in time order, for the folds that `inspect` proposes."""
 
 from __future__ import annotations
 

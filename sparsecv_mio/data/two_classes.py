@@ -1,4 +1,4 @@
-"""A target of two classes, as 0 and 1: which value or word is the positive one, and what is no such target."""
+"""Conversion of a two-class target to 0 and 1, with the choice of the positive class."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Weights of rows: how much each row counts in the fits and in the errors; a row of weight 0 is not there.
+"""Row weights: how much each row counts in the fits and in the errors; a row of weight 0 is ignored.
 
-The training objective and the CV error are weighted sums, `sum w_i e_i^2` and that of the rows held out over
-`sum w_i`, the means and scales of the columns weighted means. So a row of weight 2 is two rows that are always in one
-fold, and whatever is proved is proved of the weighted problem.
+The training objective is the weighted sum `sum w_i e_i^2`. The CV error is the weighted sum over the held-out rows
+divided by `sum w_i`. Means and scales of columns are weighted. A row of weight 2 is equivalent to two equal rows that
+are always in one fold, and every certified bound holds for the weighted problem.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""One fold's inner problem, the moments it is made of, and the definition of f and h in plain numpy."""
+"""The inner problem of one fold, its moments, and the definitions of f and h in plain numpy."""

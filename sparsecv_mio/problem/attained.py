@@ -1,28 +1,31 @@
-"""Where coefficients without a penalty have a best value, by a smooth convex loss.
+"""Existence of a unique minimiser in the unpenalised coefficients, for a smooth convex loss.
 
-The intercept and the columns that are adjusted for, `z_i = (1, x_i)` on these alone, have no ridge. On some rows
+The intercept and the adjustment columns have no ridge penalty; let `z_i = (1, x_i)` be their values in row i. On a set
+of rows the objective is
 
     F(a, b) = sum_i v_i l_i(sign_i (z_i'a + u_i'b)) + sum_j ridge_j b_j^2
 
-has one point where it is least if and only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a weight, R_i the
-moves of a margin along which l_i never rises: `[0, inf)` for two classes; for counts `(-inf, 0]` where the count is 0,
-else `{0}`. (`RowLoss.recedes`.)
+**Claim.** F has exactly one minimiser if and only if no `d != 0` has `sign_i z_i'd` in R_i for all rows with a positive
+weight. R_i is the set of moves of a margin along which l_i never rises: `[0, inf)` for logistic loss; for Poisson loss
+`(-inf, 0]` if the count is 0, else `{0}` (`RowLoss.recedes`).
 
-*Proof.* With such a d, F never rises along (d, 0), from any point: none is the only best one. Without one let F never
-rise along `(d, e)`: e = 0, as the penalty would, so d is one of those, so 0. A convex function that rises along every
-direction in the end has bounded level sets, so a least value; and as l'' > 0 two points with it differ by a d with
-`z_i'd = 0` in all rows, which is one of those. []
+*Proof.* If such a d exists, F never rises along (d, 0) from any point, so no point is the only minimiser. Conversely,
+suppose that no such d exists and that F never rises along `(d, e)`. Then e = 0, since the penalty would rise; so d
+satisfies the condition and d = 0. A convex function that eventually rises along every direction has bounded level sets
+and therefore a minimum. As l'' > 0, two minimisers would differ by a d with `z_i'd = 0` in all rows; such a d satisfies
+the condition, so d = 0. []
 
-So it hangs neither on the features chosen nor on gamma: the fit on z alone decides it for all of them. A ball that
-verifies itself about that fit (`problem.glm_refit`) proves that there is a best one, rounding included, and a run goes
-ahead only where there is such a ball on all rows and on the training rows of every fold. Where there is none a linear
-program looks for d, for the line that says why.
+The condition depends neither on the chosen features nor on gamma: the fit on z alone decides it for all models. A
+self-verifying ball around that fit (`problem.glm_refit`) proves that the minimiser exists, rounding included. A run
+starts only if there is such a ball for all rows and for the training rows of every fold. If there is none, a linear
+program looks for d, which the error message names.
 
-**Rows left out.** Let the fit on all rows have the Hessian H and a gradient of length g in the norm of `H^{-1}`, `s_i =
--v_i l'` and `c_i = v_i l''` there, and N be the rows out. Without them the Hessian at that point is at least `(1 - h)
-H`, `h = sum over N of c_i z_i'H^{-1}z_i`, and in the norm of its inverse the gradient is at most `delta = (g + |sum
-over N of s_i sign_i z_i|) / sqrt(1 - h)`, a row at most `L = max |z_i| / sqrt(1 - h)`. Where `delta L <= 0.9` there is
-a ball, of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L` (docs/theory/glm.md, section 2). Other folds are fitted.
+**Held-out rows.** Let the full-data fit have the Hessian H and a gradient of length g in the norm of `H^{-1}`. Let `s_i
+= -v_i l'` and `c_i = v_i l''` at that fit, and let N be the held-out rows. Without N, the Hessian at that point is at
+least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the norm of the inverse of the reduced Hessian the
+gradient is at most `delta = (g + |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and a row is at most `L = max |z_i| /
+sqrt(1 - h)`. If `delta L <= 0.9`, there is a ball of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L`
+(docs/theory/glm.md, section 2). All other folds are fitted.
 """
 
 from __future__ import annotations

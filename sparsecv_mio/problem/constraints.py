@@ -1,4 +1,4 @@
-"""Side constraints: what a user may demand of the chosen support and its coefficients."""
+"""Side constraints on the chosen support and its coefficients."""
 
 from __future__ import annotations
 

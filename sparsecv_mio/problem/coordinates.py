@@ -1,8 +1,8 @@
-"""Coordinates of one fit in which no digit of the file is lost, and what rounding may do to its objective.
+"""Coordinates of one fit in twice the precision of floats, and bounds on the rounding error of its objective.
 
-They are held in twice the precision of a float, in plain numpy: numbers as unevaluated sums of two floats, about 32
-digits, by Dekker's and Knuth's error-free sums and products; no long double, whose 64 bits are not enough and which not
-every machine has. Sizes must stay within 1e-280 .. 1e280, which the callers see to by powers of two.
+Numbers are unevaluated sums of two floats, about 32 digits, computed in plain numpy by the error-free sums and products
+of Dekker and Knuth. Long doubles are not used: their 64 bits are not enough, and not every machine has them. Sizes must
+stay within 1e-280 .. 1e280; callers ensure this by powers of two.
 """
 
 from __future__ import annotations

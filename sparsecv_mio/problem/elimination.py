@@ -1,20 +1,22 @@
-"""Columns that every support contains, eliminated by partial minimisation: the problem in the other columns.
+"""Elimination of forced columns by partial minimisation, which leaves a problem in the other columns.
 
-For a support `F + S`, F forced in and S among the other columns R, the best coefficients on F given those on S leave
+Let F be the forced columns, R the other columns and S a subset of R. For the support `F + S`, minimising over the
+coefficients on F leaves
 
     f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
                                                  a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
 
-So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R, of size `tau - |F|`, with the Gram matrix
-`Q' = Q_RR - M_FR' A` (positive semidefinite: a Schur complement of `Q + diag(penalty on F)`) and the penalty on R as
-it was. Its eigenvalues lie between the least of Q and the largest, and every diagonal under M, restricted to R, is one
-under M'. A row v is predicted by `r' = r_mean + v_F'a` and the columns `v_R - v_F'A`, means taken off before. A depends
-on gamma: eliminate after gamma is set.
+So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R with size `tau - |F|`. Its Gram matrix is `Q'
+= Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of `Q + diag(penalty on F)`; the penalty on R is
+unchanged. The eigenvalues of Q' lie between the smallest and the largest eigenvalue of Q, and every diagonal under M,
+restricted to R, is one under M'. The prediction for a row v is `r' = r_mean + v_F'a`, and its columns become `v_R -
+v_F'A`, after the means are subtracted. A depends on gamma, so set gamma before eliminating.
 
-Columns that are adjusted for are those of F without a penalty. With them alone A is that of least squares, the same at
-every gamma, and what is left of a column is its residual on them, as it is after its mean is taken off. `M_FF` is then
-regular where they are independent on the training rows, and the intercept beside them, which `trees.without_ridge`
-asks for before anything is fitted; nothing above needs a penalty on F.
+Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
+projection, which is the same at every gamma; the other columns become their residuals on F, just as centring replaces a
+column by its residual on the intercept. `M_FF` is then regular if the adjustment columns and the intercept are linearly
+independent on the training rows; `trees.without_ridge` checks this before anything is fitted. Nothing above requires a
+penalty on F.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Forward selection by rows: in several folds at once, without a matrix of columns by columns."""
+"""Forward selection from rows, in several folds at once, without forming a Gram matrix."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Best subsets by a smooth convex loss with ridge: the objective in plain numpy, and quadratics below it on level sets.
+"""Best-subset problems with a smooth convex loss and a ridge penalty, and quadratic lower bounds on level sets.
 
     F(a, b) = sum_i v_i l_i(sign_i (a + x_i'b)) + sum_j ridge_j b_j^2,
 
-l_i a loss of rows (:mod:`sparsecv_mio.problem.row_losses`). F_S is its least value over b supported on S, with `a` free
-(or 0). With `gamma = 1 / C` of scikit-learn, ridge is `gamma / 2` times the penalty weight. On `{F <= level}` F lies
-above a quadratic q (docs/theory/glm.md, section 3) whose moments are those of a `SparseProblem`: what trees say of the
-least q_S holds for every F_S up to the level.
+where l_i is a row loss (:mod:`sparsecv_mio.problem.row_losses`). F_S is the minimum of F over b supported on S, with
+`a` free (or 0). With `gamma = 1 / C` of scikit-learn, ridge is `gamma / 2` times the penalty weight. On the level set
+`{F <= level}`, F is at least a quadratic q (docs/theory/glm.md, section 3) whose moments form a `SparseProblem`. A
+lower bound that a tree proves on the minimum of q over support S therefore holds for every F_S up to the level.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The fit of one support of a `GlmProblem`, with an upper bound of its objective, and what F looks like around it.
+"""The fit of one support of a `GlmProblem`: an upper bound on its objective, and the curvature of F around it.
 
-What `refit_moments` is for squares: the upper bounds of every backend. Plain numpy.
+Every backend takes its upper bounds from this module, as it takes them from `refit_moments` for squared-error loss. The
+module uses plain numpy.
 """
 
 from __future__ import annotations

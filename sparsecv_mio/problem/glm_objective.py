@@ -1,4 +1,4 @@
-"""The definition with a loss of rows, in plain numpy and in units of the file; what `problem.objective` is for squares.
+"""The definition of the problem for logistic and Poisson loss, in plain numpy and in units of the file.
 
     F(S) = min over a, b   sum_{i in T} w_i l_i(a + x_i'b)  +  (gamma / 2) sum_{j in S} (s_j b_j)^2,
 
@@ -6,8 +6,9 @@ with T the training rows, `l_i(t) = log(1 + exp(-y_i t))`, y_i = -1 or 1 (0 and 
 (`fold`) or 0 (`none`), and s_j the scale of column j as in `problem.objective`. The held-out error of a fold is the sum
 of `w_i l_i(m_i)` over its rows, m_i the predictor of the fit without it, and h is their sum per row.
 
-Every other number of such a loss is compared with this module, and `sparsecv verify` computes with nothing else. Each
-Newton step is solved by an orthogonal factorisation of the rows, with a slope in long precision.
+Tests compare every other computation for these losses with this module, and `sparsecv verify` uses no other definition.
+Each Newton step is solved by an orthogonal factorisation of the rows, with a gradient in long precision.
+`problem.objective` is the same definition for squared-error loss.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The fit of one support from the rows by a smooth convex loss, with certified errors: `refit_rows` is that of squares.
+"""The fit of one support from the rows for a smooth convex loss, with certified errors.
 
     F(a, b) = sum_i w_i l_i(sign_i (a + v_i'b)) + (gamma / 2) sum_j weight_j b_j^2,
 
-is minimised by Newton's method with halved steps. At the point where that ends, with gradient g and Hessian H, the
-optimum lies within `rho` of it in the norm of H (docs/theory/glm.md, section 2): so every margin of a row z is off
-by at most `rho sqrt(z'H^{-1}z)`, and the objective by `delta^2 / (2 kappa)`. Rounding is added to g. Plain numpy: a
-thread that waits for a search may call it.
+is minimised by Newton's method with step halving. Let g be the gradient and H the Hessian at the last point. The
+optimum lies within `rho` of this point in the norm of H (docs/theory/glm.md, section 2). Every margin of a row z
+therefore differs by at most `rho sqrt(z'H^{-1}z)` and the objective by at most `delta^2 / (2 kappa)`. Rounding is added
+to g. The module uses plain numpy, so a thread that waits for a search may call it. `refit_rows` uses `refit_squares`
+for squared-error loss.
 """
 
 from __future__ import annotations

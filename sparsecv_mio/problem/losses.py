@@ -1,8 +1,8 @@
-"""Losses of one row: value, derivatives, and for convex duality their conjugates and smoothness.
+"""Losses of one row: value, derivatives, and the conjugate and smoothness constant for convex duality.
 
-All but the Poisson loss have minimum 0 over t, so their conjugate is 0 at 0: a row with dual variable 0 costs nothing,
-which is what lets a mask stand for "this row is not in the problem" everywhere in GLRU. Arrays are elementwise and of
-one shape; `u` is the conjugate's argument, `-alpha` in the dual problem.
+All losses except the Poisson loss have minimum 0 over t, so their conjugate is 0 at 0 and a row with dual variable 0
+adds nothing. GLRU relies on this: a mask of zeros removes rows from the problem. Arrays are elementwise and of one
+shape; `u` is the argument of the conjugate, `-alpha` in the dual problem.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Fits of supports from moments, without a kernel: one support inside boxes, sets of one size, forward selection.
+"""Fits of supports from moments, without a kernel: one support within boxes, sets of one size, forward selection.
 
-`refit_moments` is what backends take their upper bounds from: whatever the solve did, its objective is evaluated afresh
-and rounded up (`problem.refit` has the fit from the rows).
+Every backend takes its upper bounds from `refit_moments`: however the coefficients were obtained, their objective is
+evaluated again and rounded up. `problem.refit` has the fit from the rows.
 """
 
 from __future__ import annotations

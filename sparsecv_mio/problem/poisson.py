@@ -1,8 +1,9 @@
-"""Counts with log link: the loss of a row is half its deviance, `l(t) = exp(t) - y t - (y - y log y)`.
+"""Poisson loss with log link: the loss of a row is half its deviance, `l(t) = exp(t) - y t - (y - y log y)`.
 
-t is the linear predictor beside the row's exposure e: `w (e exp(t) - count (t + log e))` and half a deviance are
-`(w e) l(t)` with `y = count / e`, but for constants: exposures are weights, and targets rates; no offset is left.
-`l >= 0` is 0 at `t = log y`, `l'' = l''' = exp(t)`. `kernels/poisson` is what is compiled of it.
+t is the linear predictor without the offset `log e`, where e is the exposure of the row. Up to constants, both the
+negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w e) l(t)` with `y = count /
+e`. Exposures therefore become weights, targets are rates, and no offset is needed. `l >= 0` is 0 at `t = log y`, and
+`l'' = l''' = exp(t)`. `kernels/poisson` has the compiled version.
 """
 
 from __future__ import annotations

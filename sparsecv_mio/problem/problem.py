@@ -1,27 +1,29 @@
 """The inner problem of one fold: best-subset ridge regression on the moments of its training rows, and its diagonals.
 
-A diagonal says how much of the curvature of M the perspective relaxation may take.
+A diagonal states how much of the curvature of M the perspective relaxation uses.
 
 **Theorem** (docs/theory/bounds.md, sections 1 and 2). With `M = Q + diag(penalty)`, every `w >= 0` for which `M -
-diag(w)` is positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)` below
-every f(S), and a larger w a tighter one. There is no largest w: the choices below differ in what they cost.
+diag(w)` is positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)` that
+is a lower bound on every f(S). A larger w gives a tighter relaxation. There is no largest w; the choices below differ
+in cost.
 
 ========================== ================================================ =======================================
-where                      diagonal                                         why that one
+used by                    diagonal                                         reason
 ========================== ================================================ =======================================
-papers, `bounds.printed`,  the penalty                                      as printed; with fewer rows than
-folds by rows                                                               columns nothing else is to be had
-trees                      `shifted`; for 37 to 400 columns the mean of it  a spectrum is shared by all gammas; one
-                           and `own_part`                                   more inversion a problem saves nodes
+papers, `bounds.printed`,  the penalty                                      as printed; the only choice with fewer
+folds by rows                                                               rows than columns
+trees                      `shifted`; for 37 to 400 columns the mean of     all gammas share a spectrum; one more
+                           `shifted` and `own_part`                         inversion for each problem saves nodes
 vendors' models            `shifted`, in units with `M_jj = 1`              well scaled, and one number to prove
-bounds of a fold           `reduced_forms.sharpen`: about the largest       the tightest; some factorisations a
-                           sum of logarithms                                fold and gamma, warm from all rows
+bounds of a fold           `reduced_forms.sharpen`: approximately the       the tightest; some factorisations for
+                           largest sum of logarithms                        each fold and gamma, warm-started from
+                                                                            all rows
 ========================== ================================================ =======================================
 
-**Rounding.** `smallest` is lowered by its caller, `smallest_eigenvalue` by four roundings of the trace a column (a
+**Rounding.** The caller lowers `smallest`: `smallest_eigenvalue` by four roundings of the trace for each column (a
 Cholesky factorisation that succeeds shows that no eigenvalue is further below zero: Rump, BIT 46, 2006), `own_part` by
-1e-12 of the largest eigenvalue times the columns. What no factorisation of `M - diag(w)` has certified is multiplied by
-`1 - SHAVED`.
+1e-12 times the largest eigenvalue times the number of columns. A diagonal for which no factorisation of `M - diag(w)`
+has certified semidefiniteness is multiplied by `1 - SHAVED`.
 """
 
 from __future__ import annotations

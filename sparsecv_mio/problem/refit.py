@@ -1,20 +1,21 @@
-"""The ridge fit of one support from the rows, with a bound on its rounding.
+"""The ridge fit of one support from the rows, with a bound on its rounding error.
 
-The same fit is made in three ways, by what is at hand and by what happens to its rounding error:
+The package has three implementations of this fit. They differ in their input and in their treatment of rounding:
 
-* `problem.objective.fit`, the definition: from the rows, in the units of the file, in floats or, where these leave
-  fewer than nine digits of a residual, in fractions, of many rows in twice the precision. `verify` and the tests
-  compute with nothing else.
-* `refit_squares`, here: from the rows, in standard coordinates, refined in long precision: what is reported, and where
-  the moments lose too many digits. It returns bounds on its rounding errors, computed afterwards from the residual
-  left; where these are wider than what tells supports apart, a small fit is made in fractions (`problem.exact_fit`).
-* `problem.moment_fits.refit_moments`: from the moments, inside boxes where there are any: the upper bounds of every
-  backend. Its objective is evaluated afresh and rounded up, an upper bound whatever the solve did; it returns how far
-  above the optimum that may be.
+* `problem.objective.fit` is the definition: from the rows, in the units of the file, in floats. If floats leave fewer
+  than nine digits of a residual, it computes in fractions, or in twice the precision if there are many rows. `verify`
+  and the tests use no other fit.
+* `refit_squares`, in this module, fits from the rows in standard coordinates, refined in long precision. It computes
+  the reported numbers, and is used where the moments lose too many digits. It returns bounds on its rounding errors,
+  computed afterwards from the residual. If these bounds are too wide to distinguish two supports, a small fit is made
+  in fractions (`problem.exact_fit`).
+* `problem.moment_fits.refit_moments` fits from the moments, within boxes if there are any, and gives the upper bounds
+  of every backend. Its objective is evaluated again and rounded up, so it is an upper bound however the coefficients
+  were obtained. It also returns a bound on the excess over the optimum.
 
-The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on every number, and
-comes here where that bound is too wide. `certificate.enumeration` and `certificate.exchange` compare supports by closed
-forms and let `problem.objective.fit` decide whatever is close.
+The search fits many supports at once by a kernel (`search.problems.fold_fits`), with a bound on every number, and calls
+this module if a bound is too wide. `certificate.enumeration` and `certificate.refits` compare supports by closed forms;
+`problem.objective.fit` decides all close comparisons.
 """
 
 from __future__ import annotations

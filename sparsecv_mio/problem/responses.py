@@ -1,4 +1,4 @@
-"""The loss of rows that a word names, and targets and weights of the data as that loss has them."""
+"""The row loss for a keyword, and the targets and weights of the rows in the form that the loss requires."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What the engine asks of the loss of a row: a smooth convex `l >= 0` of its margin m, with `|l'''| <= l''`.
+"""The interface of a row loss: a smooth convex `l >= 0` of the margin m with `|l'''| <= l''`.
 
-The margin is `sign z'theta`; l may depend on the row's target y too. docs/theory/glm.md, section 11, says what each
-part has to promise. Plain numpy, in the precision of its arguments; `kernels/row_losses` has what is compiled of it.
+The margin is `sign z'theta`; l may also depend on the target y of the row. docs/theory/glm.md, section 11, states the
+properties that each method must have. The module uses plain numpy, in the precision of its arguments;
+`kernels/row_losses` has the compiled versions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Training moments of every fold by additions only, and training rows about their own means.
+"""Training moments of every fold, computed by additions only, and training rows about their means.
 
-A fold's training set is all rows but those it leaves out. Subtracting their moments from the total loses digits, so
-the complement is built by *adding*: a binary tree over the folds passes down the moments of everything outside the
-current range of folds, as TreeCV passes down a model (theory section 8). Each row is visited `log2 k` times, each leaf
-is one training set.
+The training set of a fold consists of all rows except the rows that it holds out. Subtracting the moments of held-out
+rows from the total loses digits. The moments of the training rows are therefore built by *adding*: a binary tree over
+the folds passes down the moments of all rows outside the current range of folds, as TreeCV passes down a model (theory
+section 8). Each row is visited `log2 k` times, and each leaf is one training set.
 
-`RidgeFits` are of all columns at many gammas, from such moments or from the rows where they are fewer: the pairs
-(gamma, p), which need no search (docs/theory/average.md).
+`RidgeFits` holds the fits of all columns at many gammas, from such moments or, if there are fewer rows than columns,
+from the rows. These are the pairs (gamma, p), which need no search (docs/theory/average.md).
 """
 
 from __future__ import annotations

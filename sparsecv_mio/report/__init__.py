@@ -1,1 +1,1 @@
-"""Tables, texts and figures of answers; no numbers are computed here that the record does not hold."""
+"""Tables, texts and figures of records, formatted from the numbers that a record stores."""

@@ -1,4 +1,4 @@
-"""Backends, single fits and comparisons of backends: on the screen, as JSON, CSV and Markdown."""
+"""Tables of backends, single fits and comparisons of backends, for the screen, JSON, CSV and Markdown."""
 
 from __future__ import annotations
 

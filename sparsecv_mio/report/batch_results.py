@@ -1,4 +1,4 @@
-"""The results of many runs as tables and figures of a paper."""
+"""Tables and figures of the results of many runs, for a paper."""
 
 from __future__ import annotations
 

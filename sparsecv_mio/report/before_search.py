@@ -1,4 +1,4 @@
-"""What is known before a search: what a file holds, and bounds of the CV error."""
+"""Screen output before a search: the inspection of a file, and bounds on the CV error."""
 
 from __future__ import annotations
 

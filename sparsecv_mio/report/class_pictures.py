@@ -1,7 +1,7 @@
-"""How good the held-out probabilities of a record of two classes are: ROC curve and calibration.
+"""ROC curve and calibration plot of the held-out probabilities of a record with logistic loss.
 
-Probabilities are those of the models in `chosen_folds`, fitted again to the data of the record; each row is predicted
-by the model that was fitted without it.
+The probabilities come from the models in `chosen_folds`, fitted again to the data of the record. Each row is predicted
+by the model of the fold that holds it out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a report consists of (sentences, facts, tables, commands, pictures), and the formats it is written in.
+"""The content of a report (sentences, facts, tables, commands, figures) and its output formats.
 
-Each has a template beside this file. HTML is one page that needs no other file: pictures are in it, in the colours of
-the reader's screen. Markdown has everything but the pictures and what is folded, LaTeX the tables.
+Each format has a template next to this file. HTML is one self-contained page whose figures use the colours of the
+reader's screen. Markdown has everything except the figures and the collapsed sections; LaTeX has the tables only.
 """
 
 from __future__ import annotations

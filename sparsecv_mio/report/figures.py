@@ -1,4 +1,4 @@
-"""What every figure shares: colours and axes, its panels, the formats it is written in; complete or untouched files."""
+"""Shared parts of all figures: colours, axes, panels and output formats; a figure file is complete or unchanged."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Words and tables as they are shown.
+"""Layout of text and tables on the screen.
 
-Tables never cut a number, whatever the width of the screen.
-
-Headers wrap first, then text is folded; where that is not enough, a row is written as several lines.
+A table never truncates a number, whatever the width of the screen. Headers wrap first, then text columns; if the table
+is still too wide, a row is written on several lines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Best subsets of every size on the screen: how well they fit, their models, or their pieces over gamma."""
+"""Screen tables of the best subsets of every size: goodness of fit, models, and pieces over gamma."""
 
 from __future__ import annotations
 

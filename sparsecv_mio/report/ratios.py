@@ -1,4 +1,4 @@
-"""What coefficients of two classes and counts mean: odds and rate ratios, and how far counts scatter about them."""
+"""Odds ratios and rate ratios of logistic and Poisson models, and the dispersion of counts about them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Figures of a record: CV error by tau, the grid, every gamma, what is proved, features chosen, coefficients.
+"""Figures of a record: CV error by tau, the grid, every gamma, certified bounds, chosen features, coefficients.
 
-Every function draws one panel and returns its axes; `figure_of` puts those of a record side by side.
+Every function draws one panel and returns its axes; `figure_of` puts the panels of a record side by side.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers on the screen: first the pair and its model, then the table by tau, then the work."""
+"""Screen output of a record: the chosen pair and its model, then the table by tau, then the work."""
 
 from __future__ import annotations
 

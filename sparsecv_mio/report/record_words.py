@@ -1,4 +1,4 @@
-"""Sentences about a record: where the best pair is proved, how stable its model is, what to try next."""
+"""Sentences about a record: the certified part of the grid, the stability of the model, hints for further runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coefficients of whole factors against a level for reference, as a table shows them."""
+"""Coefficients of factors relative to a reference level, as tables show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What decided a search, and what each source of bounds cost and brought: tables of a full answer, a figure."""
+"""Tables and a figure of the plan of a search, and of the cost and gain of each source of bounds."""
 
 from __future__ import annotations
 

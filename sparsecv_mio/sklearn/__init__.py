@@ -1,7 +1,8 @@
-"""Estimators of scikit-learn: best-subset ridge, logistic and Poisson regression, chosen by certified cross-validation.
+"""scikit-learn estimators for best-subset ridge, logistic and Poisson regression, with certified cross-validation.
 
-All take arrays or frames and can stand wherever scikit-learn takes a regressor or a classifier; what they promise is of
-:func:`sparsecv_mio.search.api.cross_validate` and :func:`sparsecv_mio.fits.best_subsets.best_subsets`.
+All estimators accept arrays and data frames and work wherever scikit-learn accepts a regressor or a classifier. Their
+guarantees are stated in :func:`sparsecv_mio.search.api.cross_validate` and
+:func:`sparsecv_mio.fits.best_subsets.best_subsets`.
 """
 
 from sparsecv_mio.errors import need_extra

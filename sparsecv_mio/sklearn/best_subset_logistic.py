@@ -1,4 +1,4 @@
-"""Two classes: `BestSubsetLogistic` of given sizes; `BestSubsetLogisticCV`, chosen by certified cross-validation."""
+"""`BestSubsetLogistic` for given sizes, and `BestSubsetLogisticCV`, which chooses by certified cross-validation."""
 
 from __future__ import annotations
 

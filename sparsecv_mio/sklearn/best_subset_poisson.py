@@ -1,4 +1,4 @@
-"""Counts: `BestSubsetPoisson` of given sizes; `BestSubsetPoissonCV`, chosen by certified cross-validation."""
+"""`BestSubsetPoisson` for given sizes, and `BestSubsetPoissonCV`, which chooses by certified cross-validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`BestSubsetRidge` of given sizes, and `BestSubsetRidgeCV`, whose size and ridge weight cross-validation chooses."""
+"""`BestSubsetRidge` for given sizes, and `BestSubsetRidgeCV`, which chooses by certified cross-validation."""
 
 from __future__ import annotations
 

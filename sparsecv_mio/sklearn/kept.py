@@ -1,4 +1,4 @@
-"""What a fit by cross-validation keeps beside its record: more is computed of it when it is asked for."""
+"""Data that an estimator stores from its cross-validation to compute further results on request."""
 
 from __future__ import annotations
 

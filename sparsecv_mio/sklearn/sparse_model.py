@@ -1,4 +1,4 @@
-"""What the estimators share: settings, checks of X and y, warnings, callbacks, and what a file of one holds."""
+"""The base classes of the estimators: settings, checks of X and y, warnings, callbacks and pickling."""
 
 from __future__ import annotations
 
