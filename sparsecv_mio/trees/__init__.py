@@ -1,1 +1,1 @@
-"""The native engine: branch-and-bound over supports, for every size at once, one size, clusters, restrictions."""
+"""Branch-and-bound trees over supports: for all sizes at once, for one size, over clusters, and under restrictions."""

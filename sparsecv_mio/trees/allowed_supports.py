@@ -1,6 +1,7 @@
-"""Which supports a user allows, and what choosing or leaving out one column decides about others.
+"""The family of supports that side constraints allow, and the columns that a choice at a node forces in or out.
 
-Sets of columns are whole numbers, bit j for column j, so that a node of a tree costs a few operations on them.
+A set of columns is stored as an integer with bit j set for column j, so that a tree node needs only a few bit
+operations.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sparsecv_mio.problem.constraints import SideConstraints
 
 
 def mask_of(columns: Iterable[int]) -> int:
-    """Return columns as the bits of a number.
+    """Return a set of columns as an integer with one bit for each column.
 
     Examples
     --------
@@ -26,7 +27,7 @@ def mask_of(columns: Iterable[int]) -> int:
 
 
 def columns_of(mask: int) -> Iterator[int]:
-    """Yield the columns of a number, ascending."""
+    """Yield the columns of a bit mask in ascending order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -34,7 +35,7 @@ def columns_of(mask: int) -> Iterator[int]:
 
 
 def places_of(mask: int) -> IntArray:
-    """Return the columns of a number as an array, ascending.
+    """Return the columns of a bit mask as an array in ascending order.
 
     Examples
     --------
@@ -46,29 +47,31 @@ def places_of(mask: int) -> IntArray:
 
 
 class Family:
-    """Supports of at most tau of q columns under side constraints, the boxes aside; a factor counts as one column.
+    """Supports of at most tau of q columns under side constraints, except boxes; a factor counts as one column.
 
     Parameters
     ----------
     q, tau : int
+        Number of columns, and maximum size of a support.
     constraints : SideConstraints
+        Side constraints; their boxes are ignored.
 
     Attributes
     ----------
     forced, free : int
-        Columns in every support; columns that may be chosen beside these.
+        Columns of every support, and the other columns that may be chosen.
     caps : list of (int, int)
-        `(k, columns)`: at most k of these.
+        Limits `(k, columns)`: a support has at most k of these columns.
     factors : list of int
-        Columns that are chosen all or none, and count as one.
+        Sets of columns that are chosen all or none and count as one.
     whole : list of int
-        By column, itself or the columns of its factor.
+        For each column, the columns of its factor; the column alone if it belongs to no factor.
     first : int
-        Columns that count: of each factor the first, and all others.
+        Columns that are counted: the first one of each factor, and all columns without a factor.
     need : list of int
-        By column, what it is chosen with: itself, its parents, theirs.
+        For each column, all columns that must be chosen with it: itself, its parents and their parents.
     one_of : list of (int, int)
-        `(j, columns)`: j is chosen with at least one of these.
+        Rules `(j, columns)`: column j requires at least one of these columns.
     """
 
     def __init__(self, q: int, tau: int, constraints: SideConstraints) -> None:
@@ -92,7 +95,7 @@ class Family:
             for j in term.columns:
                 self.need[j] |= mask_of(term.columns)
         self._close()
-        self._bringing = mask_of(j for j in range(q) if self.need[j] != self.whole[j])  # other columns along
+        self._bringing = mask_of(j for j in range(q) if self.need[j] != self.whole[j])  # columns that require others
 
     @classmethod
     def some(cls, q: int, tau: int, constraints: SideConstraints) -> tuple[Family, int]:
@@ -101,7 +104,9 @@ class Family:
         Parameters
         ----------
         q, tau : int
+            Number of columns, and maximum size of a support.
         constraints : SideConstraints
+            Side constraints; their boxes are ignored.
 
         Raises
         ------
@@ -115,14 +120,14 @@ class Family:
         return family, least
 
     def _widened(self, columns: Iterable[int]) -> int:
-        """Return columns as a number, of a factor all."""
+        """Return a set of columns as a bit mask, each factor completed."""
         mask = 0
         for j in columns:
             mask |= self.whole[j]
         return mask
 
     def _close(self) -> None:
-        """Let parents bring their own parents along."""
+        """Add the parents of parents to `need`."""
         changed = True
         while changed:
             changed = False
@@ -134,20 +139,21 @@ class Family:
                 self.need[j] = whole
 
     def count(self, columns: int) -> int:
-        """Return how many features some columns count as, of each factor all or none: its first one is counted."""
+        """Return the number of features of a set of columns that holds each factor completely or not at all."""
         return (columns & self.first).bit_count()
 
     @property
     def root(self) -> tuple[int, int] | None:
-        """The node of all supports: included and free columns; None where no support is allowed."""
+        """Included and free columns of the root node, which holds all supports; None if no support is allowed."""
         return None if self.contradicts else self.settle(self.forced, self.free)
 
     def settle(self, inside: int, free: int) -> tuple[int, int] | None:
-        """Return the included and free columns of a node once what they decide is done; None where it has no support.
+        """Return the included and free columns of a node after all forced choices; None if the node has no support.
 
         Parameters
         ----------
         inside, free : int
+            Included and free columns.
         """
         while True:
             included = self._with_needed(inside, free)
@@ -159,7 +165,7 @@ class Family:
             inside, free = included, possible
 
     def _with_needed(self, inside: int, free: int) -> int | None:
-        """Return the included columns with what they need; None where a parent that is needed is out."""
+        """Return the included columns and all columns that they require; None if a required parent is excluded."""
         for factor in self.factors:
             if inside & factor:
                 inside |= factor
@@ -175,7 +181,7 @@ class Family:
         return inside
 
     def _without_impossible(self, inside: int, free: int) -> int | None:
-        """Return the free columns that may still enter; None where there are too many included ones."""
+        """Return the free columns that can still be added; None if too many columns are included."""
         for factor in self.factors:
             if factor & ~(inside | free):
                 free &= ~factor
@@ -199,7 +205,7 @@ class Family:
         return free
 
     def allows(self, support: int) -> bool:
-        """Whether a support is in the family."""
+        """Return True if a support is in the family."""
         return (
             support & ~(self.forced | self.free) == 0
             and support & self.forced == self.forced
@@ -210,12 +216,12 @@ class Family:
         )
 
     def completed(self, support: int, among: int) -> int | None:
-        """Return a support of the family that holds some columns and what these need; None where there is none.
+        """Return a support of the family that contains given columns and what these require; None if none exists.
 
         Parameters
         ----------
         support, among : int
-            Columns to hold, and columns that may be added where they are needed.
+            Columns to include, and columns that may be added if required.
         """
         node = self.settle(support | self.forced, among & self.free & ~support)
         while node is not None:
@@ -233,11 +239,12 @@ class Family:
         return None
 
     def greedily(self, order: Iterable[int], inside: int = 0) -> int | None:
-        """Return a support of the family that takes columns in some order, each with what it needs.
+        """Return a support of the family built by adding columns in a given order, each with its required columns.
 
         Parameters
         ----------
         order : iterable of int
+            Columns in the order in which they are tried.
         inside : int
             Columns to begin with.
         """
@@ -257,7 +264,7 @@ class Family:
         return chosen
 
     def apart(self) -> list[tuple[int, int]]:
-        """Return limits on groups that do not overlap, the smaller groups first: those that a relaxation holds."""
+        """Return limits on groups that do not overlap, smaller groups first: the limits that a relaxation can use."""
         groups: list[tuple[int, int]] = []
         for k, columns in sorted(self.caps, key=lambda cap: (cap[1] & ~self.forced).bit_count()):
             if not any(columns & mask for _, mask in groups):
@@ -268,14 +275,20 @@ class Family:
 def completed(
     q: int, tau: int, constraints: SideConstraints, support: IntArray, among: Sequence[int]
 ) -> tuple[int, ...]:
-    """Return an allowed support that holds some columns and beside them only some others; else these columns alone.
+    """Return an allowed support that contains given columns, completed from other given columns.
+
+    If no such support exists, the given columns are returned alone.
 
     Parameters
     ----------
     q, tau : int
+        Number of columns, and maximum size of a support.
     constraints : SideConstraints
+        Side constraints; their boxes are ignored.
     support : int array
+        Columns to include.
     among : sequence of int
+        Columns that may be added.
     """
     columns = support.tolist()
     completion = Family(q, tau, constraints).completed(mask_of(columns), mask_of(among))

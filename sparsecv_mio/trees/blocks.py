@@ -1,10 +1,11 @@
-"""Blocks of correlated columns, and the block-diagonal part W that a problem in normal form gives up for them.
+"""Blocks of correlated columns, and a block-diagonal part W of M for the bounds of a perspective tree.
 
-Columns are gathered greedily by correlation. W is near the centre of
+A block-diagonal W gives tighter node bounds than a diagonal where nearly collinear columns come in small groups.
+Columns are gathered greedily by absolute correlation. W is near the maximum of
 
     log det(M - W) + 20 log det W,        W block-diagonal,
 
-and is taken only after `M - W` has passed a Cholesky factorisation (docs/theory/bounds.md 9).
+and is used only after `M - W` has passed a Cholesky factorisation (docs/theory/bounds.md, section 9).
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from sparsecv_mio.kernels.nodes import INSIDE, Copies, Form, Margin
 from sparsecv_mio.kernels.reduced_forms import SHARPNESS
 from sparsecv_mio.units import SUM_RTOL
 
-LARGEST_BLOCK = 8  # columns of a block at most: a step at a node costs 2^BLOCK for each
-CENTRE_STEPS, STEP_GAIN = 80, 1e-3  # towards the centre, and what a step must bring
-LEAST_TIED = 0.5  # correlation that half of the columns must have with another one
-BLOCK_ROUNDING = 1e-7  # share of W that is left to rounding
-LEAST_OWN = 1e-5  # share of a column beside others of its block below which the tables are not trusted
+LARGEST_BLOCK = 8  # maximum number s of columns of a block: a step at a node costs 2^s for each block
+CENTRE_STEPS, STEP_GAIN = 80, 1e-3  # maximum number of steps towards the maximum, and minimum gain of a step
+LEAST_TIED = 0.5  # absolute correlation with another column that half of the columns must reach
+BLOCK_ROUNDING = 1e-7  # share of W that is given up to cover rounding
+LEAST_OWN = 1e-5  # minimum share of a column not explained by others of its block; below it, tables are not used
 EPS = float(np.finfo(float).eps)
-MOST_SLIP = 1e-6  # of y'y, that rounding may take off a bound
+MOST_SLIP = 1e-6  # maximum rounding allowance of a bound, as a share of y'y
 
 
 def tied(M: FloatArray) -> bool:
-    """Whether half of the columns are correlated enough with another one for blocks to be worth a try."""
+    """Return True if half of the columns are correlated enough with another column for blocks to be tried."""
     root = np.sqrt(np.diag(M))
     near = np.abs(M / root / root[:, None])
     np.fill_diagonal(near, 0.0)
@@ -48,7 +49,7 @@ def tied(M: FloatArray) -> bool:
 
 
 def gathered(M: FloatArray, most: int = LARGEST_BLOCK) -> IntArray:
-    """Gather columns greedily by |correlation|: blocks (k, most) of columns, -1 beyond the size of each."""
+    """Return blocks of columns (k, most), gathered greedily by |correlation|; -1 fills the rows of smaller blocks."""
     q, root = len(M), np.sqrt(np.diag(M))
     near = np.abs(M / root / root[:, None])
     rows, columns = np.tril_indices(q, -1)
@@ -65,7 +66,7 @@ def gathered(M: FloatArray, most: int = LARGEST_BLOCK) -> IntArray:
 
 
 def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
-    """Return the blocks of W, (k, s, s) with ones beyond the size of each; None where M is nearly singular.
+    """Return the blocks of W, (k, s, s) with ones beyond the size of each; None if M is nearly singular.
 
     O(q^3) a step: `W <- L exp(t (I - L'V_BB L / 20)) L'` with `W = L L'` and V the inverse of `M - W`.
     """
@@ -73,7 +74,7 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
     whole = np.eye(q + extra) * 2.0
     whole[:q, :q] = M
     at = member.copy()
-    at[at < 0] = q + np.arange(extra)  # columns of their own make all blocks equally large
+    at[at < 0] = q + np.arange(extra)  # extra uncorrelated columns make all blocks equally large
     rows, columns = at[:, :, None], at[:, None, :]
 
     def inverse(W: FloatArray) -> tuple[float, FloatArray] | None:
@@ -113,14 +114,16 @@ def centred_part(M: FloatArray, member: IntArray) -> FloatArray | None:
 
 @dataclass(frozen=True, eq=False)
 class BlockPart:
-    """A block-diagonal part W of M, `M - W` positive semidefinite.
+    """A block-diagonal part W of M with `M - W` positive semidefinite.
 
     Attributes
     ----------
     M : (q, q) array
+        Matrix of the problem.
     member : (k, s) int array
-        Columns of each block, s up to BLOCK; -1 beyond its size.
+        Columns of each block, s up to `LARGEST_BLOCK`; -1 beyond its size.
     W : (q, q) array
+        Block-diagonal part.
     """
 
     M: FloatArray
@@ -128,16 +131,18 @@ class BlockPart:
     W: FloatArray
 
     def tables(self, columns: IntArray, yy: float, tau: int) -> Blocks | None:
-        """Return what the kernels are given for supports of tau of some columns; None where rounding is large.
+        """Return the kernel tables for supports of tau of some columns; None if rounding errors are large.
 
-        O(2^BLOCK q).
+        O(2^s q) for blocks of s columns.
 
         Parameters
         ----------
         columns : int array
-            Ascending.
+            Columns in ascending order.
         yy : float
+            Squared length of the target.
         tau : int
+            Size of a support.
         """
         place = np.full(len(self.M) + 1, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
@@ -170,7 +175,7 @@ class BlockPart:
 
 @dataclass(eq=False)
 class BlockNodes:
-    """What a tree needs to go on with blocks: their tables, work, and the mixtures that its rows begin with."""
+    """Data with which a perspective tree goes on by block bounds: tables, work arrays, first mixtures of its rows."""
 
     blocks: Blocks
     work: BlockWork
@@ -178,14 +183,14 @@ class BlockNodes:
 
     @classmethod
     def of(cls, part: BlockPart, columns: IntArray, yy: float, tau: int) -> BlockNodes | None:
-        """Take the blocks of some columns; None where rounding is large."""
+        """Return the data for some columns; None if rounding errors are large."""
         blocks = part.tables(columns, yy, tau)
         if blocks is None:
             return None
         return cls(blocks, new_block_work(len(columns), tau, blocks), block_tree.new_mixtures(1, blocks))
 
     def left(self, pool: NodePool, form: Form) -> float:
-        """Share of the gap of the open node with the least bound that blocks leave."""
+        """Return the share of the gap of the open node with the smallest bound that remains with the block bound."""
         q, tau = len(form.c), self.work.sums.shape[1] - 1
         mixture = Mixture(self.mixtures.masks[0].astype(np.int64), np.zeros(MOST_SUPPORTS))
         bar, status = float(pool.best[1]), pool.status[pool.row[0]]
@@ -196,27 +201,28 @@ class BlockNodes:
         return (bar - float(dual)) / gap if gap > 0.0 else np.inf
 
     def run(self, pool: NodePool, form: Form, copies: Copies, margin: Margin, nodes: int) -> int:
-        """Work on the tree for at most so many nodes; returns a code of `node_pool`."""
+        """Process at most a given number of nodes of the tree; return a code of `node_pool`."""
         while len(self.mixtures.share) < len(pool.status):
             self.mixtures = block_tree.grown(self.mixtures)
         return int(block_tree.run(pool, self.mixtures, form, self.blocks, copies, margin, self.work, nodes))
 
 
 class ChosenBlocks(NamedTuple):
-    """Blocks of columns, as `gathered` returns them, and those of W in the units of the problem."""
+    """Blocks of columns in the form that `gathered` returns, and the blocks of W in the units of the problem."""
 
     member: IntArray
     W: FloatArray
 
 
 def chosen_blocks(M: FloatArray, scale: FloatArray) -> ChosenBlocks | None:
-    """Choose blocks and W; None where M is nearly singular. O(q^3) a step.
+    """Choose blocks and W; return None if M is nearly singular. O(q^3) a step.
 
     Parameters
     ----------
     M : (q, q) array
+        Matrix in normal form.
     scale : (q,) array
-        What the columns of the problem were multiplied by.
+        Factors by which the columns of the problem were multiplied.
     """
     member = gathered(M)
     W = centred_part(M, member)
@@ -225,14 +231,18 @@ def chosen_blocks(M: FloatArray, scale: FloatArray) -> ChosenBlocks | None:
 
 
 def block_part(M: FloatArray, chosen: ChosenBlocks, scale: FloatArray) -> BlockPart | None:
-    """Return a block-diagonal part of M; None where rounding could not tell that it is one. O(q^3).
+    """Return a block-diagonal part of M; None if rounding prevents the proof that `M - W` is semidefinite.
+
+    The cost is O(q^3).
 
     Parameters
     ----------
     M : (q, q) array
+        Matrix in normal form.
     chosen : ChosenBlocks
+        Blocks, and W in the units of the problem.
     scale : (q,) array
-        What the columns of the problem were multiplied by.
+        Factors by which the columns of the problem were multiplied.
     """
     q, W = len(M), np.zeros_like(M)
     for row, block in zip(chosen.member, chosen.W, strict=True):
@@ -244,7 +254,7 @@ def block_part(M: FloatArray, chosen: ChosenBlocks, scale: FloatArray) -> BlockP
         np.linalg.cholesky((M - W) / root / root[:, None] - 0.5 * BLOCK_ROUNDING * scaled)
     except np.linalg.LinAlgError:
         return None
-    # what the factorisation may have missed is less than the half of INWARD that is left
+    # the other half of BLOCK_ROUNDING must exceed the possible error of the factorisation
     if not 0.5 * BLOCK_ROUNDING * float(np.linalg.eigvalsh(scaled)[0]) > 4.0 * EPS * q * (q + 2):
         return None
     return BlockPart(M, chosen.member, W)

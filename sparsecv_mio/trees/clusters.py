@@ -1,10 +1,10 @@
-"""One tau where columns are many: a tree that branches on clusters of columns that are alike, not on single ones.
+"""Branch-and-bound for one tau and many columns, by branching on clusters of correlated columns (theory section 4).
 
-A node drops columns and asks of some disjoint clusters for at least one column each (docs/theory.md, section 4); a
-column that every support of the node holds is a cluster of its own. Its children drop a cluster or ask for it: without
-a column the relaxation makes do with its neighbours, without a column and its neighbours it cannot. Once as many
-clusters are asked for as columns are to be chosen, all others are out, and what is left is solved as a problem of its
-own.
+If columns are correlated, dropping one of them costs little, because its neighbours replace it; dropping a whole
+cluster costs more. A node drops some columns and requires at least one column of each of several disjoint clusters; a
+column in every support of the node is a cluster of one. Of its two children, one drops a further cluster and the other
+requires it. Once tau clusters are required, all other columns are dropped. A node with few columns left is solved as a
+separate problem.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from sparsecv_mio.kernels.restricted_node import NEAR
 from sparsecv_mio.trees.normal_form import OUT, ClusterRelaxation, NodeAnswer, Root
 from sparsecv_mio.trees.subsets import ROUND_GROWTH, BestSubsets, OpenNodes
 
-CLUSTER_STEPS = 2000  # most steps of a round of a relaxation
-NODE_SWEEPS = 3  # of relaxation and screening at a node
-CLUSTER_CORRELATION = 0.4  # correlation from which on a column is in the cluster of another
-LEAF, LEAF_OF_CLUSTERS = 60, 250  # columns left, and those where every cluster gives one, that are solved by themselves
-LEAF_EFFORT = 1 << 14
+CLUSTER_STEPS = 2000  # maximum number of steps of one round of a relaxation
+NODE_SWEEPS = 3  # maximum number of rounds of relaxation and screening at a node
+CLUSTER_CORRELATION = 0.4  # minimum correlation of a column with the centre of its cluster
+LEAF, LEAF_OF_CLUSTERS = 60, 250  # maximum columns of a leaf, before and after tau clusters are required
+LEAF_EFFORT = 1 << 14  # nodes of the first attempt at a leaf
 
 Leaf = Callable[[IntArray, int], BestSubsets]
 Candidates = list[tuple[BoolArray, float]]
@@ -35,9 +35,10 @@ Candidates = list[tuple[BoolArray, float]]
 
 @dataclass(frozen=True, eq=False)
 class ClusterNode:
-    """An open node: its bound, the clusters it asks for, a point to start from, the columns to branch on.
+    """An open node: its bound, its required clusters, a start for its relaxation, and the columns to branch on.
 
-    `effort` is what its columns are solved with by themselves; 0: it is branched on.
+    `effort` is the number of nodes with which its columns are solved as a separate problem; 0 if the node is branched
+    on.
     """
 
     bound: float
@@ -49,17 +50,18 @@ class ClusterNode:
 
 
 class ClusterTree:
-    """Best-first branch-and-bound for one size, over clusters.
+    """Best-first branch-and-bound for one size over clusters.
 
     Parameters
     ----------
     relaxation : ClusterRelaxation
+        Relaxation that bounds the nodes.
     leaf : callable
-        Solves the size on some columns with an effort.
+        Function that solves the size on some columns with a given effort.
     held : (float, (m,) bool array)
-        The incumbent: its value and its columns.
+        Value and columns of the incumbent.
     root : Root
-        Of all columns.
+        Solved relaxation of all columns.
     """
 
     def __init__(self, relaxation: ClusterRelaxation, leaf: Leaf, held: tuple[float, BoolArray], root: Root) -> None:
@@ -76,7 +78,7 @@ class ClusterTree:
 
     @property
     def bar(self) -> float:
-        """Value up to which supports are kept."""
+        """Cutoff up to which supports are kept."""
         return self.form.raised(self.upper)
 
     @property
@@ -85,20 +87,20 @@ class ClusterTree:
         return min(self.upper, self.open.least)
 
     def improve(self, upper: float, support: BoolArray) -> None:
-        """Take over a better incumbent."""
+        """Replace the incumbent if the given support is better."""
         if upper < self.upper:
             self.upper, self.mask = upper, support.copy()
 
     def incumbent(self) -> BoolArray:
-        """Mask of the incumbent in the columns of the normal form."""
+        """Return the mask of the incumbent in the columns of the normal form."""
         return self.mask
 
     def candidates(self) -> Candidates:
-        """Every support found within the bar, with its value."""
+        """Return every support found within the cutoff, with its value."""
         return [(mask, value) for mask, value in self.kept.values() if value <= self.bar]
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
-        """Run for some nodes; True when the tree is finished."""
+        """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
         while self.open.least < self.bar:
             if self.nodes >= goal or expired():
@@ -132,7 +134,7 @@ class ClusterTree:
     def _open(
         self, parent: ClusterNode, cluster: IntArray, asked: int, expired: Callable[[], bool]
     ) -> ClusterNode | None:
-        """Bound a node and fix its columns; None where it is closed."""
+        """Bound a node and fix columns; return None if the node is closed."""
         self.nodes += 1
         bound, point = parent.bound, np.asarray(parent.point, dtype=float)
         relaxed = None
@@ -160,7 +162,7 @@ class ClusterTree:
         return ClusterNode(bound, cluster, asked, point.astype(np.float32), branch)
 
     def _left(self, cluster: IntArray, asked: int) -> int:
-        """Drop what cannot be chosen any more; return how many columns are left, 0 where no support is."""
+        """Drop columns that can no longer be chosen; return the number of columns left, 0 if no support is left."""
         if asked > self.size or np.count_nonzero(np.bincount(cluster[cluster >= 0], minlength=asked)) < asked:
             return 0
         if asked == self.size:
@@ -168,7 +170,7 @@ class ClusterTree:
         return int(np.count_nonzero(cluster != OUT))
 
     def _screen(self, cluster: IntArray, asked: int, relaxed: NodeAnswer) -> tuple[int, int]:
-        """Fix columns by the dual point of a node; return the clusters asked for and the number of columns fixed."""
+        """Fix columns by the dual point of a node; return the numbers of required clusters and of fixed columns."""
         active = np.flatnonzero(cluster != OUT)
         status = np.full(len(active), FREE, dtype=np.int8)
         choice = self.relaxation.choice(active, cluster, asked)
@@ -187,7 +189,7 @@ class ClusterTree:
         return asked, fixed
 
     def _round(self, cluster: IntArray, asked: int, h: FloatArray) -> None:
-        """Try the support of the largest scores."""
+        """Try the support with the largest scores."""
         active = np.flatnonzero(cluster != OUT)
         value = h[active]
         chosen = cluster_relaxation.best_choice(
@@ -210,7 +212,10 @@ class ClusterTree:
         return mask
 
     def _columns_to_branch(self, cluster: IntArray, asked: int, relaxed: NodeAnswer) -> IntArray:
-        """Columns like the heaviest free one; where every choice is a cluster's, part of the largest cluster."""
+        """Return the free columns correlated with the one of largest weight.
+
+        If tau clusters are required, return a part of the largest cluster.
+        """
         free = np.flatnonzero(cluster == cluster_relaxation.NO_CLUSTER)
         if asked < self.size and len(free):
             return free[self._alike(free, relaxed) >= CLUSTER_CORRELATION]
@@ -222,14 +227,14 @@ class ClusterTree:
         return np.sort(members[order[: min(half, len(members) - 1)]])
 
     def _alike(self, columns: IntArray, relaxed: NodeAnswer) -> FloatArray:
-        """Correlation of some columns with the heaviest of them, without its sign."""
+        """Return the absolute correlation of some columns with the one of largest weight."""
         centre = columns[np.lexsort((relaxed.h[columns], relaxed.z[columns]))[-1]]
         out = np.abs(self.form.G[centre, columns]) / (self.length[centre] * self.length[columns])
         out[columns == centre] = 1.0
         return np.asarray(out)
 
     def _solve_leaf(self, node: ClusterNode) -> ClusterNode | None:
-        """Solve the columns that a node leaves as a problem of their own, which asks for no cluster."""
+        """Solve the columns that a node leaves as a separate problem without clusters."""
         columns = np.flatnonzero(node.cluster != OUT)
         result = self.leaf(columns, node.effort)
         cell = result.by_size[self.size]

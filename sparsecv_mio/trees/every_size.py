@@ -1,8 +1,8 @@
-"""Every tau of one fold, solved exactly: the path tree of all of them and a perspective tree of each, in turn.
+"""Exact solution of the best-subset problem of one fold for every tau, by path and perspective trees in turn.
 
-Which tree prunes depends on the data: the path tests where gamma is small and n > p, the perspective where gamma is
-large or n <= p (theory section 4). Nothing is guessed: both get budgets that grow fourfold in turn, counted in nodes
-(never seconds, so that runs repeat), and the first to finish decides the tau.
+The path tree serves all sizes at once and prunes well if gamma is small and n > p. A perspective tree serves one size
+and prunes well if gamma is large or n <= p (theory section 4). Both get budgets that grow fourfold in turn, and the
+first tree to finish solves the size. Budgets count nodes, not seconds, so that runs are reproducible.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from sparsecv_mio.trees.subsets import (
 )
 from sparsecv_mio.units import KEEP_RTOL, TINY
 
-MOST_PATH_TREE_COLUMNS = 400  # the path tree's memory grows as m^3 / 3
-PATH_TREE_ALONE = 10  # columns up to which the path tree of all tau finishes within FIRST_LOOK nodes, one a subset
-SMALL_NODES = 200_000  # of the path tree of a small problem, before anything else
-PATH_PART = 8  # the path trees get an effort divided by this: 1 to 4 were slower on all of ten problems
-ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep, and how many more a size
-WIDE_BY = 2  # times as many columns as rows, beyond which trees branch on columns and not on clusters
-SCAN_ROOM = 8  # room during the scan of all supports, as a multiple of the number kept in the end
+MOST_PATH_TREE_COLUMNS = 400  # maximum columns of a path tree, whose memory grows as m^3 / 3
+PATH_TREE_ALONE = 10  # maximum columns for which the path tree of all tau finishes within FIRST_LOOK nodes
+SMALL_NODES = 200_000  # nodes of the path tree of a small problem, which runs first
+PATH_PART = 8  # divisor of the effort for path trees: 1 to 4 were slower on all of ten problems
+ROOM = ROOM_AT_FIRST, 16  # supports that a path tree can keep: a base number, and an additional number for each size
+WIDE_BY = 2  # columns per row beyond which trees branch on columns instead of clusters
+SCAN_ROOM = 8  # supports stored during the scan of all supports, as a multiple of the number kept in the end
 SCAN_SLACK = 1e-13  # minimum rounding error of a value, as a share of the size of objectives
 SCAN_ROUNDING = 50.0 * float(
     np.finfo(float).eps
 )  # relative error of a value per unit of the condition number of its support
-STORED_TREES = "trees"  # of one gamma: under which name
+STORED_TREES = "trees"  # key of the stored trees of one gamma
 
 
 def solve_path(
@@ -62,32 +62,35 @@ def solve_path(
     enough: Mapping[int, float] | None = None,
     resume: int = 0,
 ) -> BestSubsets:
-    """Solve `min f(S), |S| <= tau` for every tau asked.
+    """Return the best subsets that solve `min f(S), |S| <= tau` for every requested tau.
 
     Parameters
     ----------
     problem : SparseProblem
-        Columns that it has forced in are in every support.
+        Problem of one training set; its forced columns are in every support.
     taus : sequence of int
-        Sizes, `0 <= tau`; larger than the number of useful columns is allowed.
+        Sizes, `0 <= tau`; they may exceed the number of useful columns.
     starts : iterable of int arrays
-        Supports worth trying first.
+        Initial supports.
     effort : int
-        Nodes of a path tree any one tau may cost; a perspective node counts as 16.
+        Maximum number of path-tree nodes for each tau; a perspective node counts as 16.
     expired : callable
-        Looked at every few milliseconds; True stops with what is held.
+        Function called every few milliseconds; True stops the work with the bounds found so far.
     ends : (q,) array, optional
-        Coefficients are assumed to lie within plus or minus these. Then `lower` bounds the f of every such model, and
-        what is complete is so among those; `upper` and the supports are of all models. Not used with forced columns.
+        Assumed bounds: coefficients are within plus or minus these values. Then `lower` bounds f over the models within
+        the bounds, and `complete` refers to these models; `upper` and the supports refer to all models. Ignored if
+        columns are forced.
     enough : mapping of int to float, optional
-        By tau, a lower bound that will do: work on this tau ends there, with or without its best support.
+        Target of the lower bound for each tau: work on a tau stops once the bound reaches it, with or without the best
+        support.
     resume : int
-        Bytes a gamma of perspective trees that go on where the last call of the same problem left them, and are kept
-        for the next one (in `problem.kept`); the effort is what they may cost beyond that. 0: each begins anew.
+        Number of bytes for unfinished perspective trees, stored in `problem.kept` for each gamma. The next call on the
+        same problem continues them, and `effort` limits the additional work. With 0 every tree starts from scratch.
 
     Returns
     -------
     BestSubsets
+        Supports and bounds for each tau.
     """
     limits, will_do = (effort, expired), dict(enough or {})
     if not len(problem.forced):
@@ -103,7 +106,7 @@ def solve_path(
 
 
 class _PathSolver:
-    """State of one call: incumbents by size in the columns of the normal form, and what has been proved."""
+    """State of one call: incumbents by size in the columns of the normal form, and the bounds proved so far."""
 
     def __init__(
         self,
@@ -128,24 +131,24 @@ class _PathSolver:
         self.support = np.zeros((m + 1, m), dtype=np.bool_)
         self.lower, self.enough = np.zeros(m + 1), np.full(m + 1, np.inf)
         self.kept: dict[int, Candidates] = {}
-        self.done: dict[int, bool] = {}  # size -> candidates complete
+        self.done: dict[int, bool] = {}  # closed sizes; True if the candidates are complete
         self.branched: set[int] = set()
         self.nodes = self.reused = 0
         self._inverse: tuple[FloatArray, FloatArray, float] | None = None
-        self._roots: dict[int, Root] = {}  # of sizes that are solved on all of many columns
+        self._roots: dict[int, Root] = {}  # roots of sizes that are solved on all columns where columns are many
         self._trees: dict[int, PerspectiveTree | ClusterTree] = {}
         self._stored: dict[int, PerspectiveTree] = self.form.kept.setdefault(STORED_TREES, {}) if resume else {}
         self._resumes = resume
-        self._paths: list[path_tree.PathState] | None = None  # one of all open sizes, or one of each
+        self._paths: list[path_tree.PathState] | None = None  # one tree for all open sizes, or one for each
         self._begin(first)
 
     def _sizes_of(self, tau: int) -> tuple[int, ...]:
-        """Sizes that decide tau: its own, and the one below where a column that is constant in training can fill up."""
+        """Return the sizes needed for tau: tau, and tau - 1 if a column constant in training can fill a support."""
         size = min(tau, self.form.m)
         return (size - 1, size) if size > 0 and self._least_size(tau) < size else (size,)
 
     def _least_size(self, tau: int) -> int:
-        """Fewest varying columns in a support of tau columns."""
+        """Return the minimum number of varying columns in a support of tau columns."""
         return max(min(tau, self.form.m + self.padding) - self.padding, 0)
 
     # -- incumbents -------------------------------------------------------------------------------------------------
@@ -179,7 +182,7 @@ class _PathSolver:
             self._close(m, [(full, float(self.best[m]))])
 
     def _flat(self) -> None:
-        """Answer for a target that is constant in training: f and every coefficient are zero, whatever the support."""
+        """Solve all sizes if the target is constant in training: f and every coefficient are zero for every support."""
         for size in self.sizes:
             mask = np.arange(self.form.m) < size
             self._close(size, [(mask, 0.0)])
@@ -205,7 +208,7 @@ class _PathSolver:
         Parameters
         ----------
         enough : mapping of int to float
-            By tau, a lower bound that will do.
+            Target of the lower bound for each tau.
         """
         if enough:
             for size in self.sizes:
@@ -227,7 +230,7 @@ class _PathSolver:
         return BestSubsets(cells, self.nodes, all(s in self.done for s in self.sizes), self.reused)
 
     def _store_trees(self) -> None:
-        """Keep trees that are not finished for the next call: those of this one first, then those of smaller sizes."""
+        """Store unfinished trees for the next call, trees of this call first, then smaller sizes first."""
         mine = {
             size: tree
             for size, tree in self._trees.items()
@@ -241,18 +244,18 @@ class _PathSolver:
                 del self._stored[size]
 
     def _left(self, sizes: list[int]) -> list[int]:
-        """Sizes that are not closed, and whose lower bound will not do yet."""
+        """Return the sizes that are not closed and whose lower bound is below its target."""
         return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
 
     def _prove(self, sizes: list[int]) -> None:
-        """Both trees in turn with growing budgets: the path tree of all open sizes, the perspective of each."""
+        """Run both kinds of trees in turn with growing budgets: one path tree for all sizes, a perspective tree each."""
         small = self.form.m <= SMALL
         if self.form.m > MANY and self.form.curved:
             sizes = self._on_columns_left(sizes)
         self._paths = None
         if small:
             sizes = self._along_paths(sizes, min(self.effort, SMALL_NODES))
-        if not self.effort:  # roots, and no tree
+        if not self.effort:  # only the roots are bounded
             self._each_in_perspective(sizes, 0)
         budget, spent = FIRST_LOOK, 0
         while sizes and spent < self.effort and not self.expired():
@@ -275,7 +278,7 @@ class _PathSolver:
                 self._in_perspective(size, budget)
 
     def _on_columns_left(self, sizes: list[int]) -> list[int]:
-        """Solve sizes on the columns that their roots leave; return those whose roots leave most, and what failed."""
+        """Solve sizes on the columns left by their roots; return the sizes with too many columns left or still open."""
         point = np.zeros(self.form.m)
         for size in sizes:
             if self.expired():
@@ -290,7 +293,7 @@ class _PathSolver:
         return self._left(sizes)
 
     def _try_point(self, size: int, root: Root) -> None:
-        """Try the largest coefficients of a root's point as a support, then exchanges."""
+        """Try the largest coefficients of the point of a root as a support, then exchange columns."""
         form = self.form
         mask = np.zeros((1, form.m), dtype=np.bool_)
         mask[0, np.argsort(-np.abs(root.b), kind="stable")[:size]] = True
@@ -300,7 +303,7 @@ class _PathSolver:
             starts.improve_by_swaps(M, form.c, form.yy, size, self.best, self.support, SWAP_ROUNDS)
 
     def _solve_part(self, size: int, left: IntArray) -> None:
-        """Solve a size on some columns of the normal form that hold every support of it within the bar."""
+        """Solve a size on columns of the normal form that contain every support of the size within the cutoff."""
         ends = None if self.ends is None else self.ends[self.form.columns[left]]
         result = self._on_part(size, left, self.effort, ends, float(self.enough[size]))
         cell = result.by_size[size]
@@ -320,7 +323,7 @@ class _PathSolver:
     def _on_part(
         self, size: int, columns: IntArray, effort: int, ends: FloatArray | None = None, enough: float = np.inf
     ) -> BestSubsets:
-        """Solve a size on some columns of the normal form."""
+        """Return the best subsets of a size on some columns of the normal form."""
         place = np.full(self.form.m, -1, dtype=np.int64)
         place[columns] = np.arange(len(columns))
         start = place[np.flatnonzero(self.support[size])]
@@ -336,7 +339,7 @@ class _PathSolver:
         return mask
 
     def _bar(self, size: int) -> float:
-        """Value up to which supports of a size are kept."""
+        """Return the cutoff up to which supports of a size are kept."""
         return self.form.raised(float(self.best[size]))
 
     def _path_state(self, sizes: list[int]) -> path_tree.PathState:
@@ -348,9 +351,9 @@ class _PathSolver:
         return path_tree.new_state(root, best, self.form.margin, ROOM[0] + ROOM[1] * len(sizes))
 
     def _along_paths(self, sizes: list[int], nodes: int) -> list[int]:
-        """Go on with the path trees for so many nodes in all; returns the sizes that are still open.
+        """Continue the path trees for a total number of nodes; return the sizes that are still open.
 
-        Closed sizes leave the trees. A tree that cannot keep what it finds is replaced by one for each of its sizes.
+        Closed sizes leave the trees. A tree that runs out of memory for supports is replaced by one tree for each size.
         """
         if not sizes or self._inverse is None or self.expired():
             return sizes
@@ -375,7 +378,7 @@ class _PathSolver:
         return self._left(sizes)
 
     def _advance_path(self, state: path_tree.PathState, nodes: int) -> bool:
-        """Run a path tree for some nodes, or until it cannot keep what it finds; True when it is finished."""
+        """Run a path tree for some nodes or until its memory for supports is full; return True if it is finished."""
         form = self.form
         while nodes > 0 and not self.expired() and not state.ctrl[path_tree.OVERFLOW]:
             step = min(nodes, PATH_SLICE)
@@ -385,7 +388,7 @@ class _PathSolver:
         return False
 
     def _take_incumbents(self, state: path_tree.PathState) -> dict[int, Candidates]:
-        """Take over the best supports a path tree found; returns by size what it kept within the bar."""
+        """Record the best supports that a path tree found; return those that it kept within the cutoff, by size."""
         count = int(state.ctrl[path_tree.KEPT])
         by_size: dict[int, Candidates] = {}
         for mask, size, value in zip(*(array[:count] for array in state.kept), strict=True):
@@ -396,7 +399,7 @@ class _PathSolver:
         return by_size
 
     def _collect_path(self, state: path_tree.PathState, finished: bool) -> None:
-        """Take over what a path tree proved, and that it was worked on."""
+        """Record the bounds that a path tree proved and the sizes that it branched on."""
         self.nodes += int(state.ctrl[path_tree.NODES])
         bounds = np.full(self.form.m + 1, np.inf)
         overflow = bool(state.ctrl[path_tree.OVERFLOW])
@@ -409,13 +412,13 @@ class _PathSolver:
                 self.branched.add(size)
             if finished and not overflow and self.best[size] <= self.enough[size]:
                 self._close(size, by_size.get(size, []))
-            else:  # nothing is known beyond what would do: the tree leaves out what lies there
+            else:  # the tree prunes above the target, so it proves no bound beyond the target
                 self.lower[size] = max(self.lower[size], min(bounds[size], self.best[size], self.enough[size]))
         if overflow and len(mine) == 1:
             self._close(mine[0], [], complete=False)
 
     def _in_perspective(self, size: int, effort: int) -> None:
-        """Go on with the perspective tree of a size."""
+        """Continue the perspective tree of a size."""
         if not self.form.curved:
             if self._inverse is None:
                 self.done[size] = False
@@ -433,7 +436,7 @@ class _PathSolver:
             self._close(size, pool.candidates(), not pool.overflow)
 
     def _learn(self, size: int, pool: PerspectiveTree | ClusterTree) -> None:
-        """Share incumbents and bounds between a tree of a size and this solver."""
+        """Exchange incumbents and bounds between this solver and a tree of a size."""
         if pool.upper < self.best[size]:
             self.best[size] = pool.upper
             self.support[size] = pool.incumbent()
@@ -442,7 +445,7 @@ class _PathSolver:
             self.branched.add(size)
 
     def _rooted(self, size: int) -> PerspectiveTree | ClusterTree:
-        """Return the tree of a size, as far as it has come: over clusters where columns are many."""
+        """Return the tree of a size in its present state: over clusters if there are many columns."""
         stored = self._stored.pop(size, None)
         if stored is not None:
             self._trees[size] = stored
@@ -472,21 +475,22 @@ class _PathSolver:
     def _clustered(self) -> bool:
         few_rows = (
             self.form.m > WIDE_BY * self.problem.n
-        )  # riboflavin: 66 CPU seconds by columns, not in 193 by clusters
+        )  # riboflavin: solved in 66 CPU seconds by columns, unsolved after 193 by clusters
         return (self.form.m > MANY and not few_rows) or self.box is not None
 
     def _try_all(self, size: int, most: int) -> None:
-        """Close a size by the values of all its supports, if they are few: each has the rounding of its own condition.
+        """Close a size by the values of all its supports if these are few, each with a bound on its rounding.
 
         Parameters
         ----------
         size : int
+            Size to close.
         most : int
-            Candidates that are kept.
+            Maximum number of candidates.
         """
         form, m = self.form, self.form.m
         self.done[size] = False
-        if size == 0:  # the null model is the only one, and its value is not computed
+        if size == 0:  # the null model is the only one, and its value needs no computation
             self.lower[0] = max(form.yy - KEEP_RTOL * form.yy - SCAN_SLACK * self.problem.size, 0.0)
             self._close(0, [(np.zeros(m, dtype=np.bool_), form.yy)])
             return
@@ -531,7 +535,7 @@ class _PathSolver:
         if form.trusted:
             margin = self.margin(size)
             lower = max((upper if complete else float(self.lower[size])) - margin, 0.0)
-        else:  # no bound, or that of all supports, each with its own rounding
+        else:  # no bound, or the bound of the scan of all supports, which includes rounding
             lower = float(self.lower[size]) if complete and size == tau else 0.0
             margin = upper - lower if lower > 0.0 else np.inf
         return BestSubset(
@@ -547,14 +551,15 @@ class _PathSolver:
         )
 
     def margin(self, size: int) -> float:
-        """Return how far above the best value of a size supports are kept, and its lower bound is lowered."""
+        """Return the margin of a size, within which supports are kept and by which its lower bound is lowered."""
         form = self.form
         return float(self.best[size]) * form.keep + form.slack if form.trusted else np.inf
 
     def _candidates(self, tau: int) -> tuple[Candidates, bool, int | None]:
-        """Supports of tau columns that can be optimal, whether these are all, and the size to solve if they are not.
+        """Return the supports of tau columns that can be optimal, whether they are complete, and a size still to solve.
 
-        Columns that are constant in training pad smaller supports to tau columns, listed here without their padding.
+        Columns that are constant in training pad smaller supports to tau columns; supports are listed without the
+        padding.
         """
         size = min(tau, self.form.m)
         bar = float(self.best[size]) + self.margin(size)

@@ -1,9 +1,9 @@
-"""Fits of a smooth convex loss on centred columns, of which copies are one.
+"""Fits of a smooth convex loss on centred columns, with duplicate columns merged.
 
-A copy is a column that is another one, or its negative, to the last bit in these rows but for a constant beside an
-intercept and a power of two, under a ridge that differs by rounding at most. In a fit m copies share their coefficient,
-so they are one column with ridge r / m. Points have the whole coefficient at the first of them (`copy_of`); a column
-that is constant in these rows is zero, and so is its coefficient.
+Two columns count as duplicates (copies) if they or their negatives agree to the last bit in these rows, up to a power
+of two and, with an intercept, an added constant, and if their ridge weights agree up to rounding. In a fit, m copies
+with ridge r share their coefficient, so they are one column with ridge r / m. A point stores the total coefficient at
+the first copy (`copy_of`). A column that is constant in these rows is stored as zero and has the coefficient zero.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from sparsecv_mio.problem.glm import Centring, GlmProblem
 from sparsecv_mio.problem.glm_refit import RefitRows, nearly_fitted
 from sparsecv_mio.trees.subsets import never
 
-WIDE, WIDE_NEAR = 200, 1e-6  # columns from which on all of them are fitted by LAPACK, and how well
-# of the way from a size's best fit to that of all columns; 0.4 twice, as ranges are shorter by then
+WIDE, WIDE_NEAR = 200, 1e-6  # number of columns beyond which the fit of all of them uses LAPACK, and its accuracy
+# shares of the way from the best fit of a size to the fit of all columns; 0.4 twice, as the second ranges are shorter
 MIXTURES = (0.4, 0.4, 0.15, 0.7)
-KEPT_FITS = 1 << 17  # numbers in the points of fits that are kept, so that none is made twice
-ALIKE = 8.0 * float(np.finfo(float).eps)  # of a penalty weight: copies may differ by so much, fits have room for it
+KEPT_FITS = 1 << 17  # maximum number of values in the points of stored fits, which are not computed again
+ALIKE = 8.0 * float(np.finfo(float).eps)  # relative difference of penalty weights up to which columns may be copies
 
 
 @dataclass(frozen=True, eq=False)
 class FittedSupports:
-    """Fits of L supports: bounds of F_S, radii of balls, and points."""
+    """Fits of L supports: bounds on F_S, radii of the balls that contain the fits, and points."""
 
     lower: FloatArray
     upper: FloatArray
@@ -42,26 +42,28 @@ class FittedSupports:
 
 @dataclass(frozen=True, eq=False)
 class GlmFits:
-    """Training rows in centred columns, and fits on them.
+    """Training rows in centred columns, and fits of supports to them.
 
     Attributes
     ----------
     problem : GlmProblem
-        Centred.
+        Problem in centred columns.
     centring : Centring
+        Map from the given columns to the centred ones.
     forced : tuple of int
         Columns in every support.
     copy_of : (p,) int array
-        First column that each is a copy of, itself where there is none before.
+        First copy of each column; the column itself if no earlier column is a copy.
     sign : (p,) array
-        1, or -1 where it is that one's negative.
+        Signs: -1 if a column is the negative of its first copy, otherwise 1.
     varies : (p,) bool array
+        True for columns that are not constant.
     rows : Rows
-        The rows as the kernels take them.
+        Rows in the form that kernels take.
     exchanged : dict
-        Where local search has ended, by support and size that it went on from.
+        Results of local searches, by the support and size from which they started.
     kept : dict
-        Bounds, radii and points of supports that were fitted, by their packed masks.
+        Bounds, radii and points of fitted supports, by packed masks.
     """
 
     problem: GlmProblem
@@ -78,31 +80,32 @@ class GlmFits:
 
     @classmethod
     def of(cls, problem: GlmProblem, forced: IntArray | None) -> GlmFits:
-        """Centre a problem and find its copies."""
+        """Return the fits of a problem, after centring it and finding copies."""
         inner, W, centring = problem.centred()
         copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
         return cls(inner, centring, columns, copy_of, sign, varies, _rows_of(inner, W, copy_of))
 
     def with_gamma(self, gamma: float) -> GlmFits:
-        """Return the same rows under another gamma."""
+        """Return the same rows with another gamma."""
         problem = self.problem.with_gamma(gamma)
         return replace(self, problem=problem, rows=self.rows._replace(penalty=problem.penalty))
 
     def without_stored_fits(self) -> GlmFits:
-        """Return the same rows and gamma with no fit stored: what is computed then depends on no earlier call."""
+        """Return the same rows and gamma without stored fits, so that later results do not depend on earlier calls."""
         other = copy(self)
         other.__dict__.update(kept={}, exchanged={})
         return other
 
     def without(self, rows: IntArray) -> GlmFits | None:
-        """Return the same columns, in which some rows have no weight: no copy of them. O(n p).
+        """Return the same columns with weight zero on some rows; the columns are not copied. O(n p).
 
-        None where columns differ by these rows alone: copies are those of the others.
+        Returns None if only these rows distinguish two columns, because the other rows then have more copies.
 
         Parameters
         ----------
         rows : int array
+            Rows that get the weight zero.
         """
         v = self.problem.v.copy()
         v[rows] = 0.0
@@ -112,7 +115,7 @@ class GlmFits:
         return replace(self, problem=problem, rows=_rows_of(problem, self.rows.W, self.copy_of))
 
     def _told_apart(self, kept: BoolArray) -> bool:
-        """Whether in some rows no first column is constant or what another one is, up to sign and an intercept."""
+        """Return True if on some rows no first copy is constant and no two are equal up to sign and an intercept."""
         first, seen = self.problem.first, set[bytes]()
         for j in np.flatnonzero(self.copies).tolist():
             column = self.rows.W[first + j][kept]
@@ -126,30 +129,30 @@ class GlmFits:
 
     @cached_property
     def copies(self) -> IntArray:
-        """(p,) how many columns are copies of each first one, itself too; 0 for the others and constant ones."""
+        """Number of copies of each first copy, itself included, (p,); 0 for other copies and for constant columns."""
         return np.bincount(self.copy_of[self.varies], minlength=self.problem.p)
 
     @cached_property
     def inside(self) -> IntArray:
-        """Places, among the first columns, of those that are in every support."""
+        """Positions, among the first copies, of the columns in every support."""
         forced = np.array(self.forced, dtype=np.int64)
         in_all = np.unique(self.copy_of[forced[self.varies[forced]]])
         return np.searchsorted(np.flatnonzero(self.copies), in_all).astype(np.int64)
 
     @cached_property
     def has_copies(self) -> bool:
-        """Whether there are any."""
+        """True if some columns are copies."""
         return bool(np.any(self.copies > 1))
 
     @cached_property
     def whole(self) -> GlmProblem:
-        """The problem on which every support is a special one: first columns have the ridge of all copies together."""
+        """Problem that bounds the fits of all supports from below: a first copy has the ridge of all its copies."""
         return replace(self.problem, weight=self.problem.weight / np.maximum(self.copies, 1))
 
     # -- fits -------------------------------------------------------------------------------------------------------
 
     def start(self) -> FloatArray:
-        """(first + p,) point of no column."""
+        """Return the (first + p,) point of the empty support."""
         point = np.zeros(self.problem.first + self.problem.p)
         point[: self.problem.first] = self.rows.origin
         return point
@@ -158,19 +161,20 @@ class GlmFits:
         self, masks: BoolArray, start: FloatArray | None = None, bar: float = np.inf,
         expired: Callable[[], bool] = never, sure: bool = True,
     ) -> FittedSupports:  # fmt: skip
-        """Fit supports, each from a point; those that were fitted before are not fitted again.
+        """Fit supports from a common start; fits stored by earlier calls are used again.
 
         Parameters
         ----------
         masks : (L, p) bool array
+            Supports.
         start : (first + p,) array, optional
-            Where every fit begins.
+            Point at which every fit begins.
         bar : float
-            A support that is proved to be above it need not be fitted any better.
+            Cutoff: the fit of a support stops once it is proved to be above the cutoff.
         expired : callable
-            True leaves the others' bounds at 0 and inf.
+            Function that returns True when time is over; the remaining supports then have the bounds 0 and inf.
         sure : bool
-            Whether that is to be proved; else what is hardly below the bar has the bounds 0 and inf too.
+            True if a value above the cutoff must be proved; else supports hardly below it get the bounds 0 and inf too.
         """
         count = len(masks)
         points = np.repeat((self.start() if start is None else start)[None, :], count, axis=0)
@@ -187,21 +191,23 @@ class GlmFits:
         return FittedSupports(lower, upper, radius, points)
 
     def fit(self, support: Iterable[int], start: FloatArray | None = None) -> tuple[FloatArray, float, float]:
-        """Return `(point, lower, upper)` of a support: its fit, copies as one, and bounds of F_S."""
+        """Return `(point, lower, upper)` of a support: its fit with copies merged, and bounds on F_S."""
         fitted = self.refit(self.masks([support]), start)
         return fitted.points[0], float(fitted.lower[0]), float(fitted.upper[0])
 
     def fit_of_all(
         self, mask: BoolArray, start: FloatArray, expired: Callable[[], bool] = never
     ) -> tuple[FloatArray, float]:
-        """Return `(point, lower)` of all columns that are open; not proved, so 0, where they are many.
+        """Return `(point, lower)` of the fit of all open columns; `lower` is 0 if columns are too many for a proof.
 
         Parameters
         ----------
         mask : (p,) bool array
+            Open columns.
         start : (first + p,) array
+            Point at which the fit begins.
         expired : callable
-            Looked at between steps where columns are many; True ends with a point that is not the fit.
+            Function called between steps if there are many columns; True ends them before the point is the fit.
         """
         if np.count_nonzero(mask) <= WIDE:
             fitted = self.refit(mask[None, :], start)
@@ -213,16 +219,16 @@ class GlmFits:
         return point, 0.0
 
     def places(self, columns: IntArray) -> IntArray:
-        """Places of the intercept and some columns in a point."""
+        """Return the positions of the intercept and of some columns in a point."""
         first = self.problem.first
         return np.concatenate([np.arange(first), columns + first]).astype(np.int64)
 
     def mask(self, support: Iterable[int]) -> BoolArray:
-        """(p,) mask of a support."""
+        """Return the (p,) mask of a support."""
         return np.asarray(self.masks([support])[0])
 
     def masks(self, supports: Collection[Iterable[int]]) -> BoolArray:
-        """(L, p) masks of supports."""
+        """Return the (L, p) masks of supports."""
         masks = np.zeros((len(supports), self.problem.p), dtype=np.bool_)
         for mask, support in zip(masks, supports, strict=True):
             mask[list(support)] = True
@@ -231,9 +237,9 @@ class GlmFits:
     def points_below(
         self, level: float, supports: Collection[frozenset[int]], expired: Callable[[], bool]
     ) -> Iterator[FloatArray]:
-        """Yield points with F at most a level: some of the way from the best of some supports to all columns' fit.
+        """Yield points with F at most a level, between the best fit of some supports and the fit of all columns.
 
-        That fit itself in place of one that is above the level.
+        A point above the level is replaced by the fit of all columns.
         """
         near = self.start()
         if supports:
@@ -249,7 +255,7 @@ class GlmFits:
     # -- in the units of X ------------------------------------------------------------------------------------------
 
     def in_units_of_x(self, mask: BoolArray, point: FloatArray) -> tuple[FloatArray, float]:
-        """Return coefficients and intercept of a support's point."""
+        """Return coefficients and intercept of the point of a support."""
         first, columns = self.problem.first, np.flatnonzero(mask & self.varies)
         of, inner = self.copy_of[columns], np.where(np.arange(len(point)) < first, point, 0.0)
         count = np.bincount(of, minlength=self.problem.p)
@@ -257,7 +263,7 @@ class GlmFits:
         return self.centring.back(inner, self.problem.intercept)
 
     def decisions(self, masks: BoolArray, fitted: FittedSupports, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bound `a + x'b` of rows at the exact fits."""
+        """Return bounds on the linear predictor `a + x'b` of rows at the exact fits."""
         first = self.problem.first
         outside = np.ascontiguousarray(np.hstack([np.ones((len(X), first)), self.centring.rows(X)]).T)
         sign = np.concatenate([np.ones(first), self.sign])
@@ -266,7 +272,7 @@ class GlmFits:
         return low, high
 
     def rows_outside(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows at first columns, the middle of what copies have there, and how far copies are off the middle."""
+        """Return rows at first copies: midpoints of the values of the copies, and their largest distances from them."""
         copies, first, columns = self.copies[self.copies > 0], self.problem.first, np.flatnonzero(self.varies)
         columns = columns[np.argsort(self.copy_of[columns], kind="stable")]
         signed = (self.centring.rows(X) * self.sign)[:, columns]
@@ -276,7 +282,7 @@ class GlmFits:
 
 
 def _rows_of(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newton.Rows:
-    """Return rows as the kernels take them, of columns W."""
+    """Return rows in the form that kernels take, given columns W."""
     first = problem.first
     places = np.concatenate([np.arange(first), copy_of + first]).astype(np.int64)
     origin = float(problem.start()[0]) if first else 0.0
@@ -284,10 +290,10 @@ def _rows_of(problem: GlmProblem, W: FloatArray, copy_of: IntArray) -> glm_newto
 
 
 def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple[IntArray, FloatArray]:
-    """Return the first column that each one equals up to sign, under the same penalty weight, and that sign.
+    """Return the first column that each column equals up to sign, with the same penalty weight, and that sign.
 
-    Centring rounds, so columns that it leaves equal are compared as they were `given`: what tells them apart counts
-    where a ridge is next to none.
+    Centring rounds, so columns that are equal after centring are compared again as they were `given`: their
+    difference matters if the ridge is nearly zero.
     """
     p, weight = problem.p, problem.weight
     copy_of, sign, kept = np.arange(p), np.ones(p), given.v > 0.0
@@ -298,7 +304,7 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
             return False
         one, other = (sign[k] * given.X[kept, k] / centring.unit[k] for k in (i, j))
         less, back = one - other, one - (one - other)
-        return not (np.ptp(less) or np.ptp((one - (less + back)) + (back - other)))  # a difference, and its rounding
+        return not (np.ptp(less) or np.ptp((one - (less + back)) + (back - other)))  # difference, its rounding
 
     for j in range(p):
         column = problem.X[:, j]
@@ -306,7 +312,7 @@ def _copies(problem: GlmProblem, given: GlmProblem, centring: Centring) -> tuple
         if begin == 0.0:
             continue
         sign[j] = np.sign(begin)
-        alike = seen.setdefault(blake2b(column * sign[j] + 0.0).digest(), [])  # no minus zero
+        alike = seen.setdefault(blake2b(column * sign[j] + 0.0).digest(), [])  # adding zero removes negative zeros
         copy_of[j] = next((i for i in alike if same(i, j)), j)
         if copy_of[j] == j:
             alike.append(j)

@@ -1,9 +1,9 @@
-"""A support in every fold at once, from its fit on all rows: intervals of objectives and of held-out losses.
+"""Intervals of training objectives and held-out losses of a support in every fold, from its full-data fit.
 
-A step of Newton's method without the rows of a fold begins at the fit on all rows, with the Hessian there less what
-these rows add; a ball about the point where it ends holds the fold's fit (`kernels/rows_out`). For folds of few rows
-that is O(tau^2) each, whatever the number of rows; where an interval is too wide, steps with gradients of their own
-follow, O(n tau) each (docs/theory/glm.md, section 9).
+Let a support be fitted to all rows. To hold out a fold, one Newton step starts at this fit, with the Hessian there
+minus the terms of the held-out rows. A ball about the point after the step contains the fit of the fold
+(`kernels/rows_out`). If folds have few rows, this costs O(tau^2) a fold, whatever the number of rows. If an interval
+is too wide, further steps compute gradients from all rows, O(n tau) each (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.subsets import never
 from sparsecv_mio.units import LOSS_ROUNDING, MARGINS_OFF
 
-SETTLED = 1e-9  # of a margin, where held-out losses are to be those of the fits
-FINEST = 1e-2  # of these digits, where slopes are far larger than losses
-NEARLY = 1e-4  # the same, where objectives are to be near the least ones
-FOLDS_AT_ONCE = 1 << 14  # folds whose intervals are had together
-FEW = 1 << 26  # numbers of a step in every fold that are few enough for all folds to have more than one
-ENOUGH_FOR_TWO = 1e-7  # off after one step, times the move: two steps are off a fifth of it at most (4,000 draws)
-APART = 1e-4  # of a margin, between curvatures
+SETTLED = 1e-9  # accuracy of margins for the held-out losses of exact fits
+FINEST = 1e-2  # minimum factor on these accuracies if slopes are far larger than losses
+NEARLY = 1e-4  # accuracy of margins if objectives need only be near their minima
+FOLDS_AT_ONCE = 1 << 14  # folds that are handled together
+FEW = 1 << 26  # maximum number of values read by steps in all folds for every fold to get a further step
+ENOUGH_FOR_TWO = 1e-7  # maximum of error after one step x move: the second step leaves at most 1/5 of it (4,000 draws)
+APART = 1e-4  # difference of margins in a difference quotient of curvatures
 
 
 class HeldOut(NamedTuple):
-    """(K,) bounds of held-out losses at the fits of folds, and what they are nearly; 0, inf and nan where unknown."""
+    """Bounds on held-out losses at the fits of K folds, and estimates; 0, inf and nan if unknown."""
 
     lower: FloatArray
     upper: FloatArray
@@ -41,28 +41,29 @@ class HeldOut(NamedTuple):
 
 
 class LeftOut:
-    """Folds of some rows.
+    """Held-out rows of all folds, with fits to all rows.
 
     Parameters
     ----------
     fits : GlmFits
-        Of all rows.
+        Fits to all rows.
     left_out : RowLists
-        Rows that each fold leaves out; those of weight 0 count too.
+        Rows that each fold holds out, including rows of weight 0.
     scored : sequence of int arrays or None
-        Those of them that it scores; None for all.
+        Rows that each fold scores, among its held-out rows; None if it scores all of them.
     weights : (n,) array
+        Row weights.
     """
 
     def __init__(
         self, fits: GlmFits, left_out: RowLists, scored: Sequence[IntArray] | None, weights: FloatArray
     ) -> None:
         self.fits, self.k = fits, len(left_out.starts) - 1
-        # copies: the lists of a plan may be read-only, and for those no kernel is compiled ahead
+        # copied, because no kernel is compiled ahead for read-only arrays, and the lists of a plan may be read-only
         self.rows, self.ends = left_out.rows.copy(), left_out.starts.copy()
         self.counted: FloatArray = np.broadcast_to(1.0, len(self.rows))
         if scored is None and np.all(weights == 1.0):
-            return  # nothing beside the lists of rows, which may be as many as there are rows
+            return  # no further array, since the lists may hold as many entries as there are rows
         kept, counted = weights > 0.0, weights[self.rows]  # fits have no rows of weight 0
         for at, of in enumerate(scored or ()):
             here = slice(left_out.starts[at], left_out.starts[at + 1])
@@ -72,18 +73,19 @@ class LeftOut:
         self.rows, self.counted = (np.cumsum(kept) - 1)[self.rows[out]].astype(np.int64), counted[out]
 
     def with_fits(self, fits: GlmFits) -> LeftOut:
-        """Return the same folds of the same rows with other fits of them all.
+        """Return the same folds of the same rows with other full-data fits.
 
         Parameters
         ----------
         fits : GlmFits
+            Fits to all rows.
         """
         other = copy(self)
         other.fits = fits
         return other
 
     def parts(self) -> Iterator[tuple[slice, LeftOut]]:
-        """Yield folds that are looked at together: which they are, and they."""
+        """Yield groups of folds that are handled together, each with its slice of folds."""
         for begin in range(0, self.k, FOLDS_AT_ONCE):
             part, ends = copy(self), self.ends[begin : begin + FOLDS_AT_ONCE + 1]
             rows = slice(int(ends[0]), int(ends[-1]))
@@ -92,7 +94,7 @@ class LeftOut:
             yield slice(begin, begin + part.k), part
 
     def by_fold(self, losses: FloatArray) -> FloatArray:
-        """(K,) sums of losses of the rows left out, fold by fold, over those that are scored."""
+        """Return (K,) sums over the scored rows of each fold, given losses of the held-out rows, fold by fold."""
         weighted = self.counted * losses
         if self.k == len(weighted) and np.all(np.diff(self.ends) == 1):
             return weighted
@@ -100,26 +102,28 @@ class LeftOut:
         return np.asarray(np.bincount(fold, weighted, minlength=self.k), dtype=np.float64)
 
     def summed(self, losses: FloatArray) -> FloatArray:
-        """(K,) the same of losses of all rows with a weight."""
+        """Return (K,) sums over the scored rows of each fold, given losses of all rows that have a weight."""
         return self.by_fold(losses[self.rows])
 
     def of(self, mask: BoolArray, point: FloatArray) -> SupportLeftOut:
-        """Return a support in every fold.
+        """Return the intervals of a support in every fold, after one step.
 
         Parameters
         ----------
         mask, point : (p,) bool array and (first + p,) array
-            A support, and its fit on all rows.
+            Support and its fit to all rows.
         """
         return SupportLeftOut(self, mask, point).within(self)
 
     def by_parts(self, mask: BoolArray, point: FloatArray) -> Iterator[tuple[slice, SupportLeftOut]]:
-        """Yield the same in folds that are looked at together, and which they are: of very many less is there at once.
+        """Yield the intervals of a support for one group of folds after another, which limits memory.
+
+        Each item is the slice of the folds and their intervals.
 
         Parameters
         ----------
-        mask, point
-            As for `of`.
+        mask, point : (p,) bool array and (first + p,) array
+            Support and its fit to all rows.
         """
         whole = SupportLeftOut(self, mask, point)
         for at, part in self.parts():
@@ -128,14 +132,14 @@ class LeftOut:
     def values(
         self, mask: BoolArray, point: FloatArray, expired: Callable[[], bool]
     ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
-        """Return (K,) upper bounds of least objectives in training sets, and held-out losses at nearly the fits.
+        """Return (K,) upper bounds on the minimum training objectives, and approximate held-out losses.
 
         Parameters
         ----------
         mask, point : (p,) bool array and (first + p,) array
-            A support, and its fit on all rows.
+            Support and its fit to all rows.
         expired : callable
-            True leaves inf and nan.
+            Function that returns True when time is over; the remaining values are inf and nan.
         """
         values, held = np.full(self.k, np.inf), np.full(self.k, np.nan)
         for at, part in () if expired() else self.by_parts(mask, point):
@@ -148,19 +152,20 @@ class LeftOut:
         self, mask: BoolArray, point: FloatArray, folds: IntArray, expired: Callable[[], bool] = never,
         ended: Callable[[], bool] = never,
     ) -> FloatArray:  # fmt: skip
-        """Return (F,) held-out losses of some folds at the fits themselves; nan where the steps do not get there.
+        """Return the (F,) held-out losses of some folds at the exact fits; nan if the steps do not reach a fit.
 
         Parameters
         ----------
         mask, point : (p,) bool array and (first + p,) array
-            A support, and its fit on all rows.
+            Support and its fit to all rows.
         folds : (F,) int array
+            Indices of the folds.
         expired : callable
-            True leaves the others at a second step that is not proved, and fits but a few that this is not enough for;
-            the folds that are off the most come first.
+            Function that returns True when time is over. Remaining folds then get a second step without proof, and only
+            a few for which this is not enough are fitted. Folds with the largest errors come first.
         ended : callable
-            True leaves these few too: where classes are apart and the ridge is next to nothing one takes hundreds of
-            steps.
+            Function that returns True to skip these few fits, too: with separable classes and a ridge of nearly zero,
+            one fit takes hundreds of steps.
         """
         held, fitted = np.full(len(folds), np.nan), 0
         for at, here in self.by_parts(mask, point):
@@ -179,35 +184,35 @@ class LeftOut:
 
 
 def _third_derivatives(loss: RowLoss, margins: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return those of losses times weights, by differences of curvatures: to some eight digits."""
+    """Return weighted third derivatives of losses, to about eight digits, from differences of curvatures."""
     near = [loss.curvatures(margins + side * APART, y, weights) for side in (1.0, -1.0)]
     return np.asarray((near[0] - near[1]) / (2.0 * APART))
 
 
 class SupportLeftOut:
-    """A support, and once it is `within` some folds what is known of it there.
+    """A support and its full-data fit; after `within`, also its intervals in some folds.
 
     Parameters
     ----------
     folds : LeftOut
-        Of all rows.
+        Folds with fits to all rows.
     mask, point : (p,) bool array and (first + p,) array
-        The support, and its fit on all rows.
+        Support and its fit to all rows.
 
     Attributes
     ----------
     values : (K, 3) array
-        Bounds of the least objective of each fold's training rows, 0 and inf where nothing is known; and how far
-        margins may be off what they nearly are.
+        Bounds on the minimum objective on the training rows of each fold (0 and inf if unknown), and a bound on the
+        errors of the estimated margins.
     margins : (m, 3) array
-        Ends of those of the rows left out, fold by fold, and what they nearly are; -inf, inf and nan where unknown.
+        Bounds and estimates of the margins of held-out rows, fold by fold; -inf, inf and nan if unknown.
     one_step : (K,) bool array
-        Whether a fold's margins are those after one step.
+        True for folds whose margins are those after one step.
     size : int
-        Numbers of a support in all rows.
+        Number of values of the support in all rows.
     fine : float
-        What the digits of margins are multiplied by, so that losses have as many: slopes of counts of 10,000 are a
-        hundred times their losses, those of two classes are smaller than these.
+        Factor on the accuracy of margins that makes losses equally accurate: the slopes of counts of 10,000 are a
+        hundred times their losses; the slopes of two classes are smaller than their losses.
     """
 
     values: FloatArray
@@ -221,7 +226,7 @@ class SupportLeftOut:
         self._whole = rows_out.about_all_rows(Columns(rows.W, places), rows.response, penalty, point[places])
         lost, slopes = float(folds.fits.problem.v @ self._whole.losses), float(np.abs(self._whole.falls).sum())
         self.fine = max(min(lost / slopes, 1.0), FINEST) if slopes > 0.0 else 1.0
-        self._tensor: list[FloatArray] = []  # (k, k, k) of third derivatives and rows, once it is asked for
+        self._tensor: list[FloatArray] = []  # the (k, k, k) tensor of third derivatives, computed at the first request
 
     def within(self, folds: LeftOut) -> SupportLeftOut:
         """Return the same support in some of the folds, after one step.
@@ -229,6 +234,7 @@ class SupportLeftOut:
         Parameters
         ----------
         folds : LeftOut
+            Folds for which intervals are computed.
         """
         here = copy(self)
         here.folds, here.one_step = folds, np.ones(folds.k, dtype=np.bool_)
@@ -237,14 +243,16 @@ class SupportLeftOut:
         return here
 
     def settle(self, which: IntArray, enough: float, expired: Callable[[], bool] = never) -> None:
-        """Narrow the intervals of some folds, until margins are known to `enough` where that can be had.
+        """Narrow the intervals of some folds until their margins have a given accuracy, if steps can reach it.
 
         Parameters
         ----------
         which : (f,) int array
+            Indices of the folds.
         enough : float
+            Requested accuracy of margins.
         expired : callable
-            True leaves the others as they are.
+            Function that returns True when time is over; the remaining folds stay unchanged.
         """
         step = max(BLOCK_NUMBERS // self.size, 1)
         for begin in range(0, len(which), step):
@@ -257,13 +265,14 @@ class SupportLeftOut:
             self.one_step[here] = False
 
     def nearly_all(self, which: IntArray, enough: float) -> IntArray:
-        """Move margins of many folds to where second steps lead; return those of them that this leaves to be settled.
+        """Move the margins of many folds by a second step; return the folds for which this is not accurate enough.
 
         Parameters
         ----------
         which : (f,) int array
+            Indices of the folds.
         enough : float
-            How far margins may be from the ends of their intervals.
+            Maximum distance of margins from the bounds of their intervals.
         """
         if len(which) * self.size <= FEW:
             return which
@@ -273,16 +282,18 @@ class SupportLeftOut:
         return which[~done[which]]
 
     def second_steps(self, wanted: BoolArray) -> BoolArray:
-        """Move margins of some folds of one row to where a second step leads; returns of which folds that is enough.
+        """Move the margins of single-row folds by a second step; return the (K,) mask of folds that need no more.
 
-        Of folds that had further steps nothing is moved: these lead nearer.
+        Folds that had further steps are not moved, because these steps are more accurate.
 
-        With `t = L^{-1} z` and third derivatives l, the gradient after a step d is half of `sum_j l_j (t_j'd)^2 t_j`
-        but for the row out: one tensor of all rows, O(n k^3), and O(k^3) a fold. Nothing is proved.
+        With `t = L^{-1} z` and third derivatives l, the gradient after a step d is half of `sum_j l_j (t_j'd)^2 t_j`,
+        without the term of the held-out row. One tensor of all rows costs O(n k^3), and each fold O(k^3). The result is
+        not a bound.
 
         Parameters
         ----------
         wanted : (K,) bool array
+            True for folds to be moved.
         """
         folds = self.folds
         near, known = np.zeros(folds.k, dtype=np.bool_), np.isfinite(self.values[:, 2])
@@ -294,17 +305,17 @@ class SupportLeftOut:
         return near
 
     def _third(self, rows: slice | IntArray) -> FloatArray:
-        """Third derivatives of the losses of some rows at the fit of all, times weights."""
+        """Return weighted third derivatives of the losses of some rows at the full-data fit."""
         problem = self.folds.fits.problem
         return _third_derivatives(problem.loss, self._whole.margins[rows], problem.y[rows], problem.v[rows])
 
     def _turned(self, rows: slice | IntArray) -> FloatArray:
-        """(k, m) some rows times their signs, in the coordinates of the Hessian's factor."""
+        """Return (k, m) rows, multiplied by their signs, in the coordinates of the Hessian's factor."""
         whole, signs = self._whole, self.folds.fits.problem.signs[rows]
         return np.asarray(whole.inverse @ (whole.Z.W[:, rows][whole.Z.places] * signs))
 
     def _third_moments(self) -> FloatArray:
-        """Return the tensor of all rows; once for all parts."""
+        """Return the tensor of third derivatives of all rows, computed once."""
         if not self._tensor:
             whole, n = self._whole, len(self._whole.margins)
             k = len(whole.inverse)
@@ -317,9 +328,9 @@ class SupportLeftOut:
             self._tensor.append(tensor)
         return self._tensor[0]
 
-    @np.errstate(over="ignore", invalid="ignore")  # where losses are next to nothing, and this is not enough
+    @np.errstate(over="ignore", invalid="ignore")  # overflow: losses are nearly zero, the step is rejected
     def _second_step(self, single: IntArray, near: BoolArray) -> None:
-        """Take the second steps of some folds of one row, and mark those of which that is enough."""
+        """Take the second steps of some single-row folds, and mark the folds for which this is enough."""
         folds, whole, tensor = self.folds, self._whole, self._third_moments()
         at = folds.ends[:-1][single]
         rows = folds.rows[at]
@@ -335,7 +346,7 @@ class SupportLeftOut:
         self.margins[at, 2] = np.clip(moved, self.margins[at, 0], self.margins[at, 1])
 
     def held_out(self) -> HeldOut:
-        """Return what is known of the held-out loss of every fold."""
+        """Return bounds and estimates of the held-out loss of every fold."""
         most, losses = np.diff(self.folds.ends).max(initial=0), np.empty((3, len(self.folds.rows)))
         for begin in range(0, len(self.folds.rows), CACHED_ROWS):
             here = slice(begin, begin + CACHED_ROWS)
@@ -345,7 +356,7 @@ class SupportLeftOut:
         return HeldOut(lower * (1.0 - room), upper * (1.0 + room), near)
 
     def _losses(self, here: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return ends of the losses of some of the rows left out, and what they nearly are."""
+        """Return bounds and estimates of the losses of some held-out rows."""
         problem, rows, (first, last, middle) = self.folds.fits.problem, self.folds.rows[here], self.margins[here].T
         signs, y, known = problem.signs[rows], problem.y[rows], np.isfinite(first) & np.isfinite(last)
         ends = np.sort(np.where(known, signs * np.array([first, last]), 0.0), axis=0)

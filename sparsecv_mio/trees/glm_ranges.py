@@ -1,12 +1,13 @@
-"""Where the margins of sparse fits lie: quadratics made for few columns, not for all.
+"""Ranges of the margins of sparse fits, from quadratics that need to be valid only for fits with few columns.
 
-A quadratic q below F at every fit with at most k columns and F at most U needs curvature that holds over their margins
-alone, not over all of the level set. With M its matrix, w a diagonal under it, and any point b, `g = c - (M - W) b`,
+Let q be a quadratic below F at every fit with at most k columns and F at most U. Its curvature needs to be valid over
+the margins of these fits, not over the whole level set of F. With M its matrix, w a diagonal with `M - W` positive
+definite, any point b and `g = c - (M - W) b`,
 
     q(b') >= dual + ||b' - b||^2_{M - W},    dual = yy - b'(M - W) b - (sum of the k largest g_j^2 / w_j),
 
-for every b' with at most k columns (the relaxation of trees, its slack kept). So these fits lie in an ellipsoid about b
-of which `U - dual` is the squared radius: far less than `U - min q` (docs/theory/glm.md, section 4).
+for every b' with at most k columns. Hence these fits lie in an ellipsoid about b with squared radius `U - dual`, which
+is far less than `U - min q` (docs/theory/glm.md, section 4).
 """
 
 from __future__ import annotations
@@ -23,25 +24,30 @@ from sparsecv_mio.problem.glm import Ellipsoid, Minorant, Ranges, minorant, mino
 from sparsecv_mio.trees.glm_fits import GlmFits
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form, solve_root
 
-SHARE = 0.6  # of the diagonal of trees that is taken out: with all of it M - W is singular
-ROUNDING, LARGEST_DOUBT = 1e-11, 1e-3  # of what is added up, and share of the ellipsoid that rounding may be worth
+SHARE = 0.6  # share of the trees' diagonal that is used as w; with all of it, M - W is singular
+# rounding of the squared radius, as a share of the terms added up, and maximum relative rounding of the ellipsoid
+ROUNDING, LARGEST_DOUBT = 1e-11, 1e-3
 
 
 def sparse_ellipsoid(
     below: Minorant, first: int, size: int, level: float, expired: Callable[[], bool], inside: IntArray
 ) -> Ellipsoid | None:
-    """Return an ellipsoid with every fit of at most so many columns and F at most a level; None if rounding hides it.
+    """Return an ellipsoid that contains every fit of a size with F at most a level; None if rounding is too large.
 
     Parameters
     ----------
     below : Minorant
+        Quadratic below F at these fits.
     first : int
-        1 with an intercept.
+        Number of leading coefficients of the intercept: 1 or 0.
     size : int
+        Maximum number of columns of a fit.
     level : float
+        Maximum F of a fit.
     expired : callable
+        Function that returns True when time is over.
     inside : int array
-        Columns that every such fit has, by their places; these have no diagonal, so that the others have more.
+        Positions of the columns that every such fit has. Their diagonal is 0, which makes that of the others larger.
     """
     moments, chosen = below.moments, size - len(inside)
     inner = eliminated(replace(moments, forced=inside))
@@ -87,20 +93,24 @@ def _partly(form: NormalForm) -> NormalForm:
 def around(
     fits: GlmFits, points: Iterable[FloatArray], size: int, level: float, expired: Callable[[], bool]
 ) -> Iterator[tuple[Minorant, Ellipsoid | None, Ranges]]:
-    """Yield quadratics about some points, ellipsoids of sparse fits by them, and the ranges that all so far leave.
+    """Yield quadratics about some points, the ellipsoids of sparse fits that they imply, and ranges of margins.
 
-    The first quadratic is below F on its level set; each other one at sparse fits, whose margins have shorter ranges
-    by then. Ranges become the next ones where they are: of very many rows there is no second copy.
+    The ranges are the intersection of all ranges so far. The first quadratic is below F on its level set; every later
+    one is below F at sparse fits only, whose margins have shorter ranges by then. Ranges are updated in place, because
+    a second copy for very many rows would be too large.
 
     Parameters
     ----------
     fits : GlmFits
+        Fits to the training rows.
     points : iterable of (first + p,) arrays
+        Points about which quadratics are made.
     size : int
-        Most columns of a fit of interest.
+        Maximum number of columns of a fit.
     level : float
-        And its F at most.
+        Maximum F of a fit.
     expired : callable
+        Function that returns True when time is over.
     """
     firsts, ranges = np.flatnonzero(fits.copies), None
     places, problem = fits.places(firsts), fits.whole.only(firsts)
@@ -121,4 +131,4 @@ def around(
                 there = np.sort(sign * np.array(ellipsoid.predictions(Z)), axis=0)
                 Ranges(ranges.low[here], ranges.high[here]).narrowed(Ranges(*there))  # in place
         yield below, ellipsoid, ranges
-        del below  # numbers of rows, of which there may be very many
+        del below  # its arrays have one entry for each row, and there may be very many rows

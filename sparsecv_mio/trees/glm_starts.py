@@ -1,7 +1,8 @@
-"""Good supports by a smooth convex loss: local search on the quadratic of Newton's method, fits that decide.
+"""Initial supports for a smooth convex loss, by local search on Newton's quadratic and exact refits.
 
-About a fit F is nearly a weighted least squares problem, on which forward selection and exchanges of single columns are
-known for all columns at once (`kernels.local_search`). What it proposes is fitted.
+Near a fit, F is close to a weighted least-squares objective. On this quadratic, forward selection and exchanges of
+single columns are evaluated for all columns at once (`kernels.local_search`). Each proposed support is then fitted,
+and its F decides.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from sparsecv_mio.problem.glm import symmetric
 from sparsecv_mio.problem.glm_objective import LEAST_CURVATURE
 from sparsecv_mio.trees.glm_fits import GlmFits
 
-ROUNDS = 20  # quadratics of one search
-BETTER = 1e-11  # of a value, that an exchange must save
-MOST_SEEN = 128  # columns of a quadratic, beside those of the support
+ROUNDS = 20  # maximum number of quadratics of one search
+BETTER = 1e-11  # minimum relative improvement of F by an exchange
+MOST_SEEN = 128  # maximum number of columns of a quadratic, in addition to those of the support
 
 
 class _Fitted(NamedTuple):
-    """A support with its fit and value."""
+    """A support with its fit and its F."""
 
     support: frozenset[int]
     point: FloatArray
@@ -34,16 +35,18 @@ class _Fitted(NamedTuple):
 def exchanged(
     fits: GlmFits, begin: frozenset[int], size: int, expired: Callable[[], bool]
 ) -> tuple[frozenset[int], FloatArray, float]:
-    """Return a good support of a size with its fit and value: a start with more columns, then exchanges.
+    """Return a good support of a size with its fit and value, by adding columns to a start and exchanging columns.
 
     Parameters
     ----------
     fits : GlmFits
+        Fits to the training rows.
     begin : frozenset of int
-        Varying columns, at most the size, with those that are forced in.
+        Columns of the start: varying columns including the forced ones, at most `size` of them.
     size : int
+        Number of columns of the support.
     expired : callable
-        True ends it; the support may then be smaller.
+        Function that returns True when time is over; the support may then be smaller.
     """
     ends, way, (point, _, upper) = fits.exchanged, [begin], fits.fit(begin)
     best = _Fitted(begin, point, upper)
@@ -62,7 +65,7 @@ def exchanged(
 
 
 def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
-    """Return a better support, or one of the size in place of a smaller one; None if none is found."""
+    """Return a better support, or one of the full size if the present one is smaller; None if none is found."""
     columns, moments = _quadratic(fits, best)
     chosen = np.flatnonzero(fits.mask(best.support)[columns])
     forced = len(best.support) - len(chosen)
@@ -86,10 +89,10 @@ def _improved(fits: GlmFits, best: _Fitted, size: int) -> _Fitted | None:
 
 
 def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.PenalisedMoments]:
-    """Return columns that vary and are not forced in, and moments of Newton's quadratic about a fit on them.
+    """Return varying columns that are not forced, and the moments of Newton's quadratic about a fit in these columns.
 
-    Of many columns those of the support, and those that are worth most to the quadratic, as one more or in the place
-    of one of the support.
+    If there are many columns, only those of the support and those with the largest gain are used, the gain of adding
+    the column or exchanging it for one of the support.
     """
     problem, rows, first, point = fits.problem, fits.rows, fits.problem.first, best.point
     margins = problem.signs * (point @ rows.W)
@@ -126,7 +129,7 @@ def _quadratic(fits: GlmFits, best: _Fitted) -> tuple[IntArray, local_search.Pen
 def _worth(
     fits: GlmFits, weight: FloatArray, slope: FloatArray, inner: IntArray, chosen: IntArray, point: FloatArray
 ) -> FloatArray:
-    """(p,) what Newton's quadratic about a fit gains by each column, added or in the place of the best one chosen."""
+    """Return the (p,) gains in Newton's quadratic of each column, added or exchanged for a column of the support."""
     rows, first = fits.rows, fits.problem.first
     inside = np.concatenate([inner, chosen + first])
     W = rows.W[first:]

@@ -1,7 +1,7 @@
-"""Best subsets by a smooth convex loss on one training set: fits, proofs, and what held-out rows lose by them.
+"""Best subsets for a smooth convex loss on one training set: fits, certified bounds, and held-out losses.
 
-`GlmSubsets` is to such a loss what moments and their trees are to the squared one. All work is on centred
-columns, of which copies are one (`trees/glm_fits`); sizes are proved by `trees/glm_tree`.
+`GlmSubsets` is the counterpart of moments and their trees for squared-error loss. It works on centred columns with
+duplicate columns merged (`trees/glm_fits`) and solves each size by the tree of `trees/glm_tree`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from sparsecv_mio.trees.glm_tree import LEAPS_WORK, Listing, SizeSearch
 from sparsecv_mio.trees.subsets import UNLIMITED, BestSubset, BestSubsets, never
 from sparsecv_mio.units import LOSS_ROUNDING, TIE_RTOL
 
-MOST_STARTS = 5  # supports of a size, the last ones found, that another gamma or size begins with
+MOST_STARTS = 5  # number of supports of a size, the last ones found, that serve as starts for another gamma or size
 
 
 @dataclass(frozen=True, eq=False)
 class Fits:
-    """Fits of some supports.
+    """Fits of L supports.
 
     Attributes
     ----------
     coefficients : (L, p) array
-        In the units of X.
+        Coefficients in the units of X.
     intercept : (L,) array
+        Intercepts.
     lower, upper : (L,) arrays
-        `lower <= F_S <= upper`.
+        Bounds `lower <= F_S <= upper`.
     """
 
     coefficients: FloatArray
@@ -44,20 +45,20 @@ class Fits:
     upper: FloatArray
 
     def losses(self, loss: RowLoss, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
-        """(L, m) weighted losses of rows, as computed."""
+        """Return the (L, m) weighted losses of rows, without bounds on rounding."""
         margins = loss.signs(y) * (self.coefficients @ X.T + self.intercept[:, None])
         return np.asarray(weights * loss.losses(margins, y))
 
 
 class LossesBelow(NamedTuple):
-    """(n,) bounds of the losses of training rows: of fits of a size with F at most an objective, and of any such point.
+    """Bounds on the losses of n training rows over points with F at most an objective.
 
     Attributes
     ----------
     least, most : (n,) arrays
-        Of points with so many columns, fits among them.
+        Bounds over points with at most the number of columns of a size.
     anywhere : (n,) array
-        At most that at any point.
+        Upper bound over all points.
     """
 
     least: FloatArray
@@ -66,12 +67,12 @@ class LossesBelow(NamedTuple):
 
 
 class GlmSubsets:
-    """Best supports of every size asked, with bounds of their objectives and of what held-out rows lose.
+    """Best supports of the requested sizes, with bounds on their objectives and on held-out losses.
 
     Parameters
     ----------
     problem : GlmProblem
-        Columns of any offset and scale.
+        Problem with columns of any offset and scale.
     forced : int array, optional
         Columns that every support contains.
     """
@@ -80,18 +81,20 @@ class GlmSubsets:
         self.fits, self._good = GlmFits.of(problem, forced), dict[int, list[frozenset[int]]]()
 
     def with_gamma(self, gamma: float) -> GlmSubsets:
-        """Return the same rows under another gamma; what was best here is tried first there."""
+        """Return the same rows with another gamma; the best supports found here are its first starts."""
         other = copy(self)
         other.fits = self.fits.with_gamma(gamma)
         return other
 
     def without(self, rows: IntArray) -> GlmSubsets | None:
-        """Return the best-subset problem of the other rows, in the same columns; None where those tell less apart.
+        """Return the best-subset problem without some rows, in the same columns.
+
+        Returns None if only the removed rows distinguish two columns.
 
         Parameters
         ----------
         rows : int array
-            Among those with a weight.
+            Rows to remove, among those with a weight.
         """
         fits, other = self.fits.without(rows), copy(self)
         if fits is None:
@@ -100,19 +103,23 @@ class GlmSubsets:
         return other
 
     def _starts(self, size: int) -> list[frozenset[int]]:
-        """Return the last good supports of a size, and of the next smaller one there is."""
+        """Return the last good supports of a size and of the nearest smaller size."""
         smaller = max((below for below in tuple(self._good) if below < size), default=size)
         return [support for of in {smaller, size} for support in self._good.get(of, [])]
 
     # -- sizes ------------------------------------------------------------------------------------------------------
 
     def relax(self, sizes: Sequence[int], starts: Iterable[IntArray], expired: Callable[[], bool]) -> BestSubsets:
-        """Bound the optima of some sizes by the roots of their trees.
+        """Return bounds on the optima of some sizes by the roots of their trees.
 
         Parameters
         ----------
-        sizes, starts, expired
-            As of `solve`.
+        sizes : sequence of int
+            Sizes, at least the number of forced columns.
+        starts : iterable of int arrays
+            Initial supports.
+        expired : callable
+            Function called every few milliseconds; True ends the work with the bounds found so far.
         """
         return self.solve(sizes, starts, 1, None, expired, exchanges=False, work=1)
 
@@ -127,32 +134,33 @@ class GlmSubsets:
         exchanges: bool = True,
         work: int = LEAPS_WORK,
     ) -> BestSubsets:
-        """Solve `min F_S, |S| <= tau` for every tau asked.
+        """Return the best subsets that solve `min F_S, |S| <= tau` for every requested tau.
 
         Parameters
         ----------
         sizes : sequence of int
-            At least the number of columns that are forced in.
+            Sizes, at least the number of forced columns.
         starts : iterable of int arrays
-            Supports worth trying first.
+            Initial supports.
         effort : int
-            Most nodes of the outer tree of a size, each with trees of its own.
+            Maximum number of nodes of the outer tree of a size; each of these has an inner tree.
         enough : mapping of int to float, optional
-            By tau, a lower bound that will do.
+            Target of the lower bound for each tau.
         expired : callable
-            Looked at every few milliseconds; True ends with what is held.
+            Function called every few milliseconds; True ends the work with the bounds found so far.
         threads : int
-            So many nodes of a tree are worked on at the same time; with several, how many there are may differ.
+            Number of nodes of a tree that are processed at the same time; with several, the number of nodes may differ
+            between runs.
         exchanges : bool
-            Whether starts of a size are improved before its tree.
+            True if starts of a size are improved by exchanges before its tree.
         work : int
-            Of a node; 1 for its relaxation alone.
+            Work limit of a node, in rows times columns; 1 for its relaxation alone.
 
         Returns
         -------
         BestSubsets
-            Where a size is `complete`, its candidates are all supports that can be optimal, up to columns that are
-            constant in these rows.
+            Supports and bounds. If a size is `complete`, its candidates are all supports that can be optimal, up to
+            columns that are constant in these rows.
         """
         fits, by_size, nodes, before = self.fits, dict[int, BestSubset](), 0, frozenset(self.fits.forced)
         finished = True
@@ -170,15 +178,16 @@ class GlmSubsets:
         return BestSubsets(by_size, nodes, finished)
 
     def listing(self, size: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
-        """Return a search that hands over every support of a size with F at most a level, once it is run.
+        """Return a search that, when run, passes every support of a size with F at most a level to a list.
 
         Parameters
         ----------
         size : int
+            Number of columns of a support.
         wanted : Listing
-            Whose level may fall while it runs.
+            List that takes the supports; its level may fall during the run.
         expired : callable
-            True ends it; `SizeSearch.unseen` then bounds the others.
+            Function that returns True to end the run; `SizeSearch.unseen` then bounds the other supports.
         """
         search = SizeSearch(self.fits, max(size, len(self.fits.forced)), expired, wanted)
         search.begin([frozenset(self.fits.forced), *self._starts(size)])
@@ -187,11 +196,12 @@ class GlmSubsets:
     # -- supports ---------------------------------------------------------------------------------------------------
 
     def refit(self, supports: Sequence[IntArray]) -> Fits:
-        """Fit supports.
+        """Return fits of supports.
 
         Parameters
         ----------
         supports : sequence of int arrays
+            Supports.
         """
         masks = self.fits.masks(supports)
         return self._in_units(masks, self.fits.refit(masks))
@@ -205,21 +215,23 @@ class GlmSubsets:
     def scored(
         self, supports: Sequence[IntArray], X: FloatArray, y: FloatArray, weights: FloatArray | None = None
     ) -> tuple[Fits, FloatArray, FloatArray]:
-        """Fit supports, and bound the loss of rows, summed, at the exact fit of each.
+        """Return fits of supports, with bounds on the total loss of some rows at each exact fit.
 
         Parameters
         ----------
         supports : sequence of int arrays
+            Supports.
         X, y : (m, p), (m,) arrays
-            Rows in the units of the problem's, targets as the loss has them.
+            Rows in the units of the problem, and targets in the form of the loss.
         weights : (m,) array, optional
-            1 by default.
+            Row weights; 1 by default.
 
         Returns
         -------
         Fits
-            As `refit` returns them.
+            Fits as `refit` returns them.
         lower, upper : (L,) arrays
+            Bounds on the total losses.
         """
         masks = self.fits.masks(supports)
         fitted = self.fits.refit(masks)
@@ -234,20 +246,23 @@ class GlmSubsets:
         weights: FloatArray | None = None,
         expired: Callable[[], bool] = never,
     ) -> tuple[float, float]:
-        """Bound the loss of rows at the best fit of a size, whatever its support.
+        """Return bounds on the total loss of rows at the best fit of a size whose support is unknown.
 
-        Every fit with F at most `upper` is in an ellipsoid, and every one of at most so many columns in a smaller one,
-        whatever its support (docs/theory/glm.md, section 8).
+        Every fit with F at most `upper` is in an ellipsoid, and every such fit with at most `size` columns in a smaller
+        one, whatever its support (docs/theory/glm.md, section 8).
 
         Parameters
         ----------
         size : int
-            Some support of this size or smaller has F at most `upper`.
+            Number of columns; some support of this size or smaller has F at most `upper`.
         upper : float
-        X, y, weights
-            As in `scored`.
+            Upper bound on F.
+        X, y : (m, p), (m,) arrays
+            Rows in the units of the problem, and targets in the form of the loss.
+        weights : (m,) array, optional
+            Row weights; 1 by default.
         expired : callable
-            True ends it with what is proved, (0, inf) if nothing is.
+            Function that returns True to end with the bounds proved so far, (0, inf) if none is proved.
         """
         if not upper < np.inf:
             return 0.0, np.inf
@@ -260,20 +275,21 @@ class GlmSubsets:
             for ellipsoid in (below.ellipsoid, sparse or below.ellipsoid):
                 least, most = ellipsoid.predictions(rows)
                 low, high = np.maximum(low, least - off), np.minimum(high, most + off)
-            del below  # has numbers of rows, and the next one is made meanwhile
+            del below  # frees its arrays of one entry for each row before the next quadratic is made
         lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
     def losses_below(self, size: int, objective: float, expired: Callable[[], bool] = never) -> LossesBelow:
-        """Bound the loss of every training row at points with F at most an objective.
+        """Return bounds on the loss of every training row at points with F at most an objective.
 
         Parameters
         ----------
         size : int
-            Some support of this size or smaller has F at most `objective`.
+            Number of columns; some support of this size or smaller has F at most `objective`.
         objective : float
+            Maximum F.
         expired : callable
-            True ends it with what is proved.
+            Function that returns True to end with the bounds proved so far.
         """
         n, level = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL)
         points = self.fits.points_below(level, self._good.get(size, []), expired)
@@ -284,7 +300,7 @@ class GlmSubsets:
         return LossesBelow(np.zeros(n), np.full(n, np.inf), np.full(n, np.inf))
 
     def _losses_within(self, ranges: Ranges) -> Ranges:
-        """Put ends of the losses of training rows whose margins lie within ranges in place of these."""
+        """Replace ranges of margins of training rows by bounds on their losses, in place."""
         problem, room = self.fits.problem, 1.0 + 4.0 * LOSS_ROUNDING
         for begin in range(0, len(problem.y), CACHED_ROWS):
             here = slice(begin, begin + CACHED_ROWS)
@@ -298,12 +314,12 @@ class GlmSubsets:
     def _lost(
         self, low: FloatArray, high: FloatArray, y: FloatArray, weights: FloatArray | None
     ) -> tuple[FloatArray, FloatArray]:
-        """Bound sums of weighted losses of rows whose predictors lie between (L, m) ends."""
+        """Return bounds on sums of weighted losses of rows whose linear predictors lie between (L, m) bounds."""
         v = np.ones(len(y)) if weights is None else weights
         v, low, high, y = v[v > 0.0], low[:, v > 0.0], high[:, v > 0.0], y[v > 0.0]
         least, most = self.fits.problem.loss.between(low, high, y)
         rounding = LOSS_ROUNDING + len(v) * np.finfo(float).eps
         with np.errstate(over="ignore"):
             lower, upper = least @ v * (1.0 - rounding), most @ v * (1.0 + rounding)
-        # what overflowed says nothing
+        # a value that overflowed gives no bound
         return np.where(lower > 0.0, lower, 0.0), np.where(upper < np.inf, upper, np.inf)

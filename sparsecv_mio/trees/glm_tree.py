@@ -1,8 +1,8 @@
-"""The outer tree of one size of a best subset by a smooth convex loss.
+"""The branch-and-bound tree of one size for a smooth convex loss.
 
-Columns are left out of fits (`kernels/glm_leaps`; docs/theory/glm.md, section 5), for some hundredths of a second at a
-node. What is left of it then waits here, so that the least bound rises first, threads share nodes and clocks are looked
-at.
+Each node of this outer tree runs the compiled leaps and bounds of `kernels/glm_leaps` for some hundredths of a second;
+the nodes that remain open become nodes of the outer tree (docs/theory/glm.md, sections 5 and 13). The outer tree takes
+the node with the smallest bound first, distributes nodes over threads and checks the clock.
 """
 
 from __future__ import annotations
@@ -26,43 +26,44 @@ from sparsecv_mio.trees.glm_starts import exchanged
 from sparsecv_mio.trees.subsets import BestSubset, OpenNodes
 from sparsecv_mio.units import NEWTON_RTOL, TIE_RTOL
 
-FEW_SUPPORTS = 200  # of a size, up to which a start is not improved before its tree
-ROWS_TRIED = 1 << 16  # of all supports of a node with one column to choose, up to which these are refitted
-MOST_CHOICES = 512  # of copies, for one support
-LEAPS_WORK = 1 << 24  # rows times columns of the fits of a node, some hundredths of a second
-DEEP_NODES, BROAD = 8, 16  # of a tree, with so much work; later ones have a share of it, as least bounds wait meanwhile
-LEAPS_FOUND = 1_000  # supports that they find in a node, with which it ends
+FEW_SUPPORTS = 200  # maximum number of supports of a size for which the start is not improved before the tree
+ROWS_TRIED = 1 << 16  # maximum of rows times columns for refitting all supports of a node with one column to choose
+MOST_CHOICES = 512  # maximum number of choices among copies for one support
+LEAPS_WORK = 1 << 24  # rows times columns of the fits of one node: some hundredths of a second
+DEEP_NODES, BROAD = 8, 16  # nodes with all of this work; later nodes have 1/16 of it, so that small bounds wait less
+LEAPS_FOUND = 1_000  # number of supports found at which the leaps of a node end
 
 
 @dataclass(frozen=True, eq=False)
 class _Node:
-    """Columns in and out, and where fits begin."""
+    """Columns that are in and out, and the point where fits begin."""
 
     inside: frozenset[int]
     outside: frozenset[int]
     point: FloatArray
 
 
-# Of each first column: its copies that are in every support, the others, and how many of these a support has.
+# for each first copy: its copies in every support, its other copies, and the number of these in a support
 _Shape = list[tuple[tuple[int, ...], tuple[int, ...], int]]
 
 
 class Listing(Protocol):
-    """Who wants every support of a size with F at most a level."""
+    """A list that takes every support of a size with F at most a level."""
 
     @property
     def level(self) -> float:
-        """Up to which supports are wanted; it may fall."""
+        """Value of F up to which supports are listed; it may fall."""
         ...
 
     def take(self, support: IntArray, lower: float, upper: float) -> None:
-        """Take a support with bounds of its F; one may come twice.
+        """Take a support with bounds on its F; a support may be passed twice.
 
         Parameters
         ----------
         support : int array
-            Ascending.
+            Columns in ascending order.
         lower, upper : float
+            Bounds on F.
         """
         ...
 
@@ -73,21 +74,24 @@ class SizeSearch:
     Parameters
     ----------
     fits : GlmFits
+        Fits to the training rows.
     size : int
+        Number of columns of a support.
     expired : callable
+        Function that returns True when time is over.
     listing : Listing, optional
-        Hand it every support up to its level; those that can be optimal are kept in any case.
+        List that takes every support up to its level. Supports that can be optimal are kept in any case.
 
     Attributes
     ----------
     support : frozenset of int
-        The best so far, with the value `upper`.
+        Best support so far, with the value `upper`.
     kept : dict of frozenset to (float, float)
-        Bounds of F of supports that can be optimal.
+        Bounds on F of supports that can be optimal.
     unseen : float
-        No support that was not met has an F below this, unless it is above the level.
+        Lower bound on F of the unvisited supports with F at most the level.
     exhausted : bool
-        Whether every node is closed: what is not known then no further work will tell.
+        True if every node is closed, so that further work cannot change the result.
     """
 
     def __init__(self, fits: GlmFits, size: int, expired: Callable[[], bool], listing: Listing | None = None) -> None:
@@ -98,21 +102,21 @@ class SizeSearch:
         self.support, self.point, self.upper = frozenset(fits.forced), fits.start(), np.inf
         self.kept: dict[frozenset[int], tuple[float, float]] = {}
         self.nodes, self.closed, self.unseen, self._left, self.exhausted = 0, np.inf, 0.0, np.inf, False
-        self.work, self._broad = LEAPS_WORK, 0  # of a node, and nodes that had a share of it
-        self._enough = np.inf  # a bound that will do: supports above it are of no interest
+        self.work, self._broad = LEAPS_WORK, 0  # work of a node, and number of nodes that had a share of it
+        self._enough = np.inf  # target of the lower bound: supports above it are not needed
         self._lock = threading.Lock()
 
     @property
     def level(self) -> float:
-        """What supports of interest have at most."""
+        """Cutoff on F of the supports to be found."""
         if self.listing is not None:
             return self.listing.level * (1.0 + NEWTON_RTOL)
         return min(self.upper * (1.0 + TIE_RTOL), self._enough)
 
     def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
-        """Choose a first support: the best start of the size, and a smaller one extended, improved by exchanges.
+        """Choose an initial support: the best start of the size, and a smaller start extended to the size.
 
-        Where supports are few the starts do, or where no `exchanges` are asked for.
+        Both are improved by exchanges, unless there are few supports or `exchanges` is False.
         """
         constant = frozenset(np.flatnonzero(~self.fits.varies).tolist())
         forced = frozenset(self.fits.forced) - self.flat
@@ -134,14 +138,18 @@ class SizeSearch:
                 self.support, self.point, self.upper = support | self.flat, point, upper
 
     def run(self, tau: int, effort: int, enough: float, threads: int = 1) -> BestSubset:
-        """Work until every node is closed, the effort is spent or the bound will do.
+        """Process nodes until every node is closed, the effort is spent or the bound reaches the target.
 
         Parameters
         ----------
-        tau, effort, enough
-            What was asked for, most nodes, and the bound.
+        tau : int
+            Requested size, for the result.
+        effort : int
+            Maximum number of nodes.
+        enough : float
+            Target of the lower bound.
         threads : int
-            So many nodes are worked on at the same time.
+            Number of nodes that are processed at the same time.
         """
         waiting: OpenNodes[_Node] = OpenNodes()
         self._enough = enough
@@ -175,11 +183,11 @@ class SizeSearch:
         return []
 
     def _step(self, bound: float, node: _Node) -> list[tuple[float, _Node]]:
-        """Close a node, or return its children with a bound of each."""
+        """Close a node, or return its children, each with a bound."""
         fits = self.fits
         columns = np.array([j for j in np.flatnonzero(fits.copies).tolist() if j not in node.outside], dtype=np.int64)
         room = int(fits.copies[columns].sum())
-        all_in = len(columns) == len(node.inside)  # copies may leave a choice of how many of each
+        all_in = len(columns) == len(node.inside)  # with copies, the number of each may still be open
         if room <= self.size or len(node.inside) >= self.size or all_in:
             chosen = columns if room <= self.size or all_in else np.array(sorted(node.inside), dtype=np.int64)
             return self._tried(bound, node, fits.masks([chosen]), np.inf)
@@ -191,7 +199,7 @@ class SizeSearch:
 
     @cached_property
     def _region(self) -> glm_leaps.FitRanges:
-        """Where all points with F at most the level lie."""
+        """Region that contains all points with F at most the level."""
         fits, firsts = self.fits, np.flatnonzero(self.fits.copies)
         places, problem, level = fits.places(firsts), fits.whole.only(firsts), max(self.level, self.upper)
         free = np.flatnonzero(problem.penalty == 0.0)
@@ -200,15 +208,15 @@ class SizeSearch:
         return glm_leaps.FitRanges(np.array(ends), places[free], middle[free], half[free], size)
 
     def _leapt(self, bound: float, node: _Node, columns: IntArray) -> list[tuple[float, _Node]]:
-        """Leave columns out of fits; return what is left of a node after so many."""
+        """Run leaps and bounds at a node; return the nodes that remain open after a number of fits."""
         fits, region, most = self.fits, self._region, min(self.size, len(columns))
-        room = np.sort(fits.copies[columns])[::-1].cumsum()  # copies can fill supports of first columns up to the size
+        room = np.sort(fits.copies[columns])[::-1].cumsum()  # copies can fill a support up to the size
         least = min(max(int(np.searchsorted(room, self.size)) + 1, len(node.inside)), most)
         adjusted = region.free[fits.problem.first :]
         inside = np.setdiff1d(fits.places(np.array(sorted(node.inside), dtype=np.int64)), region.free)
         others = np.setdiff1d(fits.places(columns), np.concatenate([region.free, inside]))
         most_fits = self._most_fits(len(columns))
-        falls = self.listing is None and not fits.has_copies  # with all copies in F is lower than with a size's number
+        falls = self.listing is None and not fits.has_copies  # with all copies, F is lower than at the size
         wanted = glm_leaps.SizesWanted(
             least - len(adjusted), most - len(adjusted), self.level, falls, len(columns) <= WIDE
         )
@@ -218,7 +226,7 @@ class SizeSearch:
         found = np.zeros((LEAPS_FOUND, len(node.point)), dtype=np.bool_)
         rows = fits.rows._replace(penalty=fits.whole.penalty)
         left, count, level = glm_leaps.run(rows, region, wanted, nodes, most_fits, found)
-        self._close(max(bound, level))  # what they have closed, all or a part of the node
+        self._close(max(bound, level))  # for the closed part of the node
         if count:
             interrupted = self._tried(bound, node, found[:count, fits.problem.first :], level)
             if interrupted:
@@ -226,7 +234,7 @@ class SizeSearch:
         return [self._left_open(nodes, row, adjusted) for row in range(left)]
 
     def _most_fits(self, columns: int) -> int:
-        """Return how many fits a node has, of so many columns."""
+        """Return the maximum number of fits of a node with a given number of columns."""
         with self._lock:
             self._broad += int(self.work < LEAPS_WORK)
             self.work = self.work if self.nodes < DEEP_NODES else min(self.work, LEAPS_WORK // BROAD)
@@ -234,7 +242,7 @@ class SizeSearch:
         return 1 if columns > WIDE else max(most, 1)
 
     def _left_open(self, nodes: glm_leaps.Nodes, row: int, adjusted: IntArray) -> tuple[float, _Node]:
-        """Return a node of a stack with its bound."""
+        """Return an open node of the inner stack, with its bound."""
         first = self.fits.problem.first
         own = np.concatenate([adjusted, nodes.columns[row, : nodes.width[row]]]) - first
         inside = frozenset(own[: len(adjusted) + nodes.inside[row]].tolist())
@@ -242,9 +250,9 @@ class SizeSearch:
         return float(nodes.bound[row]), _Node(inside, outside, nodes.point[row].copy())
 
     def _tried(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
-        """Close a node by its supports of first columns, copies in every number; what is interrupted leaves it open.
+        """Close a node by fitting its remaining supports, copies in every number; an interrupted node stays open.
 
-        What is not among them is above the level.
+        All other supports of the node are above the level.
         """
         masks, shapes, whole = firsts, list[_Shape](), True
         for first in firsts if self.fits.has_copies else ():
@@ -276,7 +284,7 @@ class SizeSearch:
         return self._close(max(bound, min(level, float(fitted.lower.min(initial=np.inf)))) if whole else bound)
 
     def _shapes(self, firsts: list[int]) -> Iterator[_Shape]:
-        """Yield what supports of the size may have of some first columns and their copies, at least one of each."""
+        """Yield the numbers of copies that supports of the size may have of some first copies, at least one of each."""
         copies = [np.flatnonzero(self.fits.copy_of == j).tolist() for j in firsts]
         inside = [tuple(j for j in group if j in self.fits.forced) for group in copies]
         others = [tuple(j for j in group if j not in self.fits.forced) for group in copies]
@@ -286,14 +294,14 @@ class SizeSearch:
 
 
 def _supports(shape: _Shape) -> Iterator[frozenset[int]]:
-    """Yield supports of a shape; the others have other copies of its columns."""
+    """Yield the supports of a shape, which differ only in the choice among copies."""
     groups = ([(*inside, *more) for more in combinations(others, number)] for inside, others, number in shape)
     for choice in product(*groups):
         yield frozenset(j for group in choice for j in group)
 
 
 def _numbers(least: list[int], most: list[int], total: int) -> Iterator[tuple[int, ...]]:
-    """Yield the numbers between two ends that add up to a total.
+    """Yield all sequences of integers between two bounds that sum to a total.
 
     Examples
     --------

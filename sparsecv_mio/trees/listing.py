@@ -1,10 +1,9 @@
-"""Trees of single sizes by the perspective relaxation, and every support with f at most a bar.
+"""Lists of all supports with f at most a cutoff, and perspective trees of single sizes.
 
-Every support of some sizes with f at most a bar, handed out as they are found: the path tree, then perspectives.
-
-The path tree serves all sizes at once and is at its best on few columns and small penalties; a perspective tree, one a
-size, scans the last levels of its nodes and so meets thousands of supports at a node. Which is faster is not known
-beforehand: the path tree gets `LISTED_PATH_NODES`, then every size that it left open a tree of its own.
+The path tree serves all sizes at once and is fastest with few columns and small penalties. A perspective tree serves
+one size; it scans the last levels of its nodes and so finds thousands of supports at a node. Which kind is faster is
+not known in advance. So the path tree gets `LISTED_PATH_NODES`, and then every size that it left open gets a
+perspective tree. Supports are handed out as they are found.
 """
 
 from __future__ import annotations
@@ -30,20 +29,21 @@ if TYPE_CHECKING:
 
 Masks = list[BoolArray]
 
-PATH_SLICE = 20_000  # nodes between two checks of the clock
+PATH_SLICE = 20_000  # path-tree nodes between two checks of the clock
 NO_MARGIN = Margin(0.0, 0.0)
 
 
 class MetSupports(NamedTuple):
-    """Supports as the path tree meets them.
+    """Supports found by a tree.
 
     Attributes
     ----------
     masks : (L, m) bool array
-        In the columns of the normal form.
+        Supports in the columns of the normal form.
     sizes : (L,) int array
+        Numbers of columns.
     values : (L,) array
-        Their objectives, rounded as the tree rounds: see `NormalForm.keep`, `slack`.
+        Objectives with the rounding of the tree: see `NormalForm.keep` and `slack`.
     """
 
     masks: BoolArray
@@ -51,26 +51,28 @@ class MetSupports(NamedTuple):
     values: FloatArray
 
 
-BLOCKS_LEAVE = 0.95  # of the gap of a node, at most, where they take over: their nodes cost up to twice as much
+# maximum share of the gap of a node that block bounds may leave to be used: their nodes cost up to twice as much
+BLOCKS_LEAVE = 0.95
 
 
 class PathListing:
-    """A path tree that hands out every support with f at most the bar of its size, a few thousand nodes at a time.
+    """A path tree that hands out every support with f at most the cutoff of its size, a few thousand nodes at a time.
 
     Parameters
     ----------
     form : NormalForm
-        A trusted one.
+        Trusted form.
     solved : tuple
-        `form.solved()`: V, beta and f of all columns.
+        Result of `form.solved()`: V, beta and f of all columns.
     bars : (m + 1,) array
-        By size; -inf where nothing is asked.
+        Cutoff for each size; -inf for sizes that are not requested.
 
     Attributes
     ----------
     bars : (m + 1,) array
+        Present cutoffs.
     finished : bool
-        Whether every support at or below the bars was handed out.
+        True if every support at or below its cutoff was handed out.
     """
 
     def __init__(self, form: NormalForm, solved: tuple[FloatArray, FloatArray, float], bars: FloatArray) -> None:
@@ -89,15 +91,16 @@ class PathListing:
 
     @property
     def nodes(self) -> int:
-        """Nodes so far."""
+        """Number of nodes so far."""
         return 0 if self._state is None else int(self._state.ctrl[path_tree.NODES])
 
     def lower_bars(self, bars: FloatArray) -> None:
-        """Take over bars where they are below those so far.
+        """Lower the cutoffs that exceed the given ones.
 
         Parameters
         ----------
         bars : (m + 1,) array
+            Cutoff for each size.
         """
         self.bars = np.minimum(self.bars, bars)
         if self._state is not None:
@@ -105,12 +108,12 @@ class PathListing:
             self._state.set_bars(inside, -np.inf, self.bars[inside])
 
     def advance(self, nodes: int = PATH_SLICE) -> MetSupports:
-        """Work on at most so many nodes, and return what they held; no column and all are supports whatever their f.
+        """Process some nodes and return the supports found; the null and the full model are returned whatever their f.
 
         Parameters
         ----------
         nodes : int
-            At most `PATH_SLICE`, each of which holds one support or none.
+            Maximum number of nodes, at most `PATH_SLICE`; a node holds at most one support.
         """
         m = len(self.bars) - 1
         first, self._ends = np.array(self._ends, dtype=np.int64), []
@@ -129,7 +132,7 @@ class PathListing:
         )  # fmt: skip
 
     def open_bounds(self) -> FloatArray:
-        """(m + 1,): no support that was not handed out yet has an f below these, by size; inf where all were."""
+        """Return (m + 1,) lower bounds on f of the supports not yet handed out, by size; inf if all were."""
         bounds = np.full(len(self.bars), np.inf)
         for size in self._ends:
             bounds[size] = self._end_values[size]
@@ -146,27 +149,30 @@ def supports_below(
     most: int,
     expired: Callable[[], bool],
 ) -> tuple[dict[int, Masks] | None, int]:
-    """List every support with f at most `bars[size]`, by size.
+    """Return every support with f at most `bars[size]`, by size.
 
     Parameters
     ----------
     form : NormalForm
-        A trusted one.
+        Trusted form.
     solved : tuple
-        `form.solved()`: V, beta and f of all columns.
+        Result of `form.solved()`: V, beta and f of all columns.
     bars : (m + 1,) array
-        By size; -inf where nothing is asked. The tree's own rounding is the caller's: see `NormalForm.keep`, `slack`.
+        Cutoff for each size; -inf for sizes that are not requested. The caller allows for the rounding of the tree: see
+        `NormalForm.keep` and `slack`.
     budget : int
-        Most nodes.
+        Maximum number of nodes.
     most : int
-        Most supports of all sizes together.
+        Maximum number of supports of all sizes together.
     expired : callable
+        Function that returns True when time is over.
 
     Returns
     -------
     found : dict of int to masks, or None
-        None when the budget, the list or the time is too small.
+        Supports by size; None if the budget, the list or the time is too small.
     nodes : int
+        Number of nodes.
     """
     listing = PathListing(form, solved, bars)
     masks_by_size: dict[int, Masks] = {}
@@ -182,17 +188,17 @@ def supports_below(
             return None, listing.nodes
 
 
-SLICE_COLUMNS = 10_000  # columns of the nodes between two checks of the clock, together
-ROOM_AT_FIRST = 256  # supports within the bar that there is room for, unless more are asked for
-WHOLE = 0.7  # share of the columns from which on a tree keeps them all
+SLICE_COLUMNS = 10_000  # total number of columns of the nodes between two checks of the clock
+ROOM_AT_FIRST = 256  # default capacity for supports within the cutoff
+WHOLE = 0.7  # share of columns left by screening above which a tree keeps all columns
 
 Candidates = list[tuple[BoolArray, float]]
 
 
 class PerspectiveTree:
-    """A perspective tree on the columns that survive the root's screening.
+    """A perspective tree on the columns that survive the screening at the root.
 
-    With `held = (bar, room)` the bar stands still, whatever the tree finds, and there is room for so many supports.
+    With `held = (bar, room)` the cutoff stays fixed, and the capacity is `room` supports.
     """
 
     def __init__(
@@ -227,7 +233,7 @@ class PerspectiveTree:
         self._blocks_tried = not SMALL < m <= PATH_TREE_COLUMNS
 
     def advance(self, nodes: int, expired: Callable[[], bool]) -> bool:
-        """Run for some nodes; True when the tree is finished."""
+        """Process a number of nodes; return True when the tree is finished."""
         goal = self.nodes + nodes
         slice_nodes = max(SLICE_COLUMNS // max(len(self.columns), 1), 1)
         while not self.finished and self.nodes < goal and not expired() and not self.overflow:
@@ -247,11 +253,11 @@ class PerspectiveTree:
         return self.finished
 
     def _try_blocks(self) -> None:
-        """Bound nodes by blocks of columns from now on, if that leaves much less of the gap of the open node."""
+        """Bound nodes by blocks of columns from now on, if this narrows the gap of the open node enough."""
         self._blocks_tried = True
         if self.pool.ctrl[node_pool.OPEN] == 0:
             return
-        from sparsecv_mio.trees.blocks import BlockNodes  # most trees end before
+        from sparsecv_mio.trees.blocks import BlockNodes  # imported here, because most trees end before
 
         block_part = _block_part(self.form)
         nodes = None if block_part is None else BlockNodes.of(block_part, self.columns, self.form.yy, self.size)
@@ -259,26 +265,26 @@ class PerspectiveTree:
             self._in_blocks = nodes
 
     def improve(self, upper: float, support: BoolArray) -> None:
-        """Take over a better incumbent."""
+        """Replace the incumbent if the given support is better."""
         if upper < self.upper:
             self.pool.best[:] = upper, self.form.raised(upper)
             self.pool.best_mask[:] = support[self.columns]
 
     @property
     def nodes(self) -> int:
-        """Nodes so far."""
+        """Number of nodes so far."""
         return int(self.pool.ctrl[node_pool.NODES])
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes to go on later: open nodes, and the matrices that bound them."""
+        """Number of bytes needed to continue later: open nodes, and the matrices of their bounds."""
         arrays = [self.form.G, self.part.G, self.pool.status, self.pool.point]
         arrays += [] if self._in_blocks is None else [*self._in_blocks.blocks[:7], *self._in_blocks.mixtures]
         return sum(array.nbytes for array in arrays)
 
     @property
     def reused(self) -> int:
-        """Nodes that their parent's dual point closed, without a relaxation of their own."""
+        """Number of nodes closed by the dual point of their parent, without solving a relaxation."""
         return int(self.pool.ctrl[node_pool.REUSED])
 
     @property
@@ -293,7 +299,7 @@ class PerspectiveTree:
 
     @property
     def overflow(self) -> bool:
-        """Whether a support within the bar was not kept."""
+        """True if a support within the cutoff could not be stored."""
         return bool(self.pool.ctrl[node_pool.OVERFLOW])
 
     def _mask(self, part: BoolArray) -> BoolArray:
@@ -302,11 +308,11 @@ class PerspectiveTree:
         return mask
 
     def incumbent(self) -> BoolArray:
-        """Mask of the incumbent in the columns of the normal form."""
+        """Return the mask of the incumbent in the columns of the normal form."""
         return self._mask(self.pool.best_mask)
 
     def candidates(self) -> Candidates:
-        """Every support kept within the bar, with its value."""
+        """Return every stored support within the cutoff, with its value."""
         count = int(self.pool.ctrl[node_pool.KEPT])
         mask, _, value = self.pool.kept
         rows = [r for r in range(count) if value[r] <= self.pool.best[1]]
@@ -314,7 +320,7 @@ class PerspectiveTree:
 
 
 def _block_part(form: NormalForm) -> BlockPart | None:
-    """Block-diagonal part of M; None where columns are hardly correlated or all but dependent."""
+    """Return a block-diagonal part of M; None if columns are hardly correlated or nearly dependent."""
     from sparsecv_mio.trees.blocks import ChosenBlocks, block_part, chosen_blocks, tied
 
     M = form.matrix()
@@ -324,18 +330,19 @@ def _block_part(form: NormalForm) -> BlockPart | None:
     return None if chosen is None else block_part(M, chosen, form.scale)
 
 
-FIRST_SHARE = 0.9  # of a valid diagonal, to sharpen it from
-TRACE_ROOM = 1e-6  # of a trace that rounding may have left below the largest eigenvalue
-LISTED_PATH_NODES = 2_000_000  # of the path tree, where perspectives can take over
-NODE_RATIO = 16  # path nodes worth one perspective node
+FIRST_SHARE = 0.9  # share of a valid diagonal from which Newton's method sharpens it
+TRACE_ROOM = 1e-6  # allowance for a computed trace that lies below the largest eigenvalue
+LISTED_PATH_NODES = 2_000_000  # path-tree nodes before perspective trees take over
+NODE_RATIO = 16  # path nodes that count as one perspective node
 DELIVERY_NODES = 16  # perspective nodes between two deliveries
-LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # supports that one delivery may hold
+LEAST_ROOM, MOST_ROOM = 1 << 14, 1 << 20  # minimum and maximum capacity of one delivery, in supports
 
 
 def sharpened(form: NormalForm) -> NormalForm:
-    """Return the form with a larger diagonal taken out, where that is worth some factorisations; else itself.
+    """Return the form with a larger diagonal taken out, or the form unchanged if the factorisations would cost more.
 
-    Lists are longer than searches: on diabetes64, tau 10, a list within 1% takes 0.5 to 0.9 of the nodes.
+    Lists take longer than searches: on diabetes64 with tau 10, a list within 1% takes 0.5 to 0.9 of the nodes with the
+    larger diagonal.
     """
     if not form.curved or not SMALL < form.m <= SHARP_COLUMNS:
         return form
@@ -343,15 +350,16 @@ def sharpened(form: NormalForm) -> NormalForm:
 
 
 def with_diagonal(form: NormalForm, start: FloatArray, steps: int = 0) -> NormalForm | None:
-    """Return a curved form with another diagonal taken out; None where a factorisation does not certify it. O(m^3).
+    """Return a curved form with another diagonal taken out; None if a factorisation does not certify it. O(m^3).
 
     Parameters
     ----------
     form : NormalForm
+        Curved form.
     start : (m,) array
-        In its units.
+        Diagonal in the units of the form.
     steps : int
-        Of Newton's method, to a sharper one.
+        Number of Newton steps that sharpen the diagonal.
     """
     M = form.matrix()
     if not np.all(np.diag(M) > 0.0):
@@ -377,21 +385,23 @@ def with_diagonal(form: NormalForm, start: FloatArray, steps: int = 0) -> Normal
 
 
 class SupportsBelow:
-    """A source of supports that ends when every one at or below the bars was handed out; some may come twice.
+    """An iterator-like source of all supports at or below the cutoffs of their sizes; some may be handed out twice.
+
+    Supports that differ only in the choice among duplicate columns are all handed out.
 
     Parameters
     ----------
     form : NormalForm
-        A trusted one. Of supports that differ by copies of columns alone all are met.
+        Trusted form.
     bars : (m + 1,) array
-        Objectives by size; -inf where nothing is asked. Rounding is seen to here.
+        Cutoff on the objective for each size; -inf for sizes that are not requested. Rounding is allowed for here.
     expired : callable
-        True ends the relaxation of a root early.
+        Function that returns True to end the relaxation of a root early.
 
     Attributes
     ----------
     bars : (m + 1,) array
-        They may be lowered by `lower_bars`.
+        Present cutoffs, which `lower_bars` may lower.
     """
 
     def __init__(self, form: NormalForm, bars: FloatArray, expired: Callable[[], bool]) -> None:
@@ -401,14 +411,14 @@ class SupportsBelow:
         self.finished = False
         self._path_nodes = LISTED_PATH_NODES if form.m <= SMALL else 0
         if not form.curved:
-            self._path_nodes = -1  # no end
+            self._path_nodes = -1  # no limit
         self._path: PathListing | None = None
         if self._path_nodes or np.isfinite(bars[0]) or np.isfinite(bars[form.m]):
             self._path = PathListing(self.form, form.solved(), self.form.raised(self._path_bars()))
         self._tree: PerspectiveTree | None = None
         self._left = self._inside() if not self._path_nodes else []
         self._spent = 0
-        self._known = np.zeros(form.m + 1)  # open bounds of a path tree that was given up
+        self._known = np.zeros(form.m + 1)  # open bounds of a path tree that was stopped
 
     def _inside(self) -> list[int]:
         return [size for size in np.flatnonzero(self.bars > -np.inf).tolist() if 0 < size < self.form.m]
@@ -421,22 +431,23 @@ class SupportsBelow:
 
     @property
     def effort(self) -> int:
-        """Nodes of path trees, and those of perspective trees times what one is worth."""
+        """Number of path nodes, plus that of perspective nodes times their relative cost."""
         path = 0 if self._path is None else self._path.nodes
         return path + NODE_RATIO * (self.nodes - path)
 
     @property
     def nodes(self) -> int:
-        """Nodes of all trees so far."""
+        """Number of nodes of all trees so far."""
         path = 0 if self._path is None else self._path.nodes
         return self._spent + path + (0 if self._tree is None else self._tree.nodes)
 
     def lower_bars(self, bars: FloatArray) -> None:
-        """Take over bars where they are below those so far.
+        """Lower the cutoffs that exceed the given ones.
 
         Parameters
         ----------
         bars : (m + 1,) array
+            Cutoff for each size.
         """
         self.bars = np.minimum(self.bars, bars)
         if self._path is not None:
@@ -445,7 +456,7 @@ class SupportsBelow:
             self._tree.pool.best[1] = self.form.raised(self.bars)[self._tree.size]
 
     def advance(self, nodes: int = PATH_SLICE) -> MetSupports:
-        """Work for some milliseconds, on so many nodes of a path tree at most, and return what was found."""
+        """Work for some milliseconds, on at most `nodes` path nodes, and return the supports found."""
         if self._path is not None and not self._path.finished:
             supports = self._path.advance(nodes)
             if self._path.finished:
@@ -479,7 +490,7 @@ class SupportsBelow:
         supports = MetSupports(
             masks, np.full(places.stop, tree.size, dtype=np.int64), tree.pool.kept.value[places].copy()
         )
-        if tree.overflow:  # more than a slice can hold: the path tree hands out one a node
+        if tree.overflow:  # a slice cannot hold all supports: the path tree takes over, with at most one a node
             self._spent, self._tree = self._spent + tree.nodes, None
             self._path_nodes = -1
             bars = np.full(m + 1, -np.inf)
@@ -491,7 +502,7 @@ class SupportsBelow:
         return supports
 
     def open_bounds(self) -> FloatArray:
-        """(m + 1,): no support that was not handed out yet has an f below these, by size; inf where all were."""
+        """Return (m + 1,) lower bounds on f of the supports not yet handed out, by size; inf if all were."""
         bounds = np.full(len(self.bars), np.inf)
         if self.finished:
             return bounds

@@ -1,19 +1,20 @@
-"""Near-best supports of the full data, each with every fold held out: bounds on the held-out losses of all folds.
+"""Bounds on the held-out losses of all folds, from a list of near-optimal supports of the full data.
 
-A tree of the full data lists every support S of a size with an objective F_S of at most some T. With u_N the objective
-of any support on the training rows of fold N, and h_N the held-out loss at the optimum S of that fold,
+A tree of the full data lists every support S of a size with an objective F_S of at most T. Let u_N be the objective of
+any support on the training rows of fold N, and h_N the held-out loss at the optimum S of that fold. If S is not listed,
 
-    T < F_S <= F_S^(-N) + h_N <= u_N + h_N    where S is not listed.
+    T < F_S <= F_S^(-N) + h_N <= u_N + h_N.
 
 So h_N is at least `T - u_N`, or S is listed. The held-out loss of a listed support has an interval, by a Newton step
-from its fit to the full data (`trees/glm_left_out`). A T that exceeds the least F by half of the rise of the held-out
-losses, as the fit is made without their rows, makes this bound as good as the loss itself: lists are short.
+from its full-data fit (`trees/glm_left_out`). The bound is as good as the loss itself once T exceeds the minimum F by
+half of the rise of the held-out losses that results from fitting without their rows, so lists are short.
 
-For an upper bound, every point with F up to some level has a loss of the rows of N up to `anywhere`, and a fit of the
-size one up to `most`. If `u_N + anywhere` is below the level, then F is below it at the optimum of the fold: on the way
-to it from the fold's fit of a listed support, F would otherwise reach the level at a point with F^(-N) up to u_N and a
-loss up to `anywhere`. So h_N is at most `most`, or the optimum is listed. Where `most <= T - u_N` it is listed in any
-case: the fold is solved (docs/theory/glm.md, section 9).
+For an upper bound, take a level. At every point with F up to the level, the loss of the rows of N is at most
+`anywhere`; at every fit of the size with F up to the level, it is at most `most`. If `u_N + anywhere` is below the
+level, then F is below the level at the optimum of the fold: otherwise, on the segment from the fold's fit of a listed
+support to the optimum, F would reach the level at a point with F^(-N) up to u_N and a loss up to `anywhere`. So h_N is
+at most `most`, or the optimum is listed. If `most <= T - u_N`, the optimum is listed in any case, and the fold is
+solved (docs/theory/glm.md, section 9).
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.subsets import MOST_REFITTED, BestSubset
 from sparsecv_mio.units import MARGINS_OFF, OUTWARD, TIE_RTOL, WORST_ROUNDING
 
-MAX_OUTLYING_FOLDS = 8  # folds with the largest losses, for which a list is not lengthened
-MAX_NEWTON_WORK = 1 << 34  # numbers that steps in the folds of one support may read, about ten seconds of work
+MAX_OUTLYING_FOLDS = 8  # number of folds with the largest losses for which a list is not lengthened
+MAX_NEWTON_WORK = 1 << 34  # values that the steps in the folds of one support may read: about ten seconds of work
 
 
 @dataclass(frozen=True, eq=False)
 class FitsInFolds:
-    """Fits of a support in F folds: bounds on training objectives and held-out losses, and the losses nearly."""
+    """Fits of a support in F folds: bounds on training objectives and on held-out losses, and estimated losses."""
 
     objective_lower: FloatArray
     objective_upper: FloatArray
@@ -49,7 +50,7 @@ class FitsInFolds:
 
 
 class TriedSupport(NamedTuple):
-    """A support, and the folds where it may be optimal, in the parts in which folds are handled together."""
+    """A support and its fits in the folds where it may be optimal, in groups of folds that are handled together."""
 
     support: IntArray
     parts: list[FitsInFolds]
@@ -57,14 +58,14 @@ class TriedSupport(NamedTuple):
 
 @dataclass(eq=False)
 class HeldOutFolds:
-    """What is known of k folds of one size that are handled together; arrays are (k,).
+    """Bounds and best supports of k folds of one size that are handled together; arrays are (k,).
 
     Attributes
     ----------
     lower, upper : arrays
         Bounds on the held-out loss at the optimum of the fold.
     is_listed : bool array
-        True where every support that may be optimal was tried.
+        True if every support that may be optimal was tried.
     best : int array
         Index of the tried support with the smallest known objective, -1 for none.
     objective, held_out : arrays
@@ -86,7 +87,7 @@ class HeldOutFolds:
 
 
 class _NearBestList:
-    """A list of supports up to a level, which falls where there are more than `MOST_REFITTED`."""
+    """A list of supports up to a level, which falls if there are more than `MOST_REFITTED`."""
 
     def __init__(self, level: float) -> None:
         self.level, self.objectives = level, dict[tuple[int, ...], float]()
@@ -103,22 +104,22 @@ class _NearBestList:
 
 
 class NearBestHeldOut:
-    """Bounds on the held-out losses of all folds at one size, by near-best supports of the full data.
+    """Bounds on the held-out losses of all folds at one size, from near-optimal supports of the full data.
 
     Parameters
     ----------
     subsets : GlmSubsets
-        Full data, at one gamma.
+        Best-subset problem of the full data, at one gamma.
     left_out : LeftOut
         Rows of the folds, with the fits of `subsets`.
     size : int
         Number of columns of a support.
     supports : sequence of int arrays
-        Supports of the size to try first; that of the full data comes first.
+        Supports of the size to try first, beginning with that of the full data.
     slip : float
-        Rounding of sums of losses over a fold and its training rows.
+        Bound on the rounding of sums of losses over a fold and its training rows.
     is_expired : callable
-        True ends all work with the bounds of that moment.
+        Function that returns True to end all work with the present bounds.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class NearBestHeldOut:
         self.add(supports)
 
     def add(self, supports: Sequence[IntArray]) -> None:
-        """Hold every fold out of supports that were not tried yet."""
+        """Try supports that were not tried yet, with every fold held out."""
         done = {tuple(tried.support.tolist()) for tried in self.tried}
         distinct = dict.fromkeys(tuple(sorted(support.tolist())) for support in supports)
         new = [support for support in distinct if support not in done]
@@ -151,7 +152,7 @@ class NearBestHeldOut:
             self.tried.append(TriedSupport(np.flatnonzero(mask).astype(np.int64), parts))
 
     def _fit_part(self, part: SupportLeftOut, objective_upper: FloatArray) -> FitsInFolds:
-        """Fit a support in some folds where it may be optimal; lowers their `objective_upper` (k,)."""
+        """Return fits of a support in folds where it may be optimal; lower their `objective_upper` (k,) in place."""
         unknown = np.flatnonzero(~(part.values[:, 1] < np.inf))
         part.settle(self._affordable_folds(part, unknown), MARGINS_OFF, self.is_expired)
         np.minimum(objective_upper, part.values[:, 1], out=objective_upper)
@@ -166,19 +167,19 @@ class NearBestHeldOut:
         return FitsInFolds(part.values[may, 0], part.values[may, 1], low, high, near, may.astype(np.int32))
 
     def _affordable_folds(self, part: SupportLeftOut, folds: IntArray) -> IntArray:
-        """Return the folds with the widest intervals, as many as the work limit admits."""
+        """Return the folds with the widest intervals, as many as the work limit allows."""
         n_folds = MAX_NEWTON_WORK * part.folds.k // (part.size * 4 * self.left_out.k)
         return folds[np.argsort(-part.values[folds, 2], kind="stable")][:n_folds]
 
     def compute_exactly(self) -> None:
-        """Narrow the held-out losses of tried and later supports as far as the work limit admits."""
+        """Narrow the held-out losses of present and later supports as far as the work limit allows."""
         self._is_exact, before, self.tried = True, [tried.support for tried in self.tried], []
         self.add(before)
 
     # -- lists --------------------------------------------------------------------------------------------------------
 
     def cutoff_to_raise(self, target: float) -> float:
-        """Return a T at which the lower bounds of all folds sum to a target; if none does, the largest useful T."""
+        """Return a T at which the lower bounds of all folds sum to a target; if there is none, the largest useful T."""
         held_out, upper = self._bounds_if_all_tried("lower"), self.objective_upper
         largest = _all_but_outlying(upper + held_out + self.slip)
 
@@ -194,11 +195,11 @@ class NearBestHeldOut:
         return high
 
     def unknown_bounds(self) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) bounds of 0 and inf on held-out losses."""
+        """Return the trivial (K,) bounds 0 and inf on held-out losses."""
         return np.zeros(self.left_out.k), np.full(self.left_out.k, np.inf)
 
     def bound_all_fits(self, full_upper: float) -> tuple[FloatArray, FloatArray]:
-        """Return (K,) bounds on the held-out losses of fits of the size, whatever their support.
+        """Return (K,) bounds on the held-out losses of all fits of the size, whatever their support.
 
         Parameters
         ----------
@@ -219,19 +220,21 @@ class NearBestHeldOut:
                 np.maximum(least[at], low, out=least[at], where=inside)
                 np.minimum(most[at], high, out=most[at], where=inside)
             level = full_upper + 1.5 * (max(_all_but_outlying(need), level) - full_upper)
-            del losses, need  # numbers of rows and folds, of which there may be very many
+            del losses, need  # their lengths are the numbers of rows and folds, which may be large
         return least, most
 
     def tighten_unlisted_folds(
         self, least: FloatArray, most: FloatArray, enclose_fold: Callable[[int, float], tuple[float, float]]
     ) -> None:
-        """Narrow bounds of `bound_all_fits`, in place, in the folds that the list leaves open.
+        """Narrow the bounds of `bound_all_fits`, in place, in the folds that the list does not solve.
 
         Parameters
         ----------
         least, most : (K,) arrays
+            Bounds on the held-out losses.
         enclose_fold : callable
-            Return bounds on the held-out loss of a fold, by index and objective, from its own rows.
+            Function of the index and the objective of a fold that returns bounds on its held-out loss from its own
+            rows.
         """
         for fold in np.flatnonzero(~(self._unlisted_loss() >= most) & np.isfinite(self.objective_upper)).tolist():
             if self.is_expired():
@@ -241,12 +244,12 @@ class NearBestHeldOut:
 
     def _unlisted_loss(self, at: slice = slice(None)) -> FloatArray:
         """Return lower bounds on the held-out loss of a support that is not listed, in some folds."""
-        upper = self.objective_upper[at]  # inf where nothing is known; there may be no other support
+        upper = self.objective_upper[at]  # inf if nothing is known; there may be no other support
         above = np.maximum(self.unlisted_objective - np.where(upper < np.inf, upper, 0.0) - self.slip, 0.0)
         return np.where(upper < np.inf, above, 0.0)
 
     def cutoff_to_solve(self, most: FloatArray) -> float:
-        """Return a T from which on most folds are solved, given (K,) upper bounds of `bound_all_fits`."""
+        """Return a T that solves most folds, given the (K,) upper bounds of `bound_all_fits`."""
         held_out = np.where(np.isfinite(most), most, self._bounds_if_all_tried("lower"))
         return _all_but_outlying(self.objective_upper + held_out + self.slip)
 
@@ -256,8 +259,9 @@ class NearBestHeldOut:
         Parameters
         ----------
         cutoff : float
+            Maximum objective of a listed support.
         node_limit, n_threads : int
-            Of the tree.
+            Maximum number of nodes of the tree, and number of nodes processed at the same time.
         """
         near_best = _NearBestList(cutoff)
         tree = self.subsets.listing(self.size, near_best, self.is_expired)
@@ -269,12 +273,12 @@ class NearBestHeldOut:
         return bool(tree.unseen >= near_best.level)
 
     def bound_folds(self, least: FloatArray, most: FloatArray) -> HeldOutFolds:
-        """Return what is known of all folds.
+        """Return the bounds and best supports of all folds.
 
         Parameters
         ----------
         least, most : (K,) arrays
-            Of `bound_all_fits`.
+            Bounds of `bound_all_fits`.
         """
         folds = self._of_all_parts()
         unlisted = self._unlisted_loss()
@@ -286,11 +290,11 @@ class NearBestHeldOut:
         return folds
 
     def _bounds_if_all_tried(self, bound: str) -> FloatArray:
-        """(K,) `lower` or `upper` bounds, if every support that may be optimal in some fold had been tried."""
+        """Return (K,) `lower` or `upper` bounds, assuming that all supports that may be optimal in a fold were tried."""
         return np.concatenate([getattr(folds, bound) for _, folds in self._by_parts()])
 
     def _of_all_parts(self) -> HeldOutFolds:
-        """Return the folds of all parts as one."""
+        """Return the results of all groups of folds as one."""
         names = ("lower", "upper", "is_listed", "best", "objective", "held_out", "tie")
         parts = list(self._by_parts())
         joined = {name: np.concatenate([getattr(folds, name) for _, folds in parts]) for name in names}
@@ -298,7 +302,7 @@ class NearBestHeldOut:
         return HeldOutFolds(**joined, tied=tied)
 
     def _by_parts(self) -> Iterator[tuple[slice, HeldOutFolds]]:
-        """Yield folds that are handled together, as if all that may be optimal had been tried."""
+        """Yield groups of folds with their results, assuming that every support that may be optimal was tried."""
         for number, (at, _) in enumerate(self.left_out.parts()):
             yield at, self._bound_part(number, self.objective_upper[at])
 

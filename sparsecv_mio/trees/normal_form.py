@@ -1,6 +1,7 @@
-"""The form in which the kernels see an inner problem, `M = G + w I` with w = 1 or 0, and the relaxation of its root.
+"""Normal form of a best-subset problem, `M = G + w I` with w = 1 or 0, and the relaxation at the root of its tree.
 
-Where columns are many the root is solved to the end, as all else is done on the columns that it leaves.
+All trees and relaxations use this form. If there are many columns, the relaxation at the root is solved to the end,
+because all further work uses only the columns that it leaves.
 """
 
 from __future__ import annotations
@@ -24,41 +25,44 @@ from sparsecv_mio.units import KEEP_RTOL, SHAVED
 
 Value = TypeVar("Value", float, FloatArray)
 
-OWN_PART_COLUMNS = (37, MANY)  # sizes for which the curvature takes each column's own part into account
-SHARP_STEPS = 15  # of Newton, from a valid diagonal to a sharper one
-POWER_STEPS, POWER_GROWTH = 30, 1.01  # of an estimate of the largest eigenvalue, and what a step is worth
-WIDEST_RATIO = 1e12  # condition of M beyond which the penalty is too small to bound anything
+OWN_PART_COLUMNS = (37, MANY)  # minimum and maximum number of columns for which the diagonal w includes `own_part`
+SHARP_STEPS = 15  # number of Newton steps from a valid diagonal to a sharper one
+POWER_STEPS, POWER_GROWTH = 30, 1.01  # power iterations for the largest eigenvalue, and minimum growth of a step
+WIDEST_RATIO = 1e12  # condition number of M beyond which the penalty is too small for any bound
 
 
 @dataclass(frozen=True, eq=False)
 class NormalForm:
-    """`min yy - c_S' M_S^{-1} c_S` over columns that vary in training, each divided by the root of its curvature.
+    """The problem `min yy - c_S' M_S^{-1} c_S` over the columns that vary in training, each divided by the root of w.
 
-    The curvature w is any diagonal with `M - diag(w)` positive semidefinite, so that in the new units `M - I` is too:
-    every w of theory section 4 becomes 1. Where the penalty is too small
-    for that (`curved` is False) columns are divided by `M_jj ** 0.5` and the bounds that need w are off.
+    The diagonal w (the curvature) is any with `M - diag(w)` positive semidefinite. So in the new units `M - I` is
+    semidefinite, and every w of theory section 4 becomes 1. If the penalty is too small for such a w (`curved` is
+    False), columns are divided by `M_jj ** 0.5`, and the bounds that need w are switched off.
 
     Attributes
     ----------
     columns : (m,) int array
-        Columns of the problem that vary in training. The others have coefficient zero in every optimum, and every
-        optimum that holds one predicts as an optimum without it.
+        Columns of the problem that vary in training. The others have the coefficient zero in every optimum, and an
+        optimum that contains one predicts like the same optimum without it.
     scale : (m,) array
-        What each column was multiplied by.
+        Factors by which the columns were multiplied.
     G : (m, m) array
-        `M - I` (or M itself where not curved).
+        Matrix `M - I` (M itself if not curved).
     c : (m,) array
+        Products of columns and target.
     yy : float
+        Squared length of the target.
     curved : bool
+        True if a valid diagonal was found.
     largest : float
-        At least the largest eigenvalue of G.
+        Upper bound on the largest eigenvalue of G.
     keep, slack : float
-        Supports within `best (1 + keep) + slack` must be refitted before one is called optimal: the rounding error of
-        the trees, from the condition of M.
+        Margin for the rounding of the trees, from the condition of M: supports up to `best (1 + keep) + slack` must be
+        refitted before one is called optimal.
     copy_prev, copy_next : (m,) int arrays
-        Neighbouring copies or -1.
+        Previous and next duplicate of each column, or -1.
     kept : dict
-        What was computed once of the problem at this gamma, in its own units.
+        Stored results of the problem at this gamma, in its own units.
     """
 
     columns: IntArray
@@ -86,12 +90,12 @@ class NormalForm:
 
     @property
     def quadratic(self) -> Form:
-        """The problem as the kernels take it; where curved."""
+        """The problem in the form that kernels take; for curved forms."""
         return Form(self.G, self.c, self.yy, max(self.largest, 1e-12))
 
     @cached_property
     def steepest(self) -> float:
-        """Estimate of the largest eigenvalue of G, a little from above; no bound. O(m^2)."""
+        """Estimate of the largest eigenvalue of G, slightly too large; not a bound. O(m^2)."""
         v, norm = np.random.default_rng(0).standard_normal(self.m), 0.0
         v /= np.linalg.norm(v)
         for _ in range(POWER_STEPS):
@@ -103,31 +107,31 @@ class NormalForm:
         return max(1.06 * norm, 1e-12)
 
     def raised(self, value: Value) -> Value:
-        """Return a best value, or several, raised to the bar up to which supports are kept beside it."""
+        """Return the cutoff, or several, up to which supports are kept, given the best values."""
         return value * (1.0 + self.keep) + self.slack
 
     @property
     def copies(self) -> Copies:
-        """Neighbouring copies as the kernels take them."""
+        """Neighbouring duplicate columns in the form that kernels take."""
         return Copies(self.copy_prev, self.copy_next)
 
     @property
     def margin(self) -> Margin:
-        """How far above the best a support is kept."""
+        """Margin above the best value up to which supports are kept."""
         return Margin(self.keep, self.slack)
 
     def matrix(self) -> FloatArray:
-        """(m, m) matrix M."""
+        """Return the (m, m) matrix M."""
         out = self.G.copy()
         if self.curved:
             out.flat[:: self.m + 1] += 1.0
         return out
 
     def solved(self) -> tuple[FloatArray, FloatArray, float]:
-        """`(M^{-1}, M^{-1} c, f of all columns)`, for trusted forms.
+        """Return `(M^{-1}, M^{-1} c, f of all columns)`, for trusted forms.
 
-        The inverse is symmetric to the last bit: the trees eliminate by rows only, and what inversion leaves of
-        asymmetry would grow with the square of the condition instead of the condition.
+        The inverse is symmetric to the last bit. The trees eliminate by rows only, so an asymmetry left by the
+        inversion would grow with the square of the condition number instead of the condition number.
         """
         M = self.matrix()
         V = np.linalg.inv(M)
@@ -137,13 +141,13 @@ class NormalForm:
 
     @property
     def trusted(self) -> bool:
-        """Whether the trees' arithmetic is good enough to prune at all."""
+        """True if the arithmetic of the trees is accurate enough for pruning."""
         return self.keep < 0.1
 
 
 def normal_form(problem: SparseProblem) -> NormalForm:
-    """Bring a problem to normal form. O(q^2) beside the cached spectrum."""
-    columns = np.flatnonzero(problem.squares).astype(np.int64)  # the others do not vary
+    """Return a problem in normal form. O(q^2) in addition to the stored spectrum."""
+    columns = np.flatnonzero(problem.squares).astype(np.int64)  # the other columns are constant
     smallest, largest = problem.spectrum() if len(columns) == problem.q else (0.0, problem.spectrum()[1])
     Q = problem.Q if len(columns) == problem.q else problem.Q[np.ix_(columns, columns)]
     penalty = problem.penalty[columns]
@@ -159,7 +163,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
     else:
         G.flat[:: m + 1] += penalty
         own = np.diag(G)
-        sound = bool(np.all(own > 0.0))  # else rounding has eaten what elimination left
+        sound = bool(np.all(own > 0.0))  # otherwise elimination has left only rounding errors
         scale = 1.0 / np.sqrt(np.where(own > 0.0, own, 1.0))
         top = float(m)
         condition = np.inf
@@ -190,7 +194,7 @@ def normal_form(problem: SparseProblem) -> NormalForm:
 
 
 def _largest_eigenvalue(Q: FloatArray, penalty: FloatArray, curvature: FloatArray, largest: float) -> float:
-    """Bound on the largest eigenvalue of G: the trace of its first part or the spectrum of Q, whichever says less."""
+    """Return an upper bound on the largest eigenvalue of G, by the trace of its first part or by the spectrum of Q."""
     if not len(curvature):
         return 0.0
     floor = float(curvature.min())
@@ -204,8 +208,8 @@ def _largest_eigenvalue(Q: FloatArray, penalty: FloatArray, curvature: FloatArra
 def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArray:
     """Return a diagonal w >= 0 with `Q + diag(penalty) - diag(w)` positive semidefinite.
 
-    The mean of `shifted` and `own_part`: perspective trees on diabetes64 have 2 to 6 times fewer nodes with it than
-    with the first alone. Small problems do not earn it back.
+    It is the mean of `shifted` and `own_part`: on diabetes64, perspective trees have 2 to 6 times fewer nodes with the
+    mean than with `shifted` alone. For small problems, the first alone takes less time.
     """
     uniform = shifted(penalty, smallest)
     if not OWN_PART_COLUMNS[0] <= len(penalty) <= OWN_PART_COLUMNS[1]:
@@ -215,7 +219,7 @@ def _curvature(Q: FloatArray, penalty: FloatArray, smallest: float) -> FloatArra
 
 
 def _chained_copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tuple[IntArray, IntArray]:
-    """Chain the copies among `columns`."""
+    """Return the previous and the next duplicate of each of `columns`."""
     m = len(columns)
     prev, nxt = np.full(m, -1, dtype=np.int64), np.full(m, -1, dtype=np.int64)
     if copy_of is None or not np.any(copy_of >= 0):
@@ -230,10 +234,10 @@ def _chained_copies(copy_of: NDArray[np.intp] | None, columns: IntArray) -> tupl
     return prev, nxt
 
 
-OUT = -2  # in place of a cluster's number: the column is dropped
-SLICE_WORK = 1e9  # multiplications between two looks at the clock
-PART = (200, 1.5)  # columns that a relaxation works on at first: at least, and beside those with a weight
-SET_ROUNDS = 12  # in which such a set grows
+OUT = -2  # cluster number of a dropped column
+SLICE_WORK = 1e9  # multiplications between two checks of the clock
+PART = (200, 1.5)  # first working set of a relaxation: minimum size, and size per column with a weight
+SET_ROUNDS = 12  # maximum number of rounds in which the working set grows
 
 
 def box_of(form: NormalForm, ends: FloatArray) -> cluster_relaxation.BoxEnds:
@@ -244,7 +248,7 @@ def box_of(form: NormalForm, ends: FloatArray) -> cluster_relaxation.BoxEnds:
 
 @dataclass(frozen=True, eq=False)
 class NodeAnswer:
-    """A point of a node's relaxation with its own dual value, weights and scores of all columns."""
+    """A point of the relaxation of a node, with its dual value and the weights and scores of all columns."""
 
     dual: float
     b: FloatArray
@@ -253,7 +257,7 @@ class NodeAnswer:
 
 
 class ClusterRelaxation:
-    """Relaxations of nodes on the columns that matter, with dual values over all of them."""
+    """Relaxations of nodes, solved on working sets of columns, with dual values over all columns."""
 
     def __init__(self, form: NormalForm, size: int, box: cluster_relaxation.BoxEnds | None = None) -> None:
         everywhere = np.full(form.m, np.inf)
@@ -262,20 +266,20 @@ class ClusterRelaxation:
     def solve(
         self, cluster: IntArray, asked: int, start: FloatArray, stop: Accuracy, expired: Callable[[], bool]
     ) -> NodeAnswer:
-        """Maximise the dual of a node.
+        """Maximise the dual value of a node.
 
         Parameters
         ----------
         cluster : (m,) array
-            OUT, NO_CLUSTER or the number of a cluster.
+            OUT, NO_CLUSTER or the cluster number of each column.
         asked : int
-            Clusters.
+            Number of required clusters.
         start : (m,) array
-            Warm start.
+            Point to start from.
         stop : Accuracy
-            `steps` counts those of one round.
+            Stopping rule; its `steps` limit one round.
         expired : callable
-            True ends it with the best value so far.
+            Function that returns True to end with the best value so far.
         """
         active = np.flatnonzero(cluster != OUT)
         b = np.where(cluster == OUT, 0.0, start)
@@ -305,7 +309,7 @@ class ClusterRelaxation:
         return np.sort(active[order[:most]])
 
     def _missing(self, active: IntArray, part: IntArray, cluster: IntArray, asked: int, value: NodeAnswer) -> IntArray:
-        """Columns outside of a part that its relaxation should have had."""
+        """Return columns outside of the working set that should join it."""
         if len(part) == len(active) or asked == self.size:
             return active[:0]
         inside = np.zeros(self.form.m, dtype=bool)
@@ -317,13 +321,13 @@ class ClusterRelaxation:
         return outside[np.argsort(-value.h[outside], kind="stable")[: max(len(part) // 2, 50)]]
 
     def choice(self, columns: IntArray, cluster: IntArray, asked: int) -> cluster_relaxation.ClusterChoice:
-        """Return the supports of a node as the kernels take them."""
+        """Return the supports of a node in the form that kernels take."""
         return cluster_relaxation.ClusterChoice(
             cluster[columns], asked, self.size, cluster_relaxation.NO_MOST, cluster_relaxation.NO_TERM
         )
 
     def _value(self, active: IntArray, cluster: IntArray, asked: int, b: FloatArray, z: FloatArray) -> NodeAnswer:
-        """Evaluate the dual of a point over all columns of a node."""
+        """Return the dual value of a point over all columns of a node."""
         slope, h = np.empty(self.form.m), np.empty(self.form.m)
         quad = cluster_relaxation.product(self.form.G, b, slope)
         cluster_relaxation.scores(self.form.c - slope, self.box, h)
@@ -356,19 +360,20 @@ class ClusterRelaxation:
         return point, float(primal), weights
 
 
-ROOT_ACCURACY, ROOT_STEPS = 0.1, 300  # of a relaxation that will not close its node: of what is left to the bar
-NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same of many columns, steps of a round
+ROOT_ACCURACY, ROOT_STEPS = 0.1, 300  # accuracy of a root, as a share of its distance from the cutoff; maximum steps
+NEAR_OF_MANY, STEPS_OF_MANY = 1e-4, 5_000  # the same for many columns; maximum steps of a round
 
 
 @dataclass(frozen=True, eq=False)
 class Root:
-    """A point of the relaxation of all columns with its dual value, rounding not yet taken off.
+    """A point of the relaxation of all columns with its dual value, from which no rounding is subtracted yet.
 
     Attributes
     ----------
     dual : float
+        Dual value.
     b, h : (m,) arrays
-        The point and what each column adds to its dual value, in the columns of the normal form.
+        Point, and contribution of each column to its dual value, in the columns of the normal form.
     """
 
     dual: float
@@ -376,7 +381,7 @@ class Root:
     h: FloatArray
 
     def status(self, size: int, bar: float) -> NDArray[np.int8]:
-        """(m,) what supports of `size` columns with f at most `bar` have in common: FREE, INSIDE or DROPPED."""
+        """Return (m,) FREE, INSIDE or DROPPED: the status of columns in supports of a size with f at most the cutoff."""
         m = len(self.b)
         status = np.zeros(m, dtype=np.int8)
         if self.dual < bar:
@@ -394,24 +399,24 @@ def solve_root(
     near: float = ROOT_ACCURACY,
     steps: int = ROOT_STEPS,
 ) -> Root:
-    """Solve the relaxation of a size until it passes `bar`, or well enough to branch.
+    """Solve the relaxation of a size until its dual value exceeds the cutoff, or accurately enough to branch.
 
     Parameters
     ----------
     form : NormalForm
-        A curved one.
+        Curved form.
     size : int
-        0 < size < m.
+        Size, 0 < size < m.
     bar : float
-        Supports above it are of no interest.
+        Cutoff: supports above it are not needed.
     start : (m,) array
-        A point to start from: zero, or the solution of a neighbouring size.
+        Point to start from: zero, or the solution of a neighbouring size.
     expired : callable
-        True ends it with the best dual value so far.
+        Function that returns True to end with the best dual value so far.
     box : BoxEnds, optional
-        Assumed ends of the coefficients.
+        Assumed bounds on the coefficients.
     near, steps : float, int
-        Accuracy, of what is left to the bar, and steps, where columns are not many.
+        Accuracy, as a share of the distance from the cutoff, and maximum number of steps, if columns are not many.
     """
     m = form.m
     if m > MANY or box is not None:

@@ -1,14 +1,14 @@
-"""Best subsets under limits on groups, parents and signs, and of whole factors: one best-first tree for each tau.
+"""Best subsets under limits on groups, parents, signs and factors: one best-first tree for each tau.
 
-A support that is found is named by its *active* columns: those but for columns that a sign holds at zero. The fit of a
-support with signs held is the ridge fit of its active columns, so that whoever fits these has the coefficients.
+A support is identified by its *active* columns: all its columns except those that a sign constraint holds at zero. Its
+sign-constrained fit equals the plain ridge fit of its active columns, so a refit of these gives the coefficients.
 
-A node is closed where a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the bar, or where the fit of all
-its columns is that of a support of the node and dropping any of its columns would exceed the bar: then every support of
-the node within the bar has this very fit.
+A node is closed in two cases. Either a bound of :mod:`sparsecv_mio.kernels.restricted_node` exceeds the cutoff. Or the
+fit of all its columns is the fit of one of its supports, and dropping any column of this fit would exceed the cutoff;
+then every support of the node within the cutoff has the same fit.
 
-Where rounding is wider than any bound (columns that are collinear but for it) nothing is pruned: every support is a
-candidate, and whoever refits them from the rows decides. A tree that has come to its end is never begun again.
+If rounding errors exceed every bound, because columns are collinear up to rounding, nothing is pruned: every support is
+a candidate, to be compared by refits from the rows. A finished tree is never started again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from sparsecv_mio.trees.normal_form import NormalForm, normal_form
 from sparsecv_mio.trees.subsets import MOST_REFITTED, MOST_TRIED, UNLIMITED, BestSubset, BestSubsets, OpenNodes
 from sparsecv_mio.units import OUTWARD
 
-PROXIMAL_STEPS = 60  # proximal steps of a node's relaxation
-NULL_COST = OUTWARD**2  # of yy: a coefficient whose loss costs no more is zero but for rounding
+PROXIMAL_STEPS = 60  # maximum number of proximal steps of a node's relaxation
+NULL_COST = OUTWARD**2  # cost of dropping, as a share of yy, up to which a coefficient is zero up to rounding
 
 
 class RestrictedNode(NamedTuple):
-    """An open node: its bound, its columns, and where its parent left off."""
+    """An open node: its bound, its columns, and the points of its parent."""
 
     bound: float
     inside: int
@@ -51,25 +51,27 @@ def solve_restricted(
     effort: int = UNLIMITED,
     expired: Callable[[], bool] = lambda: False,
 ) -> BestSubsets:
-    """Find the best supports of several sizes under side constraints, each with a certified lower bound.
+    """Return the best supports of several sizes under side constraints, each with a certified lower bound.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem of one training set.
     taus : sequence of int
+        Maximum sizes.
     constraints : SideConstraints
-        Any but boxes that are no sign.
+        Side constraints; their boxes must be signs.
     starts : sequence of int arrays
-        Supports to try first; those that are not allowed are passed over.
+        Initial supports; those that are not allowed are skipped.
     effort : int
-        Nodes that a tau may cost.
+        Maximum number of nodes for each tau.
     expired : callable
-        True ends the search with what it has.
+        Function that returns True to end the search with its present result.
 
     Returns
     -------
     BestSubsets
-        A tau that allows no support has a cell of value inf.
+        Supports and bounds for each tau; the value is inf if a tau allows no support.
     """
     form = normal_form(problem)
     effort = effort if form.trusted else min(effort, MOST_TRIED)
@@ -87,22 +89,23 @@ def solve_restricted(
 
 
 class RestrictedTree:
-    """One tree: one problem, one tau.
+    """The tree of one problem and one tau.
 
     Parameters
     ----------
     form : NormalForm
+        Problem in normal form.
     family : Family
-        In the columns of the problem.
+        Allowed supports, in the columns of the problem.
     constraints : SideConstraints
-        Whose boxes are signs.
+        Side constraints, whose boxes are signs.
 
     Attributes
     ----------
     upper, support : float, int array
-        Best support found and its objective; inf where there is none.
+        Objective and columns of the best support found; inf if there is none.
     nodes : int
-        Nodes so far.
+        Number of nodes so far.
     """
 
     def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints) -> None:
@@ -112,7 +115,7 @@ class RestrictedTree:
         lo, hi = constraints.interval(family.q)
         signs = np.where(lo == 0.0, 1, 0) - np.where(hi == 0.0, 1, 0)
         self.signed = mask_of(np.flatnonzero((lo == 0.0) | (hi == 0.0)).tolist())
-        zero = np.flatnonzero((lo == 0.0) & (hi == 0.0))  # both signs: nothing is left
+        zero = np.flatnonzero((lo == 0.0) & (hi == 0.0))  # both signs together force the coefficient to zero
         self.caps = family.apart()
         group = np.full(family.q, -1, dtype=np.int64)
         for g, (_, columns) in enumerate(self.caps):
@@ -135,19 +138,19 @@ class RestrictedTree:
 
     @property
     def bar(self) -> float:
-        """Supports up to this objective are kept."""
+        """Cutoff on the objective up to which supports are kept."""
         return self.form.raised(self.upper) if self.form.trusted else np.inf
 
     @property
     def ended(self) -> bool:
-        """Whether no more work can change what is known."""
+        """True if further work cannot change the result."""
         closed = not (self.open and self.open.least <= self.bar)
         return closed or self.overflow or (not self.form.trusted and self.nodes >= MOST_TRIED)
 
     def run(self, effort: int, expired: Callable[[], bool]) -> None:
-        """Work on the open nodes, the least bound first, until none is left or a limit comes.
+        """Process the open nodes, the smallest bound first, until none is left or a limit is reached.
 
-        The first node is seen to whatever the limit: a support is found there, and a bound.
+        The first node is processed whatever the limit, so that a support and a bound are always found.
         """
         first = True
         while self.open and not self.overflow and (first or (self.nodes < effort and not expired())):
@@ -160,13 +163,13 @@ class RestrictedTree:
     # -- supports -----------------------------------------------------------------------------------------------------
 
     def offer(self, support: IntArray) -> None:
-        """Try a support, with what it needs and without what there is no room for."""
+        """Try a support, with the columns that it requires and without those that exceed a limit."""
         whole = self.family.greedily(support.tolist())
         if whole is not None:
             self._try(whole)
 
     def fit(self, support: int) -> tuple[float, tuple[int, ...]]:
-        """Return the objective of a support, signs held, and its active columns."""
+        """Return the sign-constrained objective of a support and its active columns."""
         if support not in self._fitted:
             columns = places_of(support & self.varying)
             at, b = self.place[columns], np.zeros(len(columns))
@@ -183,7 +186,7 @@ class RestrictedTree:
         return tuple(columns_of(support & (off | ~self.signed)))
 
     def _counts(self, at: IntArray, b: FloatArray) -> BoolArray:
-        """Whether coefficients are more than the rounding of zero."""
+        """Return True for coefficients that are larger than rounding errors of zero."""
         return np.asarray(b * b * self.M[at, at] > NULL_COST * self.form.yy)
 
     def _try(self, support: int) -> None:
@@ -191,7 +194,7 @@ class RestrictedTree:
         self._keep(value, active)
 
     def _keep(self, value: float, active: tuple[int, ...]) -> None:
-        """Keep a support within the bar by its active columns."""
+        """Keep a support within the cutoff, identified by its active columns."""
         if value < self.upper or not self.kept:
             self.upper, self.support = value, np.array(active, dtype=np.int64)
         if value <= self.bar and active not in self.kept:
@@ -204,7 +207,7 @@ class RestrictedTree:
     # -- nodes --------------------------------------------------------------------------------------------------------
 
     def _visit(self, node: RestrictedNode) -> None:
-        """Bound a node, try supports in it, and branch unless that closes it."""
+        """Bound a node, try supports in it, and branch unless the node is closed."""
         settled: tuple[int, int] | None = (node.inside, node.free)
         point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
         while settled is not None:
@@ -229,10 +232,10 @@ class RestrictedTree:
             settled = fixed
 
     def _leaf(self, inside: int) -> None:
-        """Try the only support of a node; a cell with one that cannot be fitted stays undecided.
+        """Try the only support of a node; the subproblem stays unsolved if this support cannot be fitted.
 
-        Where rounding hides which columns a sign holds at zero, a support with signs leaves the cell undecided as well;
-        one without is a candidate, fitted or not.
+        If rounding hides which columns a sign holds at zero, a support with sign constraints also leaves the subproblem
+        unsolved; a support without them is a candidate, fitted or not.
         """
         self._try(inside)
         if self.form.trusted:
@@ -255,7 +258,7 @@ class RestrictedTree:
         return bound, value, np.where(status == before, FREE, status)
 
     def _round(self, inside: int, free: int, point: NodePoint) -> None:
-        """Try the support that takes the columns of the relaxation by their size."""
+        """Try the support that takes columns in the order of their size in the relaxation."""
         columns = self.form.columns
         order = columns[np.lexsort((-np.abs(point.b), -point.z))]
         useful = [j for j in order.tolist() if free >> j & 1 and (point.b[self.place[j]] or point.z[self.place[j]])]
@@ -264,17 +267,18 @@ class RestrictedTree:
             self._try(support)
 
     def _is_fitted(self, inside: int, free: int, before: int, value: float, point: NodePoint) -> bool:
-        """Whether the fit of all columns is that of a support here, and no other fit here is within the bar.
+        """Return True if the fit of all columns is that of a support here, and no other fit here is within the cutoff.
 
         Parameters
         ----------
         inside, free : int
-            The node once all is fixed that can be.
+            Columns of the node after all forced choices.
         before : int
             Columns that were free when the fit was made.
         value : float
-            Its objective.
+            Objective of the fit.
         point : NodePoint
+            Point with the coefficients and dropping costs of the fit.
         """
         at = np.flatnonzero(self._counts(np.arange(self.form.m), point.b))
         used = mask_of(self.form.columns[at].tolist())
@@ -286,7 +290,7 @@ class RestrictedTree:
         return not open_columns
 
     def _branch(self, bound: float, value: float, node: tuple[int, int], point: NodePoint) -> None:
-        """Split a node by a column that its relaxation is undecided about."""
+        """Split a node by a column about which its relaxation is undecided."""
         inside, free = node
         j = self._undecided(free, point)
         cost = float(point.cost[self.place[j]]) if self.varying >> j & 1 else 0.0
@@ -298,7 +302,7 @@ class RestrictedTree:
                     self.open.push(low, RestrictedNode(low, *child, point.b, point.u))
 
     def _undecided(self, free: int, point: NodePoint) -> int:
-        """Return the free column with the most fractional indicator, else the dearest one, else a parent."""
+        """Return the free column with the most fractional indicator, on ties with the largest cost; else a parent."""
         columns = places_of(free & self.varying)
         if not len(columns):
             return next(columns_of(free))
@@ -307,7 +311,7 @@ class RestrictedTree:
         return int(columns[np.lexsort((-point.cost[at], -fraction))[0]])
 
     def cell(self) -> BestSubset:
-        """Return what is known."""
+        """Return the best support and its bounds."""
         margin = max(self.bar - self.upper, 0.0) if np.isfinite(self.upper) else 0.0
         closed = not (self.open and self.open.least <= self.bar or self.overflow or self.unsure)
         complete = bool(closed and np.isfinite(self.upper))

@@ -1,6 +1,6 @@
-"""Rows of a data set as best-subset problems of a smooth convex loss, and held-out losses at fits of the full data.
+"""Best-subset problems of a smooth convex loss from rows of a data set, and held-out losses from full-data fits.
 
-Columns are those of the standard numbering, in the units of the file: the trees centre and scale them for themselves.
+Columns have the standard numbering and the units of the file; the trees centre and scale them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from sparsecv_mio.units import GAMMA_RANGE
 
 
 def rows_in_units(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return columns in the units of the file, and targets and weights as the loss has them, of some rows.
+    """Return some rows: columns in the units of the file, targets in the form of the loss, and weights.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     rows : int array
+        Row indices.
     """
     X = data.dataset.X
     whole = np.array_equal(rows, np.arange(len(X))) and np.array_equal(data.columns, np.arange(X.shape[1]))
-    if whole:  # no copy of all there is
+    if whole:  # avoids a copy of the whole data set
         return X, *response_of(data, rows)
     return np.ascontiguousarray(X[np.ix_(rows, data.columns)]), *response_of(data, rows)
 
@@ -43,6 +45,7 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
     Parameters
     ----------
     data : StandardData
+        Data set.
     rows : int array
         Training rows.
     """
@@ -51,7 +54,7 @@ def make_subsets(data: StandardData, rows: IntArray) -> GlmSubsets:
         return GlmSubsets(make_problem(data, rows), data.forced)
     every = make_problem(
         data, np.arange(n)
-    )  # what has no weight is left out as columns are centred: no copy of most rows
+    )  # rows without weight are skipped when columns are centred, which avoids a copy of most rows
     weights = np.zeros(n)
     weights[rows] = every.v[rows]
     return GlmSubsets(replace(every, v=weights), data.forced)
@@ -63,9 +66,11 @@ def make_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmP
     Parameters
     ----------
     data : StandardData
+        Data set.
     rows : int array
         Training rows.
     gamma : float, optional
+        Ridge weight.
     """
     weight = np.clip(data.weight * data.divisor * data.divisor, *GAMMA_RANGE)
     weight[data.adjusting] = 0.0
@@ -74,14 +79,16 @@ def make_problem(data: StandardData, rows: IntArray, gamma: float = 1.0) -> GlmP
 
 
 def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> LeftOut:
-    """Return the folds of all rows, whose fits are given.
+    """Return the folds of all rows, given full-data fits.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan
+        Folds.
     fits : GlmFits
-        Of all rows, on any columns.
+        Fits to all rows, on any columns.
     """
     left = RowLists(plan.order[: plan.scored], plan.starts) if plan.left is None else plan.left
     weights = response_of(data, slice(0, data.n))[1]
@@ -90,7 +97,7 @@ def make_held_out_folds(data: StandardData, plan: FoldPlan, fits: GlmFits) -> Le
 
 
 def fit_rows_in_place(data: StandardData, gamma: float) -> GlmFits | None:
-    """Return the fits on all rows where that takes no copy of them; None elsewhere."""
+    """Return fits to all rows if they need no copy of the rows; otherwise None."""
     problem = make_problem(data, np.arange(data.n), gamma)
     if beside_ones(problem.X) is None or not Centring.of(problem.X, problem.v, problem.intercept).changes_nothing:
         return None
@@ -101,20 +108,24 @@ def held_out_losses_at_fits(
     data: StandardData, plan: FoldPlan, support: IntArray, gamma: float, folds: IntArray,
     expired: Callable[[], bool] = never, ended: Callable[[], bool] = never, every: GlmFits | None = None,
 ) -> FloatArray:  # fmt: skip
-    """Return (F,) held-out losses of a support in some folds, from its fit on all rows; nan where that is too far.
+    """Return (F,) held-out losses of a support in some folds, from its full-data fit; nan if steps do not suffice.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan
+        Folds.
     support, folds : int arrays
+        Columns of the support, and indices of the folds.
     gamma : float
+        Ridge weight.
     expired : callable
-        True leaves second steps from all rows, where these are exact enough, and nan for most others.
+        Function that returns True when time is over; later folds get second steps if these are accurate enough, or nan.
     ended : callable
-        True leaves nan for all others.
+        Function that returns True to leave nan for all remaining folds.
     every : GlmFits, optional
-        `fit_rows_in_place` at that gamma: else the columns of the support are copied.
+        Fits of `fit_rows_in_place` at this gamma; otherwise the columns of the support are copied.
     """
     fits, columns = every, support
     if fits is None:

@@ -1,6 +1,6 @@
-"""What a tree says of the best subset of one size, and of several; and the open nodes that it grows by.
+"""Results of a tree (the best subset of one size, or of several), and the queue of its open nodes.
 
-Loads no kernel.
+This module loads no kernel.
 """
 
 from __future__ import annotations
@@ -16,28 +16,29 @@ import numpy as np
 
 from sparsecv_mio.arrays import IntArray
 
-MOST_NODES = 1 << 20  # of a list or an optimum that something else needs; beyond, that is left open
-UNLIMITED = 1 << 62  # nodes
-FIRST_LOOK = 1024  # nodes of a first pass over the sizes, and between two looks at what a size shows
-ROUND_GROWTH = 8  # times as many nodes in the next round, or in the next tree of a pair or a part
-FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # of a tree before any is chosen, or blocks of columns are
-SWAP_ROUNDS = 4  # of exchanges of a column of a support for another one, at most
-MOST_TRIED = 4096  # supports of a size that are all tried, or listed for a pass over all folds
+MOST_NODES = 1 << 20  # maximum nodes of a tree whose list or optimum another step needs; beyond, the step is skipped
+UNLIMITED = 1 << 62  # number of nodes that no tree reaches
+FIRST_LOOK = 1024  # nodes of the first pass over the sizes, and between two checks of the bounds of a size
+ROUND_GROWTH = 8  # factor on the number of nodes in the next round, or in the next tree of a pair or a part
+FIRST_NODES = FIRST_LOOK // ROUND_GROWTH**2  # nodes of a tree before trees, or block bounds, are chosen
+SWAP_ROUNDS = 4  # maximum number of rounds of exchanges of a column of a support
+MOST_TRIED = 4096  # maximum number of supports of a size that are all tried, or listed for a pass over all folds
 MAX_SCANNED_SUPPORTS = 200_000_000  # supports of a size that are tried one by one if no tree is valid: about a second
-MOST_REFITTED = 512  # the same where each is fitted from rows; and tied ones: of more, the best is not known
+MOST_REFITTED = 512  # maximum number of supports fitted from rows, or tied; with more, the best one is not known
 
 
 def never() -> bool:
-    """Return False: the clock that never stops anything."""
+    """Return False: a clock that never stops the work."""
     return False
 
 
 @dataclass(frozen=True, eq=False)
 class BestSubset:
-    """What is known of one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
+    """The result for one tau: `lower <= min f <= upper = f(support)` in the units of the problem.
 
-    `complete` says that `candidates` holds every support that can be optimal, up to copies, to columns that are
-    constant in training, and to a target that is; then `lower` is `upper` less the rounding margin.
+    If `complete` is True, `candidates` contains every support that can be optimal, up to the choice among duplicate
+    columns, columns that are constant in training, and a constant target; then `lower` is `upper` minus the margin for
+    rounding.
     """
 
     tau: int
@@ -52,19 +53,21 @@ class BestSubset:
 
     @classmethod
     def unproved(cls, tau: int, support: IntArray, upper: float = np.inf, lower: float = 0.0) -> BestSubset:
-        """Return a support that is not known to be the best one.
+        """Return a support without a proof of optimality.
 
         Parameters
         ----------
         tau : int
+            Size.
         support : int array
+            Columns.
         upper, lower : float
-            At least and at most the optimum; by default nothing is known.
+            Bounds on the optimum; by default nothing is known.
         """
         return cls(tau, support, lower, upper, (), (), 0.0, complete=False, branched=False)
 
     def joined(self, other: BestSubset) -> BestSubset:
-        """Return what two results together say of a tau: the better support, the larger lower bound."""
+        """Return the combination of two results for a tau: the better support and the larger lower bound."""
         if self.complete or other.complete:
             return self if self.complete else other
         return replace(other if other.upper <= self.upper else self, lower=max(self.lower, other.lower))
@@ -72,9 +75,10 @@ class BestSubset:
 
 @dataclass(frozen=True, eq=False)
 class BestSubsets:
-    """Best subsets by size and the nodes they cost; `finished` when every one is complete or can never be.
+    """Best subsets by size, and the number of nodes.
 
-    `reused` counts nodes that the dual point of their parent closed, without a relaxation of their own.
+    `finished` is True if every result is complete or can never be. `reused` counts nodes closed by the dual point of
+    their parent, without solving a relaxation.
     """
 
     by_size: dict[int, BestSubset]
@@ -83,21 +87,21 @@ class BestSubsets:
     reused: int = 0
 
     def joined(self, other: BestSubsets) -> BestSubsets:
-        """Return what two results together say, the other one of some of the sizes."""
+        """Return the combination with another result for some of the sizes."""
         cells = self.by_size | {tau: self.by_size[tau].joined(cell) for tau, cell in other.by_size.items()}
         return BestSubsets(cells, self.nodes + other.nodes, all(cell.complete for cell in cells.values()))
 
     def with_forced(
         self, size: Callable[[int], int], whole: Callable[[IntArray], IntArray], taus: Sequence[int]
     ) -> BestSubsets:
-        """Return the result for a problem without its columns that are forced in as one of the whole problem.
+        """Return the result in terms of the whole problem, given that of the problem without its forced columns.
 
         Parameters
         ----------
         size, whole : callables
-            Those of `ForcedColumns`.
+            Methods of `ForcedColumns` that map sizes and supports.
         taus : sequence of int
-            Sizes of the whole supports that were asked for.
+            Requested sizes of the whole supports.
         """
         cells = {}
         for tau in taus:
@@ -111,7 +115,7 @@ class BestSubsets:
         return BestSubsets(cells, self.nodes, self.finished, self.reused)
 
     def in_columns(self, columns: IntArray) -> BestSubsets:
-        """Return the result for a problem on some columns in the columns of the whole."""
+        """Return the result in the columns of the whole problem, given that of the problem on some columns."""
         cells = {
             tau: replace(
                 best, support=columns[best.support], candidates=tuple(columns[support] for support in best.candidates)
@@ -125,9 +129,9 @@ Node = TypeVar("Node")
 
 
 class OpenNodes(Generic[Node]):
-    """Nodes of a best-first search with their bounds: the least first, of equal ones that which came first.
+    """Open nodes of a best-first search: the smallest bound comes first, and equal bounds in the order of arrival.
 
-    Every tree in Python is grown with them, whatever its nodes are.
+    All trees written in Python use this queue, with any type of node.
 
     Examples
     --------
@@ -143,16 +147,16 @@ class OpenNodes(Generic[Node]):
         self._number = count()
 
     def __len__(self) -> int:
-        """Return how many are open."""
+        """Return the number of open nodes."""
         return len(self._heap)
 
     def __iter__(self) -> Iterator[Node]:
-        """Yield them in no order."""
+        """Yield the open nodes in no particular order."""
         return (node for _, _, node in self._heap)
 
     @property
     def least(self) -> float:
-        """The least bound; inf where none is open."""
+        """Smallest bound; inf if no node is open."""
         return self._heap[0][0] if self._heap else inf
 
     @property
@@ -161,13 +165,13 @@ class OpenNodes(Generic[Node]):
         return self._heap[0][2]
 
     def push(self, bound: float, node: Node) -> None:
-        """Open a node."""
+        """Add a node."""
         heappush(self._heap, (bound, next(self._number), node))
 
     def pop(self) -> Node:
-        """Take the node with the least bound."""
+        """Remove and return the node with the smallest bound."""
         return heappop(self._heap)[2]
 
     def clear(self) -> None:
-        """Close all."""
+        """Remove all nodes."""
         self._heap.clear()

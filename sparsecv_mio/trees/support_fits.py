@@ -20,12 +20,13 @@ class MomentFits:
     Attributes
     ----------
     table : (k, top) int array
-        The supports; of row r the first `sizes[r]` entries count, the others are 0.
+        Supports: the first `sizes[r]` entries of row r, followed by zeros.
     sizes : (k,) int array
+        Numbers of columns.
     beta, spread : (k, top) arrays
-        Coefficients and a bound on the rounding error of each.
+        Coefficients, and bounds on their rounding errors.
     value, value_error : (k,) arrays
-        Training objectives and bounds on their rounding errors; inf where the moments have lost their digits.
+        Training objectives, and bounds on their rounding errors; inf if the moments have no accurate digit left.
     """
 
     table: IntArray
@@ -37,21 +38,21 @@ class MomentFits:
 
     @property
     def listed(self) -> SupportRows:
-        """The supports as the kernels take them."""
+        """Supports in the form that kernels take."""
         return SupportRows(self.table, self.sizes)
 
     @property
     def fits(self) -> SupportFits:
-        """Coefficients and objectives as the kernels take them."""
+        """Coefficients and objectives in the form that kernels take."""
         return SupportFits(self.beta, self.spread, self.value, self.value_error)
 
     def coefficients(self, row: int) -> FloatArray:
-        """Coefficients of one support, in its order."""
+        """Return the coefficients of one support, in its order."""
         return self.beta[row, : self.sizes[row]].copy()
 
 
 def fit_from_moments(problem: SparseProblem, supports: Sequence[IntArray]) -> MomentFits:
-    """Fit supports from the moments of a problem. O(s^3) each."""
+    """Return fits of supports from the moments of a problem. O(s^3) for each support of s columns."""
     k = len(supports)
     sizes = np.array([len(support) for support in supports], dtype=np.int64)
     table = np.zeros((k, max(int(sizes.max(initial=0)), 1)), dtype=np.int64)
@@ -68,5 +69,5 @@ def objective_rounding(problem: SparseProblem) -> float:
 
 
 def near_tie_margin(problem: SparseProblem, value: float) -> float:
-    """Return how far above the best training objective a support may lie and still has to be refitted."""
+    """Return the margin above the best training objective within which supports have to be refitted."""
     return KEEP_RTOL * value + objective_rounding(problem)

@@ -1,7 +1,7 @@
-"""Every support of so many whole terms with a small objective: one tree over terms for each number.
+"""Lists of all supports of a number of terms with a small objective, by one tree over terms for each number.
 
-The nodes are those of the trees for best subsets (:mod:`sparsecv_mio.trees.restricted_tree`), under a bar that stands
-still: none is closed because of the fit of another, and every support at its end is handed out.
+The nodes are those of the trees for best subsets (:mod:`sparsecv_mio.trees.restricted_tree`), with a fixed cutoff: no
+node is closed because another one has a good fit, and every support at a leaf is handed out.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ from sparsecv_mio.trees.listing import MetSupports
 from sparsecv_mio.trees.normal_form import NormalForm
 from sparsecv_mio.trees.restricted_tree import RestrictedNode, RestrictedTree
 
-TERM_SLICE = 64  # nodes between two deliveries: some ten milliseconds
+TERM_SLICE = 64  # nodes between two deliveries: about ten milliseconds
 
 
 class TermTree(RestrictedTree):
-    """One tree of supports of exactly so many terms, below a bar.
+    """A tree of the supports of exactly tau terms below a cutoff.
 
     Parameters
     ----------
     form : NormalForm
-        A trusted one, of all columns of the family.
+        Trusted form of all columns of the family.
     family : Family
+        Allowed supports.
     constraints : SideConstraints
-        Those of the family.
+        Side constraints of the family.
     limit : float
-        The bar, rounding seen to.
+        Cutoff, with an allowance for rounding.
     """
 
     def __init__(self, form: NormalForm, family: Family, constraints: SideConstraints, limit: float) -> None:
@@ -43,16 +44,16 @@ class TermTree(RestrictedTree):
 
     @property
     def bar(self) -> float:
-        """Supports up to this objective are met."""
+        """Cutoff on the objective."""
         return self.limit
 
     def take_met(self) -> list[int]:
-        """Return the supports that were met since the last call."""
+        """Return the supports found since the last call."""
         met, self.met = self.met, []
         return met
 
     def _visit(self, node: RestrictedNode) -> None:
-        """Bound a node, and branch unless that closes it or it is one support."""
+        """Bound a node, and branch unless it is closed or holds one support only."""
         settled: tuple[int, int] | None = (node.inside, node.free)
         point = NodePoint(node.b.copy(), node.u.copy(), np.empty(self.form.m), np.empty(self.form.m))
         while settled is not None and self.family.count(settled[0] | settled[1]) >= self.family.tau:
@@ -75,24 +76,25 @@ class TermTree(RestrictedTree):
 
 
 class TermsBelow:
-    """A source of supports of whole terms that ends when every one at or below the bars was handed out.
+    """A source of all supports of terms at or below the cutoffs of their numbers of terms.
 
     Parameters
     ----------
     form : NormalForm
-        A trusted one, of all columns of its problem.
+        Trusted form of all columns of its problem.
     first : (m,) int array
-        By column, the first one of its term.
+        First column of the term of each column.
     bars : (m + 1,) array
-        Objectives by number of terms; -inf where nothing is asked. Rounding is seen to here.
+        Cutoff on the objective for each number of terms; -inf if not requested. Rounding is allowed for here.
     expired : callable
-        True ends a slice early.
+        Function that returns True to end a slice early.
 
     Attributes
     ----------
     finished : bool
+        True if every support at or below its cutoff was handed out.
     nodes : int
-        Nodes of all trees so far.
+        Number of nodes of all trees so far.
     """
 
     def __init__(self, form: NormalForm, first: IntArray, bars: FloatArray, expired: Callable[[], bool]) -> None:
@@ -105,36 +107,38 @@ class TermsBelow:
 
     @property
     def finished(self) -> bool:
-        """Whether every support at or below the bars was handed out."""
+        """True if every support at or below its cutoff was handed out."""
         return not self._left
 
     @property
     def nodes(self) -> int:
-        """Nodes of all trees so far."""
+        """Number of nodes of all trees so far."""
         return self._spent + (0 if self._tree is None else self._tree.nodes)
 
     @property
     def effort(self) -> int:
-        """The same: these trees are of one kind."""
+        """Number of nodes so far, since these trees are of one kind."""
         return self.nodes
 
     def lower_bars(self, bars: FloatArray) -> None:
-        """Take over bars where they are below those so far.
+        """Lower the cutoffs that exceed the given ones.
 
         Parameters
         ----------
         bars : (m + 1,) array
+            Cutoff for each number of terms.
         """
         self.bars = np.minimum(self.bars, bars)
         if self._tree is not None:
             self._tree.limit = float(self.form.raised(self.bars)[self._tree.family.tau])
 
     def advance(self, nodes: int = TERM_SLICE) -> MetSupports:
-        """Work on at most so many nodes, and return the supports that were met.
+        """Process a number of nodes and return the supports found.
 
         Parameters
         ----------
         nodes : int
+            Maximum number of nodes.
         """
         if self.finished:
             return self._met([])
@@ -158,7 +162,7 @@ class TermsBelow:
         return MetSupports(masks, sizes, np.full(len(supports), np.nan))
 
     def open_bounds(self) -> FloatArray:
-        """(m + 1,): no support that was not handed out yet has an f below these, by number of terms; inf if done."""
+        """Return (m + 1,) lower bounds on f of the supports not yet handed out, by number of terms; inf if all were."""
         bounds = np.full(len(self.bars), np.inf)
         bounds[self._left] = 0.0
         if self._tree is not None:

@@ -1,21 +1,21 @@
-"""Fits without a ridge weight: the check that gamma 0 is valid, and the check of adjusted columns.
+"""Checks of fits without a ridge weight: whether gamma 0 is valid, and whether adjusted columns are independent.
 
-Without a ridge weight a model is determined on some rows where its columns, and the intercept, are linearly independent
-there. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on the training rows
-of every fold, so that every fold compares the same subsets. All columns together may be dependent, as the
-dummies of all levels of a factor are, or more columns than rows. Otherwise a line names the fold and a dependent
-subset. Two other rules were rejected. If singular subsets were left out, the compared models would depend on the
-fold. With the fit of minimum norm, the units of the columns would choose among models that fit equally well.
+Without a ridge weight, the fit of a model on some rows is unique if its columns, and the intercept, are linearly
+independent there. Gamma 0 is accepted if this holds for every subset of as many columns as a model may have, on the
+training rows of every fold. Then every fold compares the same subsets. All columns together may be dependent: the
+dummies of all levels of a factor are, and so are more columns than rows. Otherwise the error message names the fold and
+a dependent subset. Two other rules were rejected. If singular subsets were skipped, the compared models would depend on
+the fold. With the fit of minimum norm, the units of the columns would choose among models that fit equally well.
 
-**Singular to working precision.** Columns of length 1 whose least singular value is at most `SINGULAR` times the
-largest one. Fits are made from rows by QR, refined in long precision, or in fractions, down to that limit.
+**Singular to working precision.** Columns scaled to length 1 whose smallest singular value is at most `SINGULAR` times
+the largest one. Fits are computed from rows by QR, refined in long precision, or in fractions, down to that limit.
 
 **Proposition.** Let the columns of a support, of length 1 on some rows, have a Gram matrix `Q >= c I`, and let f and
-f_0 be its objectives at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, lam = NO_RIDGE / 2 and w
-the largest penalty weight of such columns, and coefficients differ by at most `lam w |y| / c^{3/2}`.
+f_0 be its objectives at `NO_RIDGE` and at 0. Then `f_0(S) <= f(S) <= f_0(S) + lam w y'y / c`, with lam = NO_RIDGE / 2
+and w the largest penalty weight of such columns, and coefficients differ by at most `lam w |y| / c^{3/2}`.
 
-*Proof.* f is f_0 and a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`, and
-`b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
+*Proof.* f is f_0 plus a penalty, which at the solution b_0 of f_0 is at most `lam w b_0'b_0 <= lam w b_0'Q b_0 / c`,
+and `b_0'Q b_0 <= y'y`. The solutions differ by `(Q + lam W)^{-1} lam W b_0`. []
 
 The check requires `c >= SINGULAR^2` and `w <= LARGEST_RIDGE`. The difference is then below 1e-160 of y'y, which changes
 no digit of a float. A bound proved at `NO_RIDGE` therefore holds at gamma 0, within the outward rounding of bounds.
@@ -51,7 +51,7 @@ from sparsecv_mio.words import Intercept, Loss
 
 CONSTANT = "is constant"
 DEPENDENT = "are linearly dependent"
-LEAST_EIGENVALUE = 1e-12  # of the Gram matrix of columns of length 1; below it, the rows are factored instead
+LEAST_EIGENVALUE = 1e-12  # smallest eigenvalue of the Gram matrix at unit length below which the rows are factored
 CLEAR = 1e-9  # bound on the same eigenvalue above which rounding cannot hide a dependency
 SINGULAR = 1e-12  # ratio of smallest to largest singular value up to which a subset counts as singular
 IN_NULL_SPACE = 1e-12  # length of the part of a column in the null space above which it is in a dependency
@@ -67,30 +67,31 @@ NAMED = 1e-6  # coefficient in a dependency, as a share of the largest one, abov
 def check_independent(
     data: StandardData, gammas: Iterable[float], most: int, folds: FoldPlan | None = None
 ) -> None:  # fmt: skip
-    """Raise `BadInput` where columns that are not penalised are linearly dependent on the training rows of a fold.
+    """Raise `BadInput` if columns without a penalty are linearly dependent on the training rows of a fold.
 
-    With gamma 0 these are the columns of any model, otherwise those that are adjusted for.
+    With gamma 0 these are the columns of any model, otherwise the adjusted columns.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     gammas : iterable of float
-        The ridge weights; only the presence of 0 matters.
+        Ridge weights; only the presence of 0 matters.
     most : int
-        The maximum number of columns of a model.
+        Maximum number of columns of a model.
     folds : FoldPlan, optional
-        The folds; None checks all rows alone.
+        Folds; None checks all rows alone.
 
     Raises
     ------
     BadInput
-        Columns are dependent; the message names the fold, counted from 1, and the columns.
+        If columns are dependent; the message names the fold, counted from 1, and the columns.
 
     Notes
     -----
-    O(n q^2), and O(m q^2 + q^3) for each fold of m rows that leverages leave in doubt. By the trace of the block of the
-    hat matrix, `Q_N >= (1 - sum of leverages of N) Q` for the training rows of fold N; also where Q is singular. Where
-    all columns together are dependent, the subsets of columns that a dependency links are tried one by one.
+    O(n q^2), and O(m q^2 + q^3) for each fold of m rows that leverages do not settle. By the trace of the block of the
+    hat matrix, `Q_N >= (1 - sum of leverages of N) Q` for the training rows of fold N; also if Q is singular. If all
+    columns together are dependent, the subsets of columns that a dependency links are tried one by one.
 
     Examples
     --------
@@ -124,7 +125,9 @@ def most_columns(data: StandardData, tau: int) -> int:
     Parameters
     ----------
     data : StandardData
+        Data set.
     tau : int
+        Number of features.
     """
     if not data.terms:
         return min(tau, data.q)
@@ -133,18 +136,18 @@ def most_columns(data: StandardData, tau: int) -> int:
 
 
 def _widest_terms(data: StandardData) -> list[int]:
-    """Return how many columns the terms that count have, the widest first."""
+    """Return the numbers of columns of the terms that tau counts, the largest first."""
     return sorted((len(term.columns) for term in data.terms if term.count), reverse=True)
 
 
 def _largest_tau(data: StandardData, most: int) -> int:
-    """Return the largest tau, without columns that are adjusted for, whose models have at most so many columns."""
+    """Return the largest tau, without adjusted columns, whose models have at most `most` columns."""
     columns = most - len(data.adjusting)
     return sum(total <= columns for total in accumulate(_widest_terms(data))) if data.terms else columns
 
 
 def _check_adjusting(data: StandardData, folds: FoldPlan | None) -> None:
-    """Raise `BadInput` where the columns that are adjusted for are dependent on a training set."""
+    """Raise `BadInput` if the adjusted columns are dependent on a training set."""
     cure, free = "leave one out", data.intercept is Intercept.FOLD
     least_rows = data.n if folds is None else folds.least_training
     if least_rows < data.q + free:
@@ -199,14 +202,16 @@ def _doubtful(data: StandardData, folds: FoldPlan | None) -> Iterator[tuple[str,
 
 
 class _SubsetCheck:
-    """Looks for a singular subset of columns on every training set.
+    """A search for singular subsets of columns on every training set.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     most : int
-        Columns of a model at most.
+        Maximum number of columns of a model.
     folds : FoldPlan or None
+        Folds.
     """
 
     def __init__(self, data: StandardData, most: int, folds: FoldPlan | None) -> None:
@@ -216,7 +221,7 @@ class _SubsetCheck:
         self.budget = MAX_CHECKED_SUBSETS // (1 if folds is None else 1 + folds.k)
 
     def run(self) -> None:
-        """Raise `BadInput` where a subset is singular, or where there are too many to be tried."""
+        """Raise `BadInput` if a subset is singular, or if there are too many subsets to be tried."""
         asked = self.most
         self._find_faults()
         if self.faults:
@@ -228,7 +233,7 @@ class _SubsetCheck:
             raise BadInput(f"gamma 0: {self.faults[0][0]}: {', '.join(advice)}")
 
     def _advise_tau(self) -> Iterator[str]:
-        """Yield up to which tau there is no fault; where factors count once, also of one that counts columns."""
+        """Yield advice on the tau up to which there is no fault; with factors that count once, also in columns."""
         tau, columns = _largest_tau(self.data, self.most), self.most - len(self.data.adjusting)
         if tau > 0:
             yield f"give tau at most {tau}"
@@ -236,7 +241,7 @@ class _SubsetCheck:
             yield f'give count="columns" and tau at most {columns}'
 
     def _advise_forcing_out(self, asked: int) -> Iterator[str]:
-        """Yield columns without which there is no fault with models of `asked` columns, where few are found."""
+        """Yield advice on columns whose removal leaves no fault in models of `asked` columns, if few suffice."""
         check, out, tau = self, list[str](), _largest_tau(self.data, asked)
         while check.faults and len(out) < MAX_FORCED_OUT:
             column = next((column for _, column in check.faults if column >= 0), -1)
@@ -250,7 +255,7 @@ class _SubsetCheck:
             yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"
 
     def _find_faults(self) -> None:
-        """Note the faults."""
+        """Record the faults."""
         data, folds = self.data, self.folds
         free = data.intercept is Intercept.FOLD
         spare_rows = (data.n if folds is None else folds.least_training) - free - self.most
@@ -306,9 +311,9 @@ class _SubsetCheck:
         for part in np.unique(labels):
             columns = linked[labels == part]
             nullity = len(columns) - int(np.linalg.matrix_rank(V[:, columns], tol=SINGULAR * values[0]))
-            # so many columns of the part are dependent, whichever they are
+            # any `largest` columns of the part are dependent
             largest = len(columns) - nullity + 1
-            # where they have one dependency, all others that are adjusted for are in a model with it
+            # with a single dependency, a model that contains it also contains all other adjusted columns
             others = len(np.setdiff1d(data.adjusting, columns)) if nullity == 1 else 0
             if largest + others <= self.most:
                 some = _dependent(V[:, columns[:largest]].T @ V[:, columns[:largest]], columns)
