@@ -248,7 +248,7 @@ class _PathSolver:
         return [size for size in sizes if size not in self.done and self.lower[size] < self.enough[size]]
 
     def _prove(self, sizes: list[int]) -> None:
-        """Run both kinds of trees in turn with growing budgets: one path tree for all sizes, a perspective tree each."""
+        """Run both trees in turn with growing budgets: one path tree for all sizes, a perspective tree of each."""
         small = self.form.m <= SMALL
         if self.form.m > MANY and self.form.curved:
             sizes = self._on_columns_left(sizes)

@@ -290,7 +290,7 @@ class NearBestHeldOut:
         return folds
 
     def _bounds_if_all_tried(self, bound: str) -> FloatArray:
-        """Return (K,) `lower` or `upper` bounds, assuming that all supports that may be optimal in a fold were tried."""
+        """Return (K,) `lower` or `upper` bounds, assuming that all supports that may be optimal were tried."""
         return np.concatenate([getattr(folds, bound) for _, folds in self._by_parts()])
 
     def _of_all_parts(self) -> HeldOutFolds:

@@ -381,7 +381,7 @@ class Root:
     h: FloatArray
 
     def status(self, size: int, bar: float) -> NDArray[np.int8]:
-        """Return (m,) FREE, INSIDE or DROPPED: the status of columns in supports of a size with f at most the cutoff."""
+        """Return (m,) FREE, INSIDE or DROPPED, the status of columns in supports of a size with f up to the cutoff."""
         m = len(self.b)
         status = np.zeros(m, dtype=np.int8)
         if self.dual < bar:
