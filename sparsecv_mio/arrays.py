@@ -16,17 +16,17 @@ BoolArray = NDArray[np.bool_]
 
 
 class ArrowTable(Protocol):
-    """A table that exports its columns as an Arrow stream: of polars, DuckDB, Arrow and other libraries."""
+    """A table that exports its columns as an Arrow stream, such as those of polars, DuckDB and Arrow."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the stream in a capsule of Python."""
+        """Return the Arrow stream in a Python capsule."""
 
 
-CHUNK_ELEMENTS = 1 << 20  # 8 MB blocks keep every pass over X inside the caches' reach and free of copies of X
-BLOCK_NUMBERS = 1 << 22  # in a block of any other work that is done at once: 32 MB
-CACHED_NUMBERS = 1 << 15  # of rows that are looked at several times over: 0.3 MB, as caches hold
-CACHED_ROWS = 1 << 12  # the same, where only some columns of them are looked at
-STORE_BYTES = 1 << 28  # of what is kept so that it need not be computed again
+CHUNK_ELEMENTS = 1 << 20  # a block of 8 MB stays near the caches, and no pass over X copies all of X
+BLOCK_NUMBERS = 1 << 22  # numbers in a block of any other computation: 32 MB
+CACHED_NUMBERS = 1 << 15  # numbers in a block of rows that is read repeatedly: 0.3 MB, which fits in a cache
+CACHED_ROWS = 1 << 12  # rows in such a block if only some of its columns are read
+STORE_BYTES = 1 << 28  # bytes of results that are cached
 
 
 def row_chunks(n: int, width: int) -> Iterator[slice]:
@@ -37,7 +37,7 @@ def row_chunks(n: int, width: int) -> Iterator[slice]:
 
 
 def beside_ones(X: FloatArray) -> FloatArray | None:
-    """Return the (1 + p, n) array, of a row of ones and the columns of X, that X is a view of; None where it is none.
+    """Return the (1 + p, n) array of ones and the columns of X that X is a view of, or None.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def beside_ones(X: FloatArray) -> FloatArray | None:
 
 
 def put_beside_ones(X: FloatArray, columns: IntArray) -> FloatArray:
-    """Return a (1 + k, n) array of a row of ones and k columns of X."""
+    """Return the (1 + k, n) array of a row of ones and k columns of X."""
     whole = np.empty((1 + len(columns), len(X)))
     whole[0] = 1.0
     for row, j in zip(whole[1:], columns, strict=True):
@@ -63,19 +63,19 @@ def put_beside_ones(X: FloatArray, columns: IntArray) -> FloatArray:
 
 
 def give_back_memory() -> None:
-    """Have the C library give the holes between its arrays back to the system, where it can (glibc).
+    """Return free memory between arrays to the operating system, if the C library supports it (glibc).
 
-    Else no array of many rows finds room in them, and the process grows by each new one.
+    Without this, large arrays do not fit into the gaps between others, and the process grows with each new array.
     """
     with suppress(AttributeError, OSError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-SPLITTER = 2.0**27 + 1.0  # takes a number apart into halves of 26 digits, whose products are exact
+SPLITTER = 2.0**27 + 1.0  # splits a float into two halves of 26 bits, whose products are exact
 
 
 def exact_product(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the rounded product and what rounding took off: `a * b` exactly (Dekker)."""
+    """Return the rounded product and its rounding error, which together equal `a * b` exactly (Dekker)."""
     product = a * b
     a_high, b_high = SPLITTER * a, SPLITTER * b
     a_high, b_high = a_high - (a_high - a), b_high - (b_high - b)

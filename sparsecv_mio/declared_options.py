@@ -27,19 +27,19 @@ if TYPE_CHECKING:
 
 
 def shown(name: str) -> str:
-    """Return the name of an option as messages have it: that of the command line without the dashes."""
+    """Return the name of an option as messages print it: the command-line name without dashes."""
     return name.replace("_", "-")
 
 
 def plain_scalar(value: Any) -> Any:
-    """Return a scalar of numpy as the bool, number or text of Python that it stands for; anything else as it is.
+    """Return a numpy scalar as the equivalent Python bool, number or text, and any other value unchanged.
 
     Examples
     --------
     >>> plain_scalar(3), plain_scalar("loo")
     (3, 'loo')
     """
-    numpy = sys.modules.get("numpy")  # where nobody has loaded it, there is no scalar of it
+    numpy = sys.modules.get("numpy")  # if numpy is not loaded, the value is not a numpy scalar
     return value.item() if numpy is not None and isinstance(value, numpy.generic) else value
 
 
@@ -84,13 +84,13 @@ def keywords_are(*classes: type[DataclassInstance]) -> Callable[[Documented], Do
 
 
 def _shown_default(field: Field[Any]) -> Any:
-    """Return the default of a field, a word as plain text."""
+    """Return the default value of a field, a keyword as plain text."""
     default = field.default if field.default_factory is MISSING else field.default_factory()
     return str(default) if isinstance(default, StrEnum) else default
 
 
 def _described(cls: type, names: set[str]) -> list[str]:
-    """Return the lines of the docstrings of a class, and of those it inherits from, that describe some fields."""
+    """Return the docstring lines, of a class and its bases, that describe the given fields."""
     lines = list[str]()
     for holder in reversed(cls.__mro__):
         section = SECTION.search(inspect.cleandoc(holder.__dict__.get("__doc__") or ""))
@@ -107,11 +107,11 @@ def check_whole(name: str, value: float | None, least: int, most: int = 10**18) 
     Parameters
     ----------
     name : str
-        Of the option.
+        Name of the option.
     value : float or None
-        None, the option left out, passes.
+        Value of the option; None (not given) is accepted.
     least, most : int
-        The range, both ends included.
+        Bounds of the allowed range, both included.
 
     Raises
     ------
@@ -148,28 +148,28 @@ def _check_real(name: str, value: Any) -> None:
 
 @dataclass(frozen=True)
 class Option:
-    """One option.
+    """An option with its type, default value and check.
 
     Attributes
     ----------
     name : str
-        In Python and in plans; on the command line with dashes.
+        Name in Python and in plans; the command line uses dashes instead of underscores.
     kind : type
-        Of the value on the command line: str, int, float or bool.
+        Type of the value on the command line: str, int, float or bool.
     default : object
-        Where a command, a function or an estimator has no other.
+        Default value, unless a command, a function or an estimator sets another one.
     metavar : str
-        What stands for the value in the help; empty for the words themselves, and for switches.
+        Placeholder of the value in the help; empty for keywords, which are listed, and for switches.
     help : str
-        One sentence or two; a default that needs words stands at its end, in brackets.
+        One or two sentences; a default that needs an explanation is given at the end, in brackets.
     words : type, optional
-        The enumeration of the words that it takes.
+        Enumeration of the allowed keywords.
     several : bool
-        Whether it may be repeated.
+        True if the option may be repeated.
     letter : str
-        Its short name on the command line.
+        Short name on the command line.
     check : callable, optional
-        Takes name and value; raises `BadInput` for a value that is wrong by itself.
+        Function of the name and the value that raises `BadInput` for an invalid value.
     """
 
     name: str
@@ -188,7 +188,7 @@ class Option:
         return f"--{shown(self.name)}"
 
     def settled(self, value: Any) -> Any:
-        """Return a value that was checked: a word as a member of its enumeration, a numpy scalar as Python's own."""
+        """Return a checked value, a keyword as a member of its enumeration and a numpy scalar as a Python one."""
         value = plain_scalar(value)
         if self.check is not None:
             self.check(self.name, value)
@@ -373,24 +373,24 @@ OPTIONS = {
 
 
 def defaults(*names: str) -> dict[str, Any]:
-    """Return options with their defaults, by name: a group of them."""
+    """Return the default values of a group of options, by name."""
     return {name: OPTIONS[name].default for name in names}
 
 
 FORMAT = dict.fromkeys(
     ("sep", "decimal", "thousands", "comment", "skip_lines", "encoding", "header", "index_col")
-)  # of the file of a record, as the record says where nothing is given
+)  # for reading the file of a record; the record supplies the values that are not given
 READING = defaults(*FORMAT, "na", "na_indicator", "na_values", "keep_default_na", "encode", "order", "dates")
-OF_TABLES = defaults("features", "drop") | READING  # of a table whose target is told apart
+OF_TABLES = defaults("features", "drop") | READING  # for a table with a target column
 TABLE = defaults("target") | OF_TABLES
 DEALING = defaults("weights", "folds", "seed")
 FORCING = defaults("force_in", "force_out", "adjust")
-LISTING = FORCING | defaults("count")  # which models near lists compare
+LISTING = FORCING | defaults("count")  # the set of models that `near` lists
 RESTRICTING = LISTING | defaults("at_most", "hierarchy", "nonnegative", "nonpositive")
 UNITS = defaults("scale", "intercept")
-RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # of the oracles: columns as in the file
+RAW_UNITS = {"scale": Scale.NONE, "intercept": Intercept.NONE}  # defaults of the oracles: columns unchanged
 LASTING = defaults("time_limit")
-COMMAND_SECONDS = 300.0  # the time limit of the command `solve` where none is given; Python and plans have none
+COMMAND_SECONDS = 300.0  # default time limit of the command `solve`; Python and plans have no default limit
 STOPPING = defaults("gap") | LASTING
 LIMITS = LASTING | defaults("threads")
 EFFORT = STOPPING | LIMITS
@@ -407,7 +407,7 @@ DEPRECATED = {  # options that the next minor release removes, and what to use
 }
 
 MOST_USED = "Most used"
-PANELS: dict[str, tuple[str, ...]] = {  # of the help, with the options in each, those of single commands too
+PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options, including options of single commands
     MOST_USED: ("target", "loss", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
     "Data": (*TABLE, "id", "weights", "exposure"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
@@ -447,18 +447,20 @@ IN_PLANS = (  # options of commands that are settings of a plan; a task has one 
 
 
 def plan_panels() -> dict[str, tuple[str, ...]]:
-    """Return the settings of a plan that are options of commands, in the panels of the help."""
+    """Return the options of commands that are settings of a plan, by panel of the help."""
     panels = {panel: tuple(name for name in names if name in IN_PLANS) for panel, names in PANELS.items()}
     return {panel: names for panel, names in panels.items() if names}
 
 
 def settle_options(options: DataclassInstance) -> None:
-    """Check every field of frozen options that is declared here, and turn its words, in any letters, into members.
+    """Check every declared field of a frozen options object, and convert keywords to enumeration members.
+
+    Keywords may be in upper or lower case.
 
     Raises
     ------
     BadInput
-        For a number out of range or an unknown word; the message names the option.
+        If a number is out of range or a keyword is unknown; the message names the option.
     """
     for field in fields(options):
         if field.name in OPTIONS:

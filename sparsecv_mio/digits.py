@@ -10,20 +10,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-WHOLE_BELOW = 1e12  # larger numbers have an exponent
+WHOLE_BELOW = 1e12  # numbers from here on are written with an exponent
 
 
-UNKNOWN = "?"  # stands for a number that is not known
+UNKNOWN = "?"  # an unknown number
 
 
 def shown(value: float, digits: int = 6) -> str:
-    """Format a number; an unknown bound is a question mark.
+    """Return a number as text; an unknown bound is a question mark.
 
     Parameters
     ----------
     value : float
+        The number.
     digits : int
-        Significant digits; of a longer whole part below 1e12 all are written.
+        Number of significant digits. Below 1e12, all digits before the decimal point are written.
 
     Examples
     --------
@@ -36,12 +37,12 @@ def shown(value: float, digits: int = 6) -> str:
 
 
 def plural(count: int, thing: str) -> str:
-    """Return the name of one thing or of several, `row` or `rows`."""
+    """Return the singular or the plural of a noun, such as `row` or `rows`."""
     return thing if count == 1 else f"{thing}s"
 
 
 def several(count: int, thing: str) -> str:
-    """Write a number of things.
+    """Return a count with its noun.
 
     Examples
     --------
@@ -51,11 +52,11 @@ def several(count: int, thing: str) -> str:
     return f"{count:,} {plural(count, thing)}"
 
 
-MOST_NAMED = 8  # names in a row, beyond which their number is said
+MOST_NAMED = 8  # names in a list; for longer lists the number of the other names is given
 
 
 def first_named(names: Sequence[str]) -> str:
-    """Write names in a row, of many the first ones and how many more there are.
+    """Return names as a list; a long list ends with the number of the names that are not shown.
 
     Examples
     --------
@@ -67,11 +68,11 @@ def first_named(names: Sequence[str]) -> str:
 
 
 CONTROLS = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}  # visible forms of control codes
-CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), "\ufffd")  # in names of the data, which must not control a terminal
+CONTROLS |= dict.fromkeys(range(0x7F, 0xA0), "\ufffd")  # a name of a column must not control the terminal
 
 
 def quoted_name(name: str) -> str:
-    """Return a name as it stands in a list of names: in quotes, as in a CSV file, where it holds a comma.
+    """Return a name for a list of names: quoted, as in a CSV file, if it contains a comma.
 
     Examples
     --------
@@ -82,7 +83,7 @@ def quoted_name(name: str) -> str:
 
 
 def share(value: float) -> str:
-    """Format a share of 1, such as R^2, which may be far below 0.
+    """Return a fraction, such as R^2, as text; it may be far below 0.
 
     Examples
     --------
@@ -93,7 +94,7 @@ def share(value: float) -> str:
 
 
 def ends_of(lower: float, upper: float, digits: int = 6) -> str:
-    """Format an interval.
+    """Return an interval as text.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def ends_of(lower: float, upper: float, digits: int = 6) -> str:
 
 
 def aligned(value: float, digits: int) -> str:
-    """Format as `shown`, with trailing zeros: for a column of similar numbers.
+    """Return a number as `shown` does, with trailing zeros, for a column of similar numbers.
 
     Examples
     --------
@@ -123,7 +124,7 @@ def _has_longer_whole_part(value: float, digits: int) -> bool:
 
 
 def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
-    """Return how many digits tell the ends of intervals apart, from 6 to 12; narrower ones look like a point.
+    """Return the number of digits (6 to 12) that distinguishes the bounds of the given intervals.
 
     Examples
     --------

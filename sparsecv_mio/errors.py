@@ -15,7 +15,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 class SparseCVError(Exception):
-    """Base of all errors raised on purpose; the message is one clear line."""
+    """Base class of all errors that are raised on purpose; the message is one clear line."""
 
     exit_code = 1
 
@@ -33,22 +33,22 @@ class BackendUnavailable(SparseCVError):
 
 
 class MissingPackage(SparseCVError, ImportError):
-    """What was asked for needs a package that is not installed; the message names the extra that it comes with."""
+    """A requested feature needs a package that is not installed; the message names the extra that has it."""
 
     exit_code = 4
 
 
 class BackendFailed(SparseCVError):
-    """A solver stopped in a state it should not reach.
+    """A solver stopped in a state that it should not reach.
 
     Parameters
     ----------
     message : str
         One line for the user.
     raw_status : str
-        The solver's own word for what happened.
+        Status text of the solver.
     log_tail : str
-        The end of the solver's log, where one was kept.
+        End of the log of the solver, if there is one.
     """
 
     exit_code = 4
@@ -64,17 +64,17 @@ class Contradiction(SparseCVError):
 
 
 class Inconsistent(SparseCVError):
-    """A number about to be reported lies outside of its own certified interval: a bug, and no answer is given."""
+    """A number lies outside its own certified interval: a bug; nothing is reported."""
 
 
 class OutOfTime(SparseCVError):
-    """The time limit, or a stop, came before there was anything to answer with."""
+    """The time limit or a stop request came before any answer was available."""
 
     exit_code = 3
 
 
 class Interrupted(OutOfTime):
-    """Ctrl-C, or another stop, came before there was an answer to write."""
+    """Ctrl-C or another stop request came before any answer was available."""
 
     exit_code = 130
 
@@ -86,14 +86,14 @@ class CorruptStore(SparseCVError):
 
 
 class VerificationFailed(SparseCVError):
-    """A record does not agree with the data; `field` names what differs."""
+    """A record does not agree with the data; `field` names the field that differs."""
 
     def __init__(self, message: str, field: str) -> None:
         super().__init__(message)
         self.field = field
 
 
-ELSEWHERE = {  # what other packages call some options of commands: letters alone, without the s of a plural
+ELSEWHERE = {  # names of options in other packages: letters only, without a plural s
     "gamma": ("alpha", "lambda", "lambd", "l2", "l2reg", "penalty", "ridge"),
     "n-gammas": ("nalpha", "nlambda"),
     "folds": ("cv", "nfold", "kfold", "nsplit", "foldid", "k"),
@@ -119,7 +119,7 @@ def _letters(name: str) -> str:
 
 
 def named_elsewhere(word: str) -> list[str]:
-    """Return the options that other packages call by a word.
+    """Return the options that have the given name in other packages.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def named_elsewhere(word: str) -> list[str]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown word: the known one that looks like it, or that others call so.
+    """Return the end of a message about an unknown word: a similar option, or one known by that name elsewhere.
 
     Examples
     --------
@@ -154,16 +154,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def word_of(kind: type[Word], value: str, option: str) -> Word:
-    """Return a word of an enumeration, in whatever letters it is written.
+    """Return the member of an enumeration for a keyword, in upper or lower case.
 
     Parameters
     ----------
     kind : type
         The enumeration.
     value : str
-        What was given.
+        Keyword given by the user.
     option : str
-        What the message calls the option.
+        Name of the option in messages.
 
     Returns
     -------
@@ -173,7 +173,7 @@ def word_of(kind: type[Word], value: str, option: str) -> Word:
     Raises
     ------
     BadInput
-        For an unknown word; the message names the nearest that is known.
+        If the keyword is unknown; the message names the most similar keyword.
 
     Examples
     --------
@@ -185,26 +185,26 @@ def word_of(kind: type[Word], value: str, option: str) -> Word:
 
 
 def one_of(value: str, words: Iterable[str], option: str) -> str:
-    """Match a text with one of some words, in whatever letters it is written.
+    """Return the allowed keyword that a text matches, in upper or lower case.
 
     Parameters
     ----------
     value : str
-        What was given.
+        Text given by the user.
     words : iterable of str
-        What is allowed, in small letters.
+        Allowed keywords, in lower case.
     option : str
-        What the message calls the option.
+        Name of the option in messages.
 
     Returns
     -------
     str
-        The word.
+        The keyword.
 
     Raises
     ------
     BadInput
-        It is none of them; the message names the nearest one.
+        If no keyword matches; the message names the most similar one.
 
     Examples
     --------
@@ -226,17 +226,18 @@ EXTRAS = {
     "sklearn": ("sklearn", "joblib"),
     "batch": ("pandas", "sklearn", "joblib", "loky", "matplotlib"),
 }
-INSTALLED_AS = {"sklearn": "scikit-learn"}  # where it is another name than that of the module
+INSTALLED_AS = {"sklearn": "scikit-learn"}  # distributions whose name differs from the module
 
 
 def need_extra(extra: str, what: str) -> None:
-    """Refuse before any work what needs the packages of an extra.
+    """Check before any work that the packages of an extra are installed.
 
     Parameters
     ----------
     extra : str
+        Name of the extra.
     what : str
-        Who needs them, in the message.
+        Feature that needs the packages, for the message.
 
     Raises
     ------
@@ -249,7 +250,7 @@ def need_extra(extra: str, what: str) -> None:
 
 @contextmanager
 def naming_extras() -> Iterator[None]:
-    """Name the extra where a package of one is imported and not there; as a decorator too.
+    """Name the extra if an import within the context, or the decorated function, finds a package missing.
 
     Raises
     ------
@@ -262,7 +263,7 @@ def naming_extras() -> Iterator[None]:
 
 
 def missing_package(error: ModuleNotFoundError) -> MissingPackage | None:
-    """Return what to say of a module that was not found; None where it is of no extra."""
+    """Return the error that names the extra of a missing module, or None if no extra has the module."""
     package = (error.name or "").partition(".")[0]
     extra = next((extra for extra, packages in EXTRAS.items() if package in packages), None)
     return None if extra is None else _missing(package, extra, "this")

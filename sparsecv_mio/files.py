@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows has none
+except ImportError:  # not available on Windows
     fcntl = None  # type: ignore[assignment]
 
 Place = str | os.PathLike[str]
-TEMPORARY = ".sparsecv-"  # begin of the names of folders that files are written in
-LEFT_BEHIND = 3600.0  # seconds after which nobody writes there any more
+TEMPORARY = ".sparsecv-"  # prefix of the temporary folders in which files are written
+LEFT_BEHIND = 3600.0  # seconds after which a temporary folder is abandoned
 
 KINDS = (
     (stat.S_ISDIR, "a folder"),
@@ -46,17 +46,19 @@ KINDS = (
 
 
 def reason(error: OSError | ValueError) -> str:
-    """Why the system refused, in its own words."""
+    """Return the reason that the system gives for an error."""
     return str(getattr(error, "strerror", None) or error).splitlines()[0]
 
 
 def special(path: Place) -> str | None:
-    """Say what stands at a path when it is no regular file (`a folder`, `a pipe`, ...); None for a file or nothing.
+    """Return the kind of a path that is not a regular file (`a folder`, `a pipe`, ...), else None.
+
+    None is also returned if nothing exists at the path.
 
     Raises
     ------
     OSError, ValueError
-        The path cannot be looked at: a name of more than 255 bytes, a NUL in it, a circle of links.
+        If the path cannot be examined: a name of more than 255 bytes, a NUL character, or a cycle of links.
 
     Examples
     --------
@@ -73,19 +75,23 @@ def special(path: Place) -> str | None:
 def check_readable(
     path: Place, what: str = "file", error: type[SparseCVError] = BadInput, most: int | None = None
 ) -> None:
-    """Refuse what is no regular file, or link to one.
+    """Check that a path is a regular file or a link to one, and that its size is allowed.
 
     Parameters
     ----------
+    path : path
+        Path of the file.
     what : str, optional
-        Its name in messages.
+        Name of the file in messages.
+    error : type, optional
+        Type of the error to raise.
     most : int, optional
-        Bytes it may have.
+        Maximum size in bytes.
 
     Raises
     ------
     SparseCVError
-        Of the type `error`.
+        An `error`, if the path cannot be read or the file is too large.
     """
     try:
         kind, size = special(path), os.stat(path).st_size
@@ -98,7 +104,7 @@ def check_readable(
 
 
 def all_memory() -> int:
-    """Bytes of memory of this machine; where that is not told, what a 64-bit one can address."""
+    """Return the memory of this machine in bytes; if unknown, the address space of a 64-bit machine."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -106,29 +112,39 @@ def all_memory() -> int:
 
 
 def check_unpacked(path: Place, size: int, error: type[SparseCVError] = BadInput) -> None:
-    """Refuse a packed file that holds more than the memory of this machine: a few kilobytes may unpack to terabytes.
+    """Check that a compressed file does not unpack to more than the memory of this machine.
+
+    A file of a few kilobytes may unpack to terabytes.
 
     Parameters
     ----------
+    path : path
+        Path of the file.
     size : int
-        Bytes once it is unpacked, or as many as have been so far.
+        Unpacked size in bytes, or the number of bytes unpacked so far.
+    error : type, optional
+        Type of the error to raise.
 
     Raises
     ------
     SparseCVError
-        Of the type `error`.
+        An `error`, if the size is larger than the memory.
     """
     if size > all_memory():
         raise error(f"file {str(path)!r} unpacks to more than the {all_memory():,} bytes of memory of this machine")
 
 
 def check_numbers(path: Place, rows: int, columns: int) -> None:
-    """Refuse a file of more numbers than the memory of this machine takes: a few bytes may stand for many rows.
+    """Check that the numbers of a file fit into the memory of this machine.
+
+    A file of a few bytes may describe many rows.
 
     Parameters
     ----------
+    path : path
+        Path of the file.
     rows, columns : int
-        Of the array of floats that is to be made of it.
+        Shape of the array of floats that the file requires.
 
     Raises
     ------
@@ -142,19 +158,21 @@ def check_numbers(path: Place, rows: int, columns: int) -> None:
 
 
 def check_writable(path: Place, option: str, through: bool = False) -> None:
-    """Refuse a place that cannot be written, before the work.
+    """Check before the work that a path can be written.
 
     Parameters
     ----------
+    path : path
+        Path to be written.
     option : str
-        Who asked for it, in messages.
+        Option that names the path, for messages.
     through : bool, optional
-        Whether a pipe or a device will do.
+        True if the path may be a pipe or a device.
 
     Raises
     ------
     BadInput
-        With the reason.
+        If the path cannot be written; the message gives the reason.
     """
     try:
         kind = special(path)
@@ -190,19 +208,20 @@ def _is_standard_stream(path: Place) -> bool:
 def replacing(path: Place, what: str = "file") -> Iterator[Path]:
     """Yield a temporary path; the file written there replaces `path` when the block ends without an error.
 
-    Other files that the block writes beside the temporary path (the names of a model's columns, say) go beside `path`.
+    Other files that the block writes next to the temporary path (such as the column names of a model) are moved next to
+    `path`.
 
     Parameters
     ----------
     path : path
-        Links are followed.
+        Target path; links are followed.
     what : str
-        Its name in messages.
+        Name of the file in messages.
 
     Raises
     ------
     BadInput
-        It cannot be written, or is no regular file.
+        If the path cannot be written, or is not a regular file.
     """
     try:
         place = _free(path)
@@ -222,11 +241,11 @@ def replacing(path: Place, what: str = "file") -> Iterator[Path]:
 
 
 def sweep_temporary(folder: Place) -> int:
-    """Remove what writes that were killed left in a folder an hour ago or longer; return how many there were.
+    """Remove temporary folders that killed processes left at least an hour ago; return their number.
 
     Notes
     -----
-    Younger ones may belong to another process that is about to write there.
+    Younger folders may belong to a process that is still writing.
     """
     swept = 0
     with suppress(OSError):
@@ -251,8 +270,8 @@ def _free(path: Place) -> Path:
 
 
 def _move_into_place(made: Path, place: Path) -> None:
-    """Force a new file to the disk, and give it the old one's permissions and name."""
-    with open(made, "r+b") as stream:  # Windows flushes only what may be written
+    """Flush a new file to the disk and give it the permissions and the name of the old one."""
+    with open(made, "r+b") as stream:  # Windows flushes only files that are open for writing
         os.fsync(stream.fileno())
     if place.exists():
         made.chmod(stat.S_IMODE(place.stat().st_mode))
@@ -260,19 +279,23 @@ def _move_into_place(made: Path, place: Path) -> None:
 
 
 def write_bytes(path: Place, payload: Iterable[bytes], what: str = "file", through: bool = False) -> None:
-    """Write a file that is never half-written.
+    """Write a file completely or not at all.
 
     Parameters
     ----------
+    path : path
+        Target path.
+    payload : iterable of bytes
+        Content of the file.
     what : str, optional
-        Its name in messages.
+        Name of the file in messages.
     through : bool, optional
-        Write to a pipe or a device as it is; else these are refused.
+        If True, write directly to a pipe or a device; otherwise a pipe or a device raises an error.
 
     Raises
     ------
     BadInput
-        It cannot be written; an old file there is unchanged.
+        If the file cannot be written; an old file is then unchanged.
     """
     try:
         kind = special(path) if through else None
@@ -290,26 +313,30 @@ def _write_through(path: Place, payload: Iterable[bytes], what: str) -> None:
         with open(path, "wb") as stream:
             stream.writelines(payload)
     except BrokenPipeError:
-        pass  # the reader has what it wanted
+        pass  # the reader has closed the pipe
     except OSError as refused:
         raise BadInput(f"cannot write {what} {path}: {reason(refused)}") from None
 
 
 def write_text(path: Place, pieces: Iterable[str], what: str = "file", through: bool = False) -> None:
-    """Write UTF-8 text by `write_bytes`; half a surrogate pair in a name is written as JSON writes it.
+    """Write UTF-8 text by `write_bytes`; an unpaired surrogate is escaped as in JSON.
 
     Parameters
     ----------
+    path : path
+        Target path.
+    pieces : iterable of str
+        Content of the file.
     what : str, optional
-        Its name in messages.
+        Name of the file in messages.
     through : bool, optional
-        Write to a pipe or a device as it is; else these are refused.
+        If True, write directly to a pipe or a device; otherwise a pipe or a device raises an error.
     """
     write_bytes(path, (piece.encode("utf-8", "backslashreplace") for piece in pieces), what, through)
 
 
 def argument(path: str) -> str:
-    """Return a path as commands take it: one that begins with a dash is no option.
+    """Return a path as a command-line argument: `./` is put before a leading dash.
 
     Examples
     --------
@@ -320,21 +347,21 @@ def argument(path: str) -> str:
 
 
 class _Returned:
-    """What `csv.writer` writes to, so that it returns its lines."""
+    """A file object for `csv.writer` whose `write` returns the line."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def csv_lines(rows: Iterable[Iterable[object]], mark: str = ",") -> Iterator[str]:
-    r"""Yield the lines of a table, numbers in full.
+    r"""Yield the lines of a CSV table, with numbers in full precision.
 
     Parameters
     ----------
     rows : iterable of iterable
-        The header is the first.
+        Rows of cells; the first row is the header.
     mark : str
-        Between cells.
+        Separator of the cells.
 
     Examples
     --------
@@ -345,7 +372,7 @@ def csv_lines(rows: Iterable[Iterable[object]], mark: str = ",") -> Iterator[str
 
 
 def inert(text: str) -> str:
-    """Return text of a cell that no spreadsheet takes for a formula: an apostrophe stands before what begins like one.
+    """Return text that a spreadsheet does not run as a formula: an apostrophe is put before a formula sign.
 
     Examples
     --------
@@ -361,7 +388,7 @@ def inert(text: str) -> str:
 
 
 def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose words, names of columns among them, no spreadsheet takes for formulas."""
+    """Return a table in which no spreadsheet takes text values or column names for formulas."""
     safe = frame.copy()
     for name in safe:
         if safe[name].dtype.kind not in "biufM":
@@ -370,24 +397,26 @@ def with_inert_words(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 class JsonLines:
-    """A file of JSON lines, each flushed, so that a killed run leaves what it wrote; of one run at a time.
+    """A file of JSON lines, flushed after each line, so that a killed run leaves all lines it wrote.
+
+    Only one run can write the file at a time.
 
     Parameters
     ----------
     path : path
-        A regular file, or a pipe or device that is written to as it is.
+        A regular file, or a pipe or device, which is written directly.
     what : str
-        What it is, for messages.
+        Name of the file in messages.
 
     Attributes
     ----------
     failure : SparseCVError or None
-        Why the file ends early (a full disk, say): it costs the file, never the run.
+        Reason why the file ends early, such as a full disk; the run goes on.
 
     Raises
     ------
     BadInput
-        The file cannot be opened, or another run is writing it.
+        If the file cannot be opened, or another run is writing it.
     """
 
     def __init__(self, path: Place, what: str) -> None:
@@ -402,7 +431,7 @@ class JsonLines:
             raise self._refused(error) from None
 
     def _take(self) -> None:
-        """Keep the file from other runs as long as it is open, and empty it."""
+        """Lock the file against other runs while it is open, and empty it."""
         if fcntl is not None:
             try:
                 fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -410,23 +439,23 @@ class JsonLines:
                 self._stream.close()
                 words = f"{self.what}: another run is writing {self.path}: give each run a file of its own"
                 raise BadInput(words) from None
-            except OSError:  # a file system without locks: what is written stays whole lines all the same
+            except OSError:  # on a file system without locks the file still consists of whole lines
                 pass
         self._stream.truncate(0)
 
     def write(self, entries: Mapping[str, Any]) -> None:
-        """Write a line; nothing any more once one could not be written."""
+        """Write a line, unless an earlier line could not be written."""
         if self.failure is not None:
             return
         try:
             self._stream.write(json.dumps(entries) + "\n")
             self._stream.flush()
-        except (OSError, ValueError) as error:  # a ValueError of a file that was closed
+        except (OSError, ValueError) as error:  # a closed file raises a ValueError
             self.failure = self._refused(error)
 
     def close(self) -> None:
         """Close the file."""
-        with suppress(OSError):  # what is left in the buffer has been reported
+        with suppress(OSError):  # the failure of the buffered line has been reported
             self._stream.close()
 
     def _refused(self, error: OSError | ValueError) -> BadInput:
@@ -434,5 +463,5 @@ class JsonLines:
 
 
 def null_if_infinite(values: Iterable[float]) -> list[float | None]:
-    """Numbers for JSON: null for infinity."""
+    """Return numbers for JSON, with None for infinity."""
     return [value if math.isfinite(value) else None for value in values]

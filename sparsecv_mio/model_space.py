@@ -22,16 +22,16 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.units import GAMMA_RANGE
 from sparsecv_mio.words import Loss
 
-ALL = "all"  # in place of a list of features: every one of them
+ALL = "all"  # keyword for the list of all features
 STRONG, WEAK = "strong", "weak"
 COUNT = re.compile(r"-?[0-9]{1,8}")
 QUOTED = re.compile(r'"(?:[^"]|"")*"')
-SEPARATORS = re.compile(r"\s*[:*]\s*|\s+")  # between the factors of a product: a:b, a*b, a b
+SEPARATORS = re.compile(r"\s*[:*]\s*|\s+")  # separators of the factors of a product: a:b, a*b, a b
 
 
 @dataclass(frozen=True)
 class AtMost:
-    """At most so many of some features are in a model."""
+    """A limit on the number of features of a group in a model."""
 
     count: int
     features: tuple[str, ...]
@@ -40,13 +40,13 @@ class AtMost:
         return self.shown({})
 
     def shown(self, words: Mapping[str, str]) -> str:
-        """Return the limit as a text, with other words for some features."""
+        """Return the limit as text, with other names for some features."""
         return f"{self.count} of {', '.join(quoted_name(words.get(name, name)) for name in self.features)}"
 
 
 @dataclass(frozen=True)
 class Parents:
-    """A feature that is in a model only with its parents: with all of them, or with at least one of them."""
+    """A rule that a feature is in a model only with all of its parents, or with at least one of them."""
 
     feature: str
     parents: tuple[str, ...]
@@ -56,13 +56,13 @@ class Parents:
         return self.shown({})
 
     def shown(self, words: Mapping[str, str]) -> str:
-        """Return the rule as a text, with other words for some features."""
+        """Return the rule as text, with other names for some features."""
         parents = (" and " if self.every else " or ").join(quoted_name(words.get(name, name)) for name in self.parents)
         return f"{quoted_name(words.get(self.feature, self.feature))} only with {parents}"
 
 
 def unquoted_name(text: str) -> str:
-    """Return the name that a text is; in quotes, as in a CSV file, or not.
+    """Return a name without the quotes that it may have, as in a CSV file.
 
     Examples
     --------
@@ -74,15 +74,16 @@ def unquoted_name(text: str) -> str:
 
 
 def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]:
-    """Read names separated by commas; one that holds a comma is quoted as in a CSV file.
+    """Return the names in a comma-separated text; a name that contains a comma is quoted as in a CSV file.
 
     Parameters
     ----------
     text : str
+        Text with the names.
     option : str
-        For messages.
+        Name of the option in messages.
     separator : str
-        In place of the comma.
+        Separator of the names.
 
     Examples
     --------
@@ -96,12 +97,12 @@ def features_of(text: str, option: str, separator: str = ",") -> tuple[str, ...]
 
 
 def limits_of(given: Any) -> tuple[AtMost, ...]:
-    """Read limits on groups: a text `2:a,b,c`, a pair `(2, ["a", "b", "c"])`, or several of these.
+    """Return limits on groups from a text `2:a,b,c`, a pair `(2, ["a", "b", "c"])`, or several of these.
 
     Raises
     ------
     BadInput
-        For what is none of these, or a count below 0.
+        If the input has another form, or a count is negative.
 
     Examples
     --------
@@ -130,14 +131,15 @@ def _limit(given: Any) -> AtMost:
 
 
 def parents_of(given: Any) -> tuple[Parents, ...]:
-    """Read parents: `strong`, `weak`, texts `ab=a,b` (all) and `ab=a|b` (one at least), or a mapping to all parents.
+    """Return hierarchy rules from `strong`, `weak`, texts `ab=a,b` or `ab=a|b`, or a mapping.
 
-    `strong` and `weak` stand for the parents that the names of products tell; see :func:`products`.
+    `ab=a,b` requires all parents, as a mapping from features to parents does, and `ab=a|b` at least one. `strong` and
+    `weak` derive the parents from the names of products; see :func:`products`.
 
     Raises
     ------
     BadInput
-        For what is none of these.
+        If the input has another form.
 
     Examples
     --------
@@ -189,13 +191,14 @@ def _given_names(given: Any, option: str) -> tuple[str, ...]:
 def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
     """Return the parents of every feature whose name is a product of others: `a:b`, `a*b`, `a b`, `a^2`.
 
-    Its parents are the products of one factor less that are among the features; where none is, its factors.
+    The parents are the features that are products with one factor less; if there are none, the parents are the factors.
 
     Parameters
     ----------
     names : sequence of str
+        Names of all features.
     every : bool
-        Whether it needs all of them.
+        True if all parents are required, False if one is enough.
 
     Examples
     --------
@@ -216,7 +219,7 @@ def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
 
 
 def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
-    """Return the factors of a product, each a feature by itself; None where the name is no product."""
+    """Return the factors of a product, each of which is a feature; None if the name is not a product."""
     others, powers = set(names) - {name}, Counter[str]()
     for factor in SEPARATORS.split(name.strip()):
         base, hat, power = factor.rpartition("^")
@@ -229,17 +232,17 @@ def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
     return powers if powers.total() > 1 else None
 
 
-COLUMNS, FACTORS = "columns", "factors"  # what counts as one feature
-EVERY_FACTOR = ((FACTORS,),)  # in place of the columns of each
+COLUMNS, FACTORS = "columns", "factors"  # units that count as one feature
+EVERY_FACTOR = ((FACTORS,),)  # keyword for all factors, before their columns are known
 
 
 def counted_as_one(given: Any) -> tuple[tuple[str, ...], ...]:
-    """Read what counts as one feature: `columns`, `factors`, or groups of columns.
+    """Return the groups of columns that count as one feature, from `columns`, `factors` or given groups.
 
     Raises
     ------
     BadInput
-        For what is none of these.
+        If the input has another form.
 
     Examples
     --------
@@ -257,7 +260,7 @@ def counted_as_one(given: Any) -> tuple[tuple[str, ...], ...]:
 
 
 def factors_of(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
-    """Return the columns of each factor: names that begin with the same word before a sign of equality.
+    """Return the columns of each factor: names with the same text before an equals sign.
 
     Examples
     --------
@@ -272,7 +275,7 @@ def factors_of(names: Iterable[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def word_of_factor(columns: Sequence[str]) -> str:
-    """Return the name of a factor: what stands before the sign of equality, or its first column.
+    """Return the name of a factor: the text before the equals sign, or its first column.
 
     Examples
     --------
@@ -283,7 +286,7 @@ def word_of_factor(columns: Sequence[str]) -> str:
 
 
 def words_of_terms(names: Sequence[str], factors: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return columns by name, in place of those of a whole factor its name.
+    """Return the names of columns, with the name of a factor instead of all of its columns.
 
     Examples
     --------
@@ -296,19 +299,19 @@ def words_of_terms(names: Sequence[str], factors: Iterable[Sequence[str]]) -> tu
 
 @dataclass(frozen=True)
 class Term:
-    """A column, or columns that enter a model together: what a search has in or out.
+    """A column, or several columns that enter a model together: the unit that a search includes or excludes.
 
     Attributes
     ----------
     columns : tuple of str, or of int
         Names, or positions among some columns, ascending.
     count : int
-        How many features they count as in tau: 1 of a column or a factor, 0 of what is adjusted for, else the number of
-        the columns.
+        Number of features that the term adds to tau: 1 for a column or a factor, 0 for an adjustment column, else the
+        number of columns.
     penalty : float
-        What the ridge weight of their coefficients is times: 1, of what is adjusted for 0.
+        Factor of the ridge weight of the coefficients: 1, or 0 for an adjustment column.
     always : bool
-        Whether every model has them.
+        True if every model contains the term.
 
     Examples
     --------
@@ -322,7 +325,7 @@ class Term:
     always: bool = False
 
     def at(self, place: Mapping[Any, int]) -> Term:
-        """Return the same by positions, without columns that have none."""
+        """Return the term with positions instead of names, without columns that have no position."""
         columns = tuple(place[column] for column in self.columns if column in place)
         return replace(self, columns=columns, count=min(self.count, len(columns)))
 
@@ -334,32 +337,35 @@ Hierarchy = str | Iterable[str | Parents] | Mapping[str, Iterable[Column]]
 
 @dataclass(frozen=True)
 class Restrictions:
-    """What every model must and may not contain. Supports that keep to it are compared, and no others.
+    """Restrictions on the models that are searched; all other models are excluded.
 
     Attributes
     ----------
     force_in : tuple of str
-        Features in every model. They are penalised as all others are, and count in tau.
+        Features in every model. They are penalised like all others and count towards tau.
     force_out : tuple of str
-        Features in no model: as if the data did not have them.
+        Features in no model, as if the data did not have them.
     at_most : tuple of AtMost
-        Groups of which no model contains more features than so many; as text, `2:a,b,c`.
+        Limits on the number of features of a group in a model; as text, `2:a,b,c`.
     hierarchy : tuple of Parents
-        Features that are in a model only with their parents: interactions with their factors. As text, `strong`,
-        `weak`, `ab=a,b` (with both parents) or `ab=a|b` (with one at least).
+        Features that are in a model only with their parents, such as interactions with their factors. As text,
+        `strong`, `weak`, `ab=a,b` (with both parents) or `ab=a|b` (with at least one).
     nonnegative, nonpositive : tuple of str
-        Features whose coefficient is at least, or at most, zero: a model is then the fit with these signs held. One
-        that a sign holds at zero counts in tau where it is forced in or a parent; else it is as well left out.
+        Features whose coefficient is at least, or at most, zero. A model is then the fit under these sign constraints.
+        A feature with coefficient zero under its sign constraint counts towards tau only if it is forced in or a
+        parent.
     adjust : tuple of str
-        Columns that every model adjusts for, as it does for an intercept: in, not penalised, not counted in tau.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in tau.
     count : tuple of tuples of str
-        Columns that are in a model all or none, and count as one feature: those of each factor. As given, `factors`
-        stands for the columns `city=Bergen`, `city=Oslo`, ... of every column of words that was encoded, `columns` for
-        none; limits and parents name a factor, and once they are by the names of the data its first column.
+        Groups of columns that enter a model together and count as one feature. In the input, `factors` means the
+        columns `city=Bergen`, `city=Oslo`, ... of every encoded text column, and `columns` means no group. Limits and
+        parents refer to a factor by its name; after `within` they refer to its first column.
 
     Notes
     -----
-    As given, a feature is named, or counted from 0 where no feature has that name; `within` turns it into names.
+    In the input, a feature is given by its name or, if no feature has that name, by its position from 0. `within`
+    converts
+    positions to names.
 
     Examples
     --------
@@ -388,18 +394,19 @@ class Restrictions:
 
     @property
     def always(self) -> tuple[str, ...]:
-        """Columns in every model."""
+        """Columns that are in every model."""
         return (*self.force_in, *self.adjust)
 
     def terms(self, names: Sequence[str], together: Iterable[Sequence[str]] = ()) -> tuple[Term, ...]:
-        """Return what models consist of: terms that have each column once, but for those that are in no model.
+        """Return the terms of models; each column that is not forced out is in exactly one term.
 
         Parameters
         ----------
         names : sequence of str
             Columns of the data.
         together : iterable of sequences of str
-            More columns that are in a model all or none, none where there is not one of them; each of them counts.
+            Further groups of columns that enter a model together, each column counted as a feature. Groups of which the
+            data have no column are ignored.
 
         Examples
         --------
@@ -424,7 +431,7 @@ class Restrictions:
         return tuple(term for term in dict.fromkeys(of_name.values()) if outside.isdisjoint(term.columns))
 
     def penalties(self, names: Sequence[str]) -> list[float]:
-        """Return what the ridge weight of each of some columns is times."""
+        """Return the factor of the ridge weight of each column."""
         free = set(self.adjust)
         return [0.0 if name in free else 1.0 for name in names]
 
@@ -434,7 +441,7 @@ class Restrictions:
         Parameters
         ----------
         constant : container of str
-            Columns of the data that are.
+            Columns of the data that are constant.
         """
         for name in self.force_in:
             if name in constant:
@@ -444,7 +451,7 @@ class Restrictions:
                 raise BadInput(f"adjust: column {name!r} is constant, as the intercept is: leave it out")
 
     def named(self) -> Iterator[tuple[str, str]]:
-        """Yield every column that is named, and in which field."""
+        """Yield every column that a restriction names, with the name of the field."""
         for field in (*FORCING, *SIGNS):
             yield from ((field, name) for name in getattr(self, field))
         yield from (("count", name) for columns in self.count for name in columns)
@@ -453,16 +460,16 @@ class Restrictions:
 
     @property
     def beyond_forcing(self) -> tuple[str, ...]:
-        """Names of the kinds in use that say more than which features are forced in or out."""
+        """Names of the restrictions in use other than forcing features in or out."""
         return tuple(name for name in BEYOND_FORCING if getattr(self, name))
 
     def words(self, features: int | None = None) -> str:
-        """Return the restrictions as one text, long lists by their number.
+        """Return the restrictions as one sentence; long lists are replaced by their lengths.
 
         Parameters
         ----------
         features : int, optional
-            Of the data, to tell a sign of every one.
+            Number of features of the data, to recognise a sign constraint on all of them.
 
         Examples
         --------
@@ -492,24 +499,25 @@ class Restrictions:
         return "; ".join(said)
 
     def _reference_levels(self) -> tuple[str, ...]:
-        """Return the levels that are out because the others of their column of words are adjusted for."""
+        """Return the levels that are excluded because all other levels of a factor are adjusted for."""
         adjusted = {word_of_factor((name,)) for name in self.adjust if "=" in name}
         return tuple(name for name in self.force_out if "=" in name and word_of_factor((name,)) in adjusted)
 
     def within(self, names: Sequence[str], constant: bool = True) -> Self:
-        """Return the same by the names of the data, in their order.
+        """Return the restrictions with the names of the data, in the order of the data.
 
         Parameters
         ----------
         names : sequence of str
             Features of the data.
         constant : bool
-            Whether models have an intercept; else it is the first word of the first column of words adjusted for.
+            True if models have an intercept. Otherwise the first level of the first factor that is adjusted for takes
+            its place.
 
         Raises
         ------
         BadInput
-            For an unknown feature, one that is forced in and out, or no feature left.
+            If a feature is unknown, a feature is forced in and out, or no feature is left.
         """
         if not self:
             return self
@@ -517,7 +525,7 @@ class Restrictions:
         inside, outside, adjusting = (_found(getattr(self, name), place, name) for name in FORCING)
         levels = [_levels(word.strip(), place) for word in self.adjust]
         coded = [some[0] for some in levels if len(some) > 1]
-        references = set(coded if constant else coded[1:])  # which the intercept has
+        references = set(coded if constant else coded[1:])  # levels that the intercept represents
         for option, some in (("force-in", inside), ("force-out", outside)):
             if twice := some & adjusting:
                 name = names[min(twice)]
@@ -539,7 +547,7 @@ class Restrictions:
         return shaped
 
     def check_adjusted(self) -> None:
-        """Raise `BadInput` for a column that is adjusted for and has another part too; all by the names of the data."""
+        """Raise `BadInput` if an adjustment column has a second role; needs names of the data."""
         parts = {"force_in": self.force_in, "force_out": self.force_out, "nonnegative": self.nonnegative,
                  "nonpositive": self.nonpositive, "at_most": [name for some in self.at_most for name in some.features],
                  "hierarchy": [name for rule in self.hierarchy for name in (rule.feature, *rule.parents)]}  # fmt: skip
@@ -550,7 +558,7 @@ class Restrictions:
                     raise BadInput(f"{others}: column {name!r} is in both: what is adjusted for is not chosen")
 
     def _factors_within(self, names: Sequence[str], others: set[int]) -> tuple[tuple[str, ...], ...]:
-        """Return what counts as one by the names of the data, without columns that are out or adjusted for."""
+        """Return the factors by names of the data, without excluded and adjustment columns."""
         place = {name: j for j, name in enumerate(names)}
         factors = factors_of(names) if self.count == EVERY_FACTOR else self.count
         if self.count and not factors:
@@ -571,9 +579,9 @@ class Restrictions:
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 
     def _shape_within(self, names: Sequence[str]) -> Self:
-        """Return the restrictions beyond forcing by the names of the data, `all`, `strong` and `weak` spelt out."""
+        """Return the restrictions beyond forcing by names, with `all`, `strong` and `weak` expanded."""
         place = {name: j for j, name in enumerate(names)}
-        adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # a first level with them
+        adjusted = {names[j] for j in _found(self.adjust, place, "adjust")}  # including a first level
         by_name = _ByName(tuple(names), self.count, adjusted)
         parents = [parent for rule in self.hierarchy for parent in by_name.parents(rule)]
         groups = tuple(AtMost(limit.count, by_name.columns(limit.features, "at_most")) for limit in self.at_most)
@@ -586,11 +594,11 @@ class Restrictions:
         )
 
     def left(self, p: int) -> int:
-        """Return how many features of p columns may be chosen: neither forced out nor adjusted for, a factor as one."""
+        """Return the number of features among p columns that may be chosen; a factor counts as one."""
         return p - len(self.force_out) - len(self.adjust) - sum(len(columns) - 1 for columns in self.count)
 
     def features(self, columns: Iterable[str]) -> int:
-        """Return how many features some columns count as."""
+        """Return the number of features that some columns count as."""
         chosen = set(columns)
         return len(chosen) - sum(max(len(chosen.intersection(factor)) - 1, 0) for factor in self.count)
 
@@ -601,7 +609,7 @@ class Restrictions:
         ----------
         taus : iterable of int
         p : int
-            Features of the data.
+            Number of features of the data.
         """
         least, most = self.features(self.force_in), self.left(p)
         for tau in taus:
@@ -613,7 +621,7 @@ class Restrictions:
 
 
 class _ByName:
-    """What restrictions name, by the names of the data: a factor by its first column."""
+    """Lookup of the names in restrictions among the names of the data; a factor becomes its first column."""
 
     def __init__(self, names: tuple[str, ...], factors: Iterable[tuple[str, ...]], adjusted: Container[str]) -> None:
         self.names, self.place = names, {name: j for j, name in enumerate(names)}
@@ -631,7 +639,7 @@ class _ByName:
         return tuple(dict.fromkeys(self.firsts.get(self.names[j], self.names[j]) for j in places))
 
     def parents(self, rule: Parents) -> list[Parents]:
-        """Return a rule, or those that `strong` and `weak` stand for."""
+        """Return a rule by names of the data, or the rules that `strong` and `weak` expand to."""
         if (rule.feature, rule.parents) != (ALL, ()):
             child, above = self.columns([rule.feature], "hierarchy")[0], self.columns(rule.parents, "hierarchy")
             if child in above:
@@ -646,12 +654,12 @@ class _ByName:
 
 
 def names_joined(names: Sequence[str]) -> str:
-    """Return names in a row, those that hold a comma in quotes; of many the first ones and the number of the others."""
+    """Return names as a list, quoted if they contain a comma; a long list ends with the number of the others."""
     return first_named(list(map(quoted_name, names)))
 
 
 def _given_features(given: Any, option: str) -> tuple[str, ...]:
-    """Return features as given, as texts, each once."""
+    """Return the given features as texts, without repetition."""
     if not isinstance(given, str | Integral | Iterable):
         raise BadInput(f"{option.replace('_', '-')}: {given!r} is not a feature nor a list of features")
     columns = [given] if isinstance(given, str | Integral) else list(given)
@@ -662,7 +670,7 @@ def _given_features(given: Any, option: str) -> tuple[str, ...]:
 
 
 def _levels(word: str, place: dict[str, int]) -> list[int]:
-    """Return the positions of the columns of a column of words that was encoded; none for a feature."""
+    """Return the positions of the columns of an encoded text column, or nothing for a feature."""
     return [] if word in place else [j for name, j in place.items() if name.startswith(f"{word}=")]
 
 
@@ -671,10 +679,10 @@ def _split(text: str) -> list[str]:
 
 
 def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]:
-    """Return the positions of features given by name, or by position where none has that name.
+    """Return the positions of features given by name, or by position if no feature has that name.
 
-    A column of encoded words stands for the columns of its levels; a text that no feature has for name is split at its
-    commas.
+    The name of an encoded text column selects the columns of its levels. A text that is not the name of a feature is
+    split at its commas.
     """
     places = set()
     for text in chain.from_iterable([name] if name.strip() in place else _split(name) for name in given):
@@ -697,25 +705,25 @@ RESTRICTIONS = tuple(field.name for field in fields(Restrictions))
 BEYOND_FORCING = tuple(name for name in RESTRICTIONS if name not in FORCING)
 
 
-DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second of data with no fewer columns than training rows
-GAMMAS_OVER_ROWS = {  # by loss: least and largest, over the training rows, and how many
+DEFAULT_GAMMAS, WIDE_GAMMAS = "1e-3:10:15", "0.05:10:9"  # the second if columns are not fewer than training rows
+GAMMAS_OVER_ROWS = {  # by loss: smallest and largest gamma times the training rows, and their number
     Loss.LOGISTIC: (0.3, 30.0, 5),
     Loss.POISSON: (3.0, 3000.0, 7),
 }
-FEW_FEATURES = 30  # of which every size is tried by default
-MOST_FULL = 300  # features, of which the model of all is tried beside the smaller ones
-LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # of more features; docs/defaults.md has the evidence
-MAX_COUNT = 10_000  # of values of a grid, tangents, repeats: more is never meant
-EVEN_STEPS = 1e-3  # relative difference of the steps of a logarithmic grid
-MOST_DIGITS = 18  # of a whole number: more is never meant
+FEW_FEATURES = 30  # features, up to which every size is tried by default
+MOST_FULL = 300  # features, up to which the model of all features is tried as well
+LEAST_MAX_TAU, MOST_MAX_TAU, ROWS_A_FEATURE = 10, 50, 8  # sizes for more features; see docs/defaults.md
+MAX_COUNT = 10_000  # maximum number of grid values, tangents or repeats; a larger one is taken for a mistake
+EVEN_STEPS = 1e-3  # relative difference of steps up to which a grid counts as logarithmic
+MOST_DIGITS = 18  # maximum number of digits of an integer
 
 
-RANGE_SIGN = ".."  # between the ends of an interval of gammas
+RANGE_SIGN = ".."  # separates the bounds of an interval of gammas
 
 
 @dataclass(frozen=True)
 class GammaInterval:
-    """Every ridge weight from `low` to `high`, both included: in place of a list of gammas.
+    """An interval of ridge weights from `low` to `high`, both included, instead of a list of gammas.
 
     Raises
     ------
@@ -742,13 +750,13 @@ class GammaInterval:
 
 
 def interval(text: str, option: str = "--gamma") -> GammaInterval | None:
-    """Read an interval of ridge weights, `LO..HI`; None where a text is a list of them.
+    """Return the interval of ridge weights of a text `LO..HI`, or None if the text is a list.
 
     Parameters
     ----------
     text : str
     option : str
-        Its name, for messages.
+        Name of the option in messages.
 
     Examples
     --------
@@ -785,7 +793,7 @@ def finite_number(text: str, option: str) -> float:
 
 
 def whole(text: str, option: str) -> int:
-    """Return a whole number of at most 18 digits.
+    """Return an integer of at most 18 digits.
 
     Examples
     --------
@@ -801,22 +809,23 @@ def whole(text: str, option: str) -> int:
 
 
 def _plain(text: str) -> str:
-    """Return the text of a number; ValueError for other digits than 0 to 9, and for 1_000, which only Python reads."""
+    """Return the text of a number; raise ValueError for digits other than 0 to 9 and for underscores."""
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return text
 
 
 def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
-    """Read ridge weights: a list of numbers and of ranges `LO:HI:COUNT`, logarithmic, both ends included.
+    """Return the ridge weights of a list of numbers and logarithmic ranges `LO:HI:COUNT`, both ends included.
 
-    0 is least squares; a range starts above it.
+    The value 0 means least squares; a range must start above 0.
 
     Parameters
     ----------
     text : str
+        List of numbers and ranges.
     option : str
-        Its name, for messages.
+        Name of the option in messages.
 
     Returns
     -------
@@ -837,7 +846,7 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
 
 
 def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
-    """Read one ridge weight, or a logarithmic range of them."""
+    """Return one ridge weight, or a logarithmic range of ridge weights."""
     if ":" not in text:
         value = finite_number(text, option)
         return (0.0,) if value == 0.0 else (_positive(text, option, "a positive number, or 0"),)
@@ -853,7 +862,7 @@ def _gammas_of_word(text: str, option: str) -> tuple[float, ...]:
         raise BadInput(f"{option}: COUNT of {text!r} must be from 2 to {MAX_COUNT}")
     if low == high:
         return (low,)
-    # ten to a rounded power: a grid over decades holds 0.1 and 1, not their neighbours
+    # powers of ten with a rounded exponent, so that a grid over decades contains exactly 0.1 and 1
     first, last = math.log10(low), math.log10(high)
     inner = (10.0 ** round(first + (last - first) * i / (count - 1), 12) for i in range(1, count - 1))
     return (low, *inner, high)
@@ -867,15 +876,16 @@ def _positive(text: str, option: str, what: str = "a positive number") -> float:
 
 
 def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
-    """Read support sizes: `K`, `LO:HI` (both included) or a list of these, from 0 to the number of features p.
+    """Return the support sizes of a text: a list of `K` and `LO:HI` (both included), from 0 to p.
 
     Parameters
     ----------
     text : str
+        List of sizes and ranges.
     p : int
-        Features.
+        Number of features.
     option : str
-        Its name, for messages.
+        Name of the option in messages.
 
     Returns
     -------
@@ -902,7 +912,7 @@ def taus(text: str, p: int, option: str = "--tau") -> tuple[int, ...]:
 
 
 def text_of_gammas(values: Iterable[float]) -> str:
-    """Write ridge weights as `gammas` reads them, to four digits.
+    """Return ridge weights as a text that `gammas` parses, to four digits.
 
     Examples
     --------
@@ -921,7 +931,7 @@ def text_of_gammas(values: Iterable[float]) -> str:
 
 
 def text_of_taus(values: Iterable[int]) -> str:
-    """Write support sizes, ascending, as `taus` reads them.
+    """Return ascending support sizes as a text that `taus` parses.
 
     Examples
     --------
@@ -939,19 +949,20 @@ def text_of_taus(values: Iterable[int]) -> str:
 
 
 def default_taus(p: int, n_train: int, all_features: bool = True) -> tuple[int, ...]:
-    """Return every support size from 1 to p, but to n_train - 1 at most; of more than 30 features not every one.
+    """Return the default support sizes: every size from 1 to p, at most n_train - 1; fewer beyond 30 features.
 
-    The largest is then one feature for every 8 training rows, but at least 10 and at most 50; of up to 300 features,
-    fewer than training rows, the model of all of them is tried too. It is one support, which needs no search.
+    With more than 30 features, the largest size is one feature for every 8 training rows, but at least 10 and at most
+    50. With up to 300 features, fewer than training rows, the model of all features is added: it is a single support,
+    which needs no search.
 
     Parameters
     ----------
     p : int
-        Features.
+        Number of features.
     n_train : int
         Rows of the smallest training set.
     all_features : bool
-        Whether the model of all features may be tried beside those of few.
+        True if the model of all features may be added to the smaller sizes.
 
     Examples
     --------
@@ -966,9 +977,9 @@ def default_taus(p: int, n_train: int, all_features: bool = True) -> tuple[int, 
 
 
 def log_taus(p: int, n_train: int) -> tuple[int, ...]:
-    """Return the support sizes 1, 2, .. with `tau log tau <= min(n_train, p)`.
+    """Return the support sizes 1, 2, ... with `tau log tau <= min(n_train, p)`.
 
-    Larger supports cannot be recovered from so few rows (the paper's rule).
+    By the rule of the paper, larger supports cannot be recovered from n_train rows.
 
     Examples
     --------
@@ -980,20 +991,21 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
 
 
 def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = Loss.SQUARED) -> tuple[float, ...]:
-    """Return 15 ridge weights from 0.001 to 10; of no fewer features than training rows, 9 from 0.05 on.
+    """Return 15 ridge weights from 0.001 to 10, or 9 from 0.05 to 10 if p is at least n_train.
 
-    With logistic loss 5 from 0.3 to 30, with poisson loss 7 from 3 to 3,000, both over the rows of the smallest
-    training set, to two digits (docs/defaults.md).
+    With logistic loss, return 5 values from 0.3 to 30, and with Poisson loss 7 values from 3 to 3,000, all divided by
+    the number of rows of the smallest training set, to two digits (docs/defaults.md).
 
     Parameters
     ----------
     p : int
-        Features.
+        Number of features.
     n_train : int
         Rows of the smallest training set.
     count : int, optional
-        How many, in place of these.
+        Number of values instead of the default number.
     loss : Loss
+        Loss of the fits.
 
     Examples
     --------
@@ -1017,25 +1029,25 @@ def gammas_of(
     option: str = "gammas",
     loss: Loss = Loss.SQUARED,
 ) -> tuple[float, ...]:
-    """Return the ridge weights that a text, a number or several stand for.
+    """Return ridge weights from a text, a number or several numbers.
 
     Parameters
     ----------
     given : str, float, iterable of float, or None
-        A text as for `gammas`, None for `default_gammas`.
+        Ridge weights; a text as for `gammas`, None for `default_gammas`.
     p : int
-        Features.
+        Number of features.
     n_train : int
         Rows of the smallest training set.
     option : str
-        Its name, for messages.
+        Name of the option in messages.
     loss : Loss
-        Of what is fitted, for the default.
+        Loss of the fits, for the default values.
 
     Raises
     ------
     BadInput
-        For what is no number.
+        If a value is not a number.
 
     Examples
     --------
@@ -1055,28 +1067,28 @@ def taus_of(
     restrictions: Restrictions = NONE,
     all_features: bool = False,
 ) -> tuple[int, ...]:
-    """Return the support sizes that a text, a number or several stand for.
+    """Return support sizes from a text, a number or several numbers.
 
     Parameters
     ----------
     given : str, int, iterable of int, or None
-        A text as for `taus`; the word `log` for `log_taus`, None for `default_taus`. These two start at the number of
-        features that are forced in.
+        Support sizes; a text as for `taus`, `log` for `log_taus`, None for `default_taus`. The last two start at the
+        number of features that are forced in.
     p : int
-        Features, without those that are forced out.
+        Number of features, without those forced out.
     n_train : int
         Rows of the smallest training set.
     option : str
-        Its name, for messages.
+        Name of the option in messages.
     restrictions : Restrictions, optional
-        By the names of the data.
+        Restrictions by names of the data.
     all_features : bool
-        Whether None stands for the model of all features too, where every set of features makes a model.
+        True if None includes the model of all features, provided that every set of features is allowed.
 
     Raises
     ------
     BadInput
-        For what is no whole number, or a text that is out of range.
+        If a value is not an integer, or a text is out of range.
 
     Examples
     --------
@@ -1098,7 +1110,7 @@ def taus_of(
 
 
 def _given_numbers(given: float | Iterable[float], option: str) -> tuple[float, ...]:
-    """Return one number or several; `option` for messages."""
+    """Return one or several given numbers as a tuple."""
     if not isinstance(given, Real | Iterable):
         raise BadInput(f"{option}: {given!r} is not a number nor a list of numbers")
     numbers = [given] if isinstance(given, Real) else list(given)

@@ -23,25 +23,25 @@ Result = TypeVar("Result")
 
 
 def blas_on_one_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread, as the context that is returned lasts."""
+    """Return a context that limits BLAS to one thread."""
     return _blas_libraries(len(sys.modules)).limit(limits=1)
 
 
 @lru_cache(maxsize=1)
 def _blas_libraries(_modules: int) -> ThreadpoolController:
-    """Find the loaded libraries of BLAS: milliseconds, and in vain unless a module was imported since."""
+    """Return the loaded BLAS libraries; the result is cached until another module is imported."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def on_threads(work: Callable[[Given], Result], items: Sequence[Given], threads: int) -> list[Result]:
-    """Do some work on each of a few items, on threads where there are several of both.
+    """Return the results of a function for a few items, computed on threads if there are several of both.
 
     Returns
     -------
     list
-        What the work returned, in the order of the items.
+        Results in the order of the items.
     """
     if threads <= 1 or len(items) <= 1:
         return [work(item) for item in items]
@@ -52,21 +52,23 @@ def on_threads(work: Callable[[Given], Result], items: Sequence[Given], threads:
 def run_folds(
     source: Iterable[tuple[int, Given]], work: Callable[[int, Given], Result], threads: int
 ) -> Iterator[Result]:
-    """Run `work` over folds on threads, at most two folds ahead of each thread; yields what it returns.
+    """Yield the results of a function for every fold, computed on threads at most two folds ahead of each thread.
 
-    BLAS is held to one thread: the folds are the parallelism.
+    BLAS is limited to one thread, since the folds already run in parallel.
 
     Parameters
     ----------
     source : iterable of (int, Given)
-        Folds and what the work on each is given; made as the threads get to them.
+        Folds and their inputs, generated when a thread needs them.
     work : callable
-        `(fold, given) -> Result`.
+        Function `(fold, given) -> Result`.
+    threads : int
+        Number of threads.
 
     Yields
     ------
     Result
-        In the order in which the folds are done.
+        Results in the order in which the folds finish.
     """
     with blas_on_one_thread():
         if threads <= 1:
@@ -89,18 +91,18 @@ def run_folds(
                     future.cancel()
 
 
-ANSWERS = 10.0  # seconds within which a scheduler answers
-APPEARS = 60.0  # seconds within which the first worker is there
+ANSWERS = 10.0  # seconds to wait for an answer of the scheduler
+APPEARS = 60.0  # seconds to wait for the first worker
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Client]:
-    """Connect to the scheduler of a cluster, for as long as the context lasts.
+    """Yield a client of the scheduler of a cluster, which is closed at the end of the context.
 
     Parameters
     ----------
     address : str
-        As `tcp://host:8786`.
+        Address of the scheduler, such as `tcp://host:8786`.
 
     Yields
     ------
@@ -109,7 +111,8 @@ def connected(address: str) -> Iterator[Client]:
     Raises
     ------
     BackendUnavailable
-        dask is not installed, no scheduler answers, it has no worker, or a worker has another version of this package.
+        If dask is not installed, no scheduler answers, there is no worker, or a worker has another version of this
+        package.
     """
     try:
         from distributed import Client
@@ -117,7 +120,7 @@ def connected(address: str) -> Iterator[Client]:
         raise BackendUnavailable("--scheduler needs dask: pip install distributed") from None
     if not isinstance(address, str):
         raise BadInput(f"--scheduler: {address!r} is no address, give tcp://HOST:PORT")
-    for logger in ("distributed", "tornado.application"):  # what is wrong is said in one line here
+    for logger in ("distributed", "tornado.application"):  # this module reports errors itself, as a one-line message
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:
         client = Client(address, timeout=ANSWERS, set_as_default=False)
@@ -150,5 +153,5 @@ def _version() -> str:
 
 
 def slots(client: Client) -> int:
-    """Return how many tasks the cluster runs at once, at least 1."""
+    """Return the number of tasks that the cluster runs at once, at least 1."""
     return max(1, sum(client.ncores().values()))

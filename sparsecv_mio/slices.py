@@ -38,37 +38,37 @@ Result = TypeVar("Result")
 
 
 class Clock(Protocol):
-    """When a slice is to end with what it has."""
+    """The time limit of a work unit."""
 
     @property
     def left(self) -> float:
-        """Seconds until then."""
+        """Seconds until the limit."""
 
     def expired(self) -> bool:
-        """Whether it is to end now."""
+        """Return True if the unit must stop and return its present result."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """A clock for who knows only whether it is time to end."""
+    """A clock that knows only whether the limit has passed."""
 
     expired: Callable[[], bool] = lambda: False
     left: float = inf
 
 
 class Kept(dict[Any, Any]):
-    """What is computed once of the same numbers in each process that works on them; it is not sent, its name is."""
+    """A cache of results that each process fills for itself; pickling sends only its name."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()
         self.name = name or uuid.uuid4().hex
 
     def __reduce__(self) -> tuple[Callable[[str], Kept], tuple[str]]:
-        """Arrive as what is kept there under the same name."""
+        """Pickle the name; unpickling returns the cache of that name in the receiving process."""
         return _kept_here, (self.name,)
 
 
-KEPT_NAMES = 256  # that a worker keeps something for
+KEPT_NAMES = 256  # maximum number of caches in a worker
 _KEPT: OrderedDict[str, Kept] = OrderedDict()
 
 
@@ -81,54 +81,55 @@ def _kept_here(name: str) -> Kept:
 
 
 class Hands:
-    """Do slices of work: here, each in the thread that asks for it.
+    """Executor of work units in the calling thread.
 
     Attributes
     ----------
     at_once : int
-        Slices that are done at once, if they are asked for from as many threads.
+        Number of units that run at once, if as many threads submit units.
     cpu_seconds : float
-        Of the processors of other machines.
+        Processor seconds spent on other machines.
     """
 
     at_once = 1
     cpu_seconds = 0.0
 
     def do(self, work: Callable[..., Result], *given: Any, until: Clock | None = None, **named: Any) -> Result:
-        """Do a slice.
+        """Run a work unit and return its result.
 
         Parameters
         ----------
         work : callable
-            A function of a module. What it changes of what it is given is changed only where it is done here: it
-            returns all that matters.
+            A module-level function. It must return all of its results: changes to its arguments are lost on a cluster.
         *given, **named
-            What it is given.
+            Arguments of the function.
         until : Clock, optional
-            Its `expired` is handed over by that name; without one the slice is done to its end.
+            Time limit, whose `expired` is passed as the keyword argument `expired`; without it the unit runs to its
+            end.
         """
         return work(*given, **named) if until is None else work(*given, **named, expired=until.expired)
 
 
-HANDED_AHEAD = 1.25  # slices that are handed over for each that runs, so that no worker waits for the next one
-CLUSTER_SECONDS = 2.0  # seconds after which the size of a cluster is looked at again
-OFFERED = 8  # times that a slice is handed over, as its worker is gone each time
-WAITS = 0.1  # seconds between two looks at the clock, and those that an answer may come late
-SENT_ONCE = 1 << 14  # bytes of an array from which on it goes to a worker once, where it is sent again
+HANDED_AHEAD = 1.25  # submitted units for each running unit, so that no worker waits for its next one
+CLUSTER_SECONDS = 2.0  # seconds between two looks at the size of the cluster
+OFFERED = 8  # attempts to run a unit whose worker dies
+WAITS = 0.1  # seconds between two looks at the clock, and tolerance for a late answer
+SENT_ONCE = 1 << 14  # bytes; larger arrays that are sent repeatedly are stored on the cluster
 
 
 class _WorkerGone(Exception):
-    """The worker of a slice is gone."""
+    """The worker of a unit died."""
 
 
 class Workers(Hands):
-    """Hands slices to the workers of a cluster; should that be lost, they are done here.
+    """Executor of work units on a cluster; if the cluster is lost, units run in this process.
 
     Parameters
     ----------
     client : distributed.Client
+        Client of the cluster.
     lost : callable
-        Told once that the cluster was lost.
+        Function that is called once with the error if the cluster is lost.
     """
 
     def __init__(self, client: Client, lost: Callable[[SparseCVError], None] = lambda _: None) -> None:
@@ -143,19 +144,19 @@ class Workers(Hands):
         self._alone = False
 
     def do(self, work: Callable[..., Result], *given: Any, until: Clock | None = None, **named: Any) -> Result:
-        """Do a slice on a worker.
+        """Run a work unit on a worker and return its result.
 
         Parameters
         ----------
         work, *given, until, **named
-            As of `Hands.do`.
+            Arguments as for `Hands.do`.
         """
         if not self._alone and not (until is not None and until.expired()):
             try:
                 return self._done_there(partial(work, *given, **named), until)
             except SparseCVError:
                 raise
-            except Exception as error:  # whatever befell the cluster, the search has its answer from here
+            except Exception as error:  # for any failure of the cluster, the unit is run in this process
                 if not (until is not None and until.expired()):
                     self._lose(error)
         return super().do(work, *given, until=until, **named)
@@ -176,7 +177,7 @@ class Workers(Hands):
         raise RuntimeError("its workers go one after the other")
 
     def _handed_over(self, worker: str, work: Callable[..., Result], *given: Any) -> Future[Result]:
-        """Hand over some work to a worker, or to another one should that be gone."""
+        """Submit a unit to a worker, or to another worker if that one is gone."""
         arrays: list[DaskFuture] = []
 
         def stays(buffer: pickle.PickleBuffer) -> bool:
@@ -190,7 +191,7 @@ class Workers(Hands):
         return cast("Future[Result]", future)
 
     def _awaited(self, future: Future[Result], worker: str, until: Clock | None) -> Result:
-        """Wait for a slice, for as long as its worker is there and the limit has not come."""
+        """Return the result of a unit; stop waiting if its worker is gone or the limit has passed."""
         from distributed import KilledWorker
 
         late = False
@@ -208,9 +209,9 @@ class Workers(Hands):
                 late = until is not None and until.expired()
 
     def _sent(self, array: Any) -> DaskFuture | None:
-        """Return an array as a result on the cluster, where it is sent not for the first time; None where it is small.
+        """Return an array stored on the cluster, or None if the array is small or is sent for the first time.
 
-        What changes all the time is so sent with its slice.
+        Arrays that change between units are therefore sent with each unit.
         """
         import dask
 
@@ -222,7 +223,7 @@ class Workers(Hands):
                 self._seen.add(digest)
                 return None
             if digest not in self._arrays:
-                # in the task itself: so it outlives the worker that has it
+                # the array is part of the task, so it survives the loss of its worker
                 with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
                     self._arrays[digest] = array.nbytes, self._client.submit(_same, array.copy(), pure=False)
             self._arrays.move_to_end(digest)
@@ -231,7 +232,7 @@ class Workers(Hands):
             return self._arrays[digest][1]
 
     def _freest(self, until: Clock | None) -> str:
-        """Return the worker with least to do for each of its threads, and note it; wait where there is none."""
+        """Return the worker with the fewest units for each thread, and count one more; wait for a first worker."""
         if not self._workers():
             self._client.wait_for_workers(1, timeout=APPEARS if until is None else min(APPEARS, until.left))
             self._looked = -inf
@@ -242,7 +243,7 @@ class Workers(Hands):
             return worker
 
     def _workers(self) -> dict[str, int]:
-        """Return the threads of each worker: workers come and go."""
+        """Return the number of threads of each worker; workers may come and go."""
         with self._lock:
             if time.monotonic() - self._looked >= CLUSTER_SECONDS:
                 self._threads, self._looked = dict(self._client.ncores()), time.monotonic()
@@ -253,7 +254,7 @@ class Workers(Hands):
             self._busy[worker] += more
 
     def end(self) -> None:
-        """Let what is still asked for, by threads that a limit left behind, be done here."""
+        """Run all further units, of threads that outlive the time limit, in this process."""
         self._alone = True
 
     def _lose(self, error: Exception) -> None:
@@ -266,19 +267,19 @@ class Workers(Hands):
 
 @contextmanager
 def workers_of(address: str, lost: Callable[[SparseCVError], None]) -> Iterator[Workers]:
-    """Connect to a cluster whose workers do slices.
+    """Yield an executor that runs work units on the workers of a cluster.
 
     Parameters
     ----------
     address : str
-        Of its scheduler.
+        Address of the scheduler.
     lost : callable
-        As of `Workers`.
+        Function that is called once with the error if the cluster is lost.
 
     Raises
     ------
     BackendUnavailable
-        The cluster cannot be used.
+        If the cluster cannot be used.
     """
     with connected(address) as client:
         workers = Workers(client, lost)
@@ -293,14 +294,14 @@ def _same(array: Any) -> Any:
 
 
 def _run_in_worker(packed: bytes, *arrays: Any) -> Any:
-    """Do some work in a worker."""
-    work, inputs = pickle.loads(packed, buffers=[np.array(array) for array in arrays])  # a worker's own are read-only
+    """Run a function in a worker."""
+    work, inputs = pickle.loads(packed, buffers=[np.array(array) for array in arrays])  # arrays of dask are read-only
     with blas_on_one_thread():
         return work(*inputs)
 
 
 class _ClockThere:
-    """The limit of a slice in a worker, which has come as well where nobody waits for it any more."""
+    """The time limit of a unit in a worker; it has also passed if the unit was cancelled."""
 
     def __init__(self, left: float) -> None:
         from distributed import get_worker
@@ -313,7 +314,7 @@ class _ClockThere:
 
 
 def _slice_in_worker(work: Callable[..., Result], left: float | None) -> tuple[Result, float]:
-    """Do a slice in a worker; with it come the seconds of its processor."""
+    """Run a unit in a worker; return its result and its processor seconds."""
     begun = time.thread_time()
     result = work() if left is None else work(expired=_ClockThere(left).expired)
     return result, time.thread_time() - begun

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from sparsecv_mio.errors import Contradiction
 
 ROUNDING = sys.float_info.epsilon
-"""Machine epsilon, twice what one operation may be off by, relative: bounds of rounding count operations in it."""
+"""Machine epsilon, twice the relative rounding error of one operation; bounds on rounding errors are multiples of it.
+"""
 
 WRITTEN = 4.0 * ROUNDING
-"""What numbers of a file may be off by, relative, where whoever wrote them rounded: closer ones are the same."""
+"""Relative rounding error of numbers written to a file; numbers that differ by less are treated as equal."""
 
 TIE_RTOL = 1e-9
 """Supports whose refitted objectives differ by at most this, relative to the full objective, are tied (theory 9)."""
@@ -20,94 +21,95 @@ KEEP_RTOL = 1e-8
 """A node is pruned only above the best objective times `1 + KEEP_RTOL`: updated inverses drift (theory 9)."""
 
 PROVED_RTOL = 1e-9
-"""Relative width of an interval up to which an optimum counts as proved, whatever gap was asked for."""
+"""Relative width of an interval up to which an optimum counts as proved, for any requested gap."""
 
 LOSS_ROUNDING = 64.0 * ROUNDING
-"""Of the loss of a row or of its margin: what computing it adds to the rounding of its parts, relative to these."""
+"""Rounding error added by computing the loss or the margin of a row, relative to its parts."""
 
 NEWTON_RTOL = 1e-10
-"""Relative accuracy of an objective whose fits are made by Newton steps: closer ones are tied, nearer bounds closed."""
+"""Relative accuracy of objectives computed by Newton steps; closer objectives are tied and narrower gaps closed."""
 
 MARGINS_OFF = 2e-8
-"""What the margins of fits without some rows may be off by, where held-out losses are to be those of the fits."""
+"""Maximum error of the margins of fits without some rows, if held-out losses are taken from these fits."""
 
 LOSS_SLACK = 5e-9
-"""Of an objective of log losses: rounding of either bound, where classes are all but separated."""
+"""Rounding error of either bound on an objective of log losses, relative to it, for almost separated classes."""
 
 CROSSING_RTOL = 1e-7
-"""Relative rounding between two ways to the same held-out sum: a lower end may exceed an upper one by that much."""
+"""Relative rounding between two computations of a held-out sum: a lower bound may exceed an upper bound by it."""
 
 FOLLOWS_RTOL = 10.0 * CROSSING_RTOL
-"""The same of what is computed from several such sums: means of absolute errors, distances of pairs, instabilities."""
+"""The same for functions of several such sums: mean absolute errors, distances of pairs, instabilities."""
 
 ACCURATE_RTOL = 1e-9
-"""Relative error up to which a held-out sum or a coefficient is known well, and that sums over them may have.
+"""Relative error up to which a held-out sum or a coefficient counts as accurate, and allowed in sums over them.
 
-Two ways to the same number, well conditioned or refined, agree to it; proofs claim so much less than they show."""
+Two well-conditioned or refined computations of a number agree to this error. Proofs weaken their claims by it."""
 
 FROM_ROWS = 1e-8
-"""Relative rounding of a loss or a value by normal equations beyond which the support is fitted from the rows."""
+"""Relative rounding of a loss or an objective from normal equations, beyond which the support is fitted from the rows.
+"""
 
 WORST_ROUNDING = 1e-5
-"""Relative rounding of a held-out error beyond which knowing its support decides no cell."""
+"""Relative rounding of a held-out error, beyond which a known support does not solve a subproblem."""
 
 SUM_RTOL = 1e-13
-"""Rounding of a sum of very many numbers, relative to the sum of their sizes: losses over folds, predictions."""
+"""Rounding of a sum of very many numbers, relative to the sum of their absolute values, such as losses over folds."""
 
 SHAVED = 1e-9
-"""Relative, off a penalty or a rate that comes of eigenvalues, and on an interval of one: their rounding, with room."""
+"""Relative allowance for rounding in a penalty or rate computed from eigenvalues, or in an interval around one."""
 
 MOMENTS_RTOL = 2e-11
-"""Relative error up to which a training objective by moments, or in double precision, needs no second computation."""
+"""Relative error up to which a training objective from moments, or in double precision, is not computed again."""
 
 OUTWARD = 1e-12
-"""What computed bounds are moved outwards by, relative: rounding of the last few operations."""
+"""Relative outward shift of computed bounds, for the rounding of the last few operations."""
 
 NARROWEST = 1e-12
-"""Relative width of an interval of gamma that is not divided, and at which a root in it is found."""
+"""Relative width at which an interval of gamma is no longer divided, and accuracy of a root in it."""
 
 ALIKE_PENALTIES = 1e4
-"""Factor by which penalties of columns differ at most, where products of rows keep the digits of all of them."""
+"""Maximum ratio of column penalties for which products of rows keep the digits of all columns."""
 
 TINY = 1e-300
-"""Stands for a zero that is divided by, or for an allowance of next to nothing."""
+"""Replacement of a zero divisor, or a negligible allowance."""
 
 GAMMA_RANGE = 1e-300, 1e300
-"""Least and largest gamma that may be asked for, beside 0."""
+"""Smallest positive and largest gamma that may be requested."""
 
 NO_RIDGE = GAMMA_RANGE[0]
 """The ridge weight that replaces gamma 0; with independent columns it changes no digit (`trees.without_ridge`)."""
 
 MODEL_SHARE = 0.15
-"""Share of a limit, at its end, for the model that is reported where the search leaves that to be proved or made."""
+"""Share of the time limit reserved for proving or fitting the reported model after the search."""
 
 MAIN_SHARE = 2
-"""Runs that the run on all rows counts as, beside one for each outer fold, where a time limit is shared."""
+"""Shares of a time limit for the run on all rows; each outer fold has one share."""
 
 SO_FAR_GAP = 0.01
-"""Relative gap of the part of the grid that a record without a proof states as certified so far."""
+"""Relative gap at which an unfinished record states a part of the grid as certified so far."""
 
 AVERAGE_GAP = 1e-4
-"""Relative gap at which a best subset for an average counts as proved."""
+"""Relative gap at which the best subset for an average counts as proved."""
 
 AVERAGE_GAMMA = 1e-6
-"""Ridge weight with which an average of fits is put on a best subset: next to none, as the average is shrunk."""
+"""Ridge weight for projecting an average of fits on a subset: negligible, as the average is already shrunk."""
 
 MISSED_SHARE = 0.005
-"""Share of the least CV error that a best subset may miss the average by, in the mean square over rows."""
+"""Maximum mean squared difference between a best subset and the average, as a share of the minimum CV error."""
 
 MOST_THREADS = 4096
-"""Threads that may be asked for: more is never meant."""
+"""Maximum number of threads; a larger number is taken for a mistake."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A closed interval known to contain a number; an unknown end is infinite.
+    """A closed interval that contains a number; an unknown bound is infinite.
 
     Parameters
     ----------
     lower, upper : float
-        `lower <= truth <= upper`, both in the unit of the truth.
+        Bounds with `lower <= truth <= upper`, in the unit of the number.
 
     Raises
     ------
@@ -131,19 +133,20 @@ class Interval:
         return self.lower <= value <= self.upper
 
     def tighten(self, other: Interval, allowance: float = 0.0) -> Interval:
-        """Intersect two intervals that contain the same number.
+        """Return the intersection with another interval that contains the same number.
 
         Parameters
         ----------
         other : Interval
+            The other interval.
         allowance : float
-            Rounding error either interval may carry. Ends that cross by at most this much are swapped, so the result
-            covers both of them.
+            Rounding error that either interval may contain. Bounds that cross by at most this amount are swapped, so
+            the result covers both of them.
 
         Raises
         ------
         Contradiction
-            If the ends cross by more than `allowance`.
+            If the bounds cross by more than `allowance`.
 
         Examples
         --------

@@ -48,7 +48,7 @@ METHODS = (Method.ROUNDS, Method.JOINT, Method.ALGORITHM1)
 
 
 def searches(n: int, p: int) -> None:
-    """Run `solve` by every method: folds of one row and of more."""
+    """Run `solve` with every method, on folds of one row and on larger folds."""
     data = make_tiny_data(n, p)
     for spec in ("loo", "3"):
         for method in METHODS:
@@ -56,7 +56,7 @@ def searches(n: int, p: int) -> None:
 
 
 def first_runs() -> None:
-    """Run every command on each kind of data: what each of them compiles before its clock starts."""
+    """Run every command on each kind of data, to compile what a command needs before its clock starts."""
     for kind in (FEW, MANY, RESTRICTED, SMOOTH):
         run_on_tiny_data(kind, cross_validate)
         n, p, folds, _ = kind.shapes[-1]
@@ -79,11 +79,11 @@ def trees() -> None:
     by_blocks = PerspectiveProof(2, 0.1 * tied.yy, (100, 100), tied, units.point, units.square)
     by_blocks.solve(tied.q)
     twice = Dataset.from_arrays(np.column_stack([data.X, data.X @ [1.0, 2.0, -1.0]]), data.y)
-    fit_one(twice, tau=2, gamma=1e-15)  # collinear: supports are tried one by one
+    fit_one(twice, tau=2, gamma=1e-15)  # collinear columns: supports are enumerated
     data = make_tiny_data(30, MANY_COLUMNS + 20)
     alike = Dataset.from_arrays(np.cumsum(data.X, axis=1), data.y)
     fit_one(alike, tau=3, gamma=0.1, limits=Limits(nodes=20))
-    fit_one(make_tiny_data(30, 40), tau=2, gamma=0.1, assume_box=5.0)  # by clusters of columns
+    fit_one(make_tiny_data(30, 40), tau=2, gamma=0.1, assume_box=5.0)  # solved by clusters of columns
 
 
 def two_classes() -> None:
@@ -91,7 +91,7 @@ def two_classes() -> None:
     data = make_tiny_data(30, 12)
     logistic = GlmProblem(data.X, np.where(data.y > data.y.mean(), 1.0, -1.0), np.ones(30), np.ones(12), 1.0)
     subsets = GlmSubsets(logistic)
-    subsets.solve([5])  # 792 supports: so many that a start is improved
+    subsets.solve([5])  # 792 supports, enough for the local search to improve the start
     subsets.scored([np.array([0, 1])], data.X[:3], np.array([1.0, -1.0, 1.0]))
     mask = subsets.fits.mask([0, 1])
     folds = LeftOut(subsets.fits, RowLists(np.arange(3), np.array([0, 3])), None, np.ones(30))
@@ -107,14 +107,14 @@ def restricted_trees() -> None:
 
 
 def near() -> None:
-    """Run `near`, by CV error and by objective."""
+    """Run `near`, by CV error and by training objective."""
     for spec in ("loo", "3"):
         near_optimal(make_tiny_data(30, 5), spec, gamma=0.1, taus=(2, 3))
     near_optimal(make_tiny_data(30, 40), gamma=1.0, taus=4, by="objective")
 
 
 def bounds() -> None:
-    """Run `bounds`, from products of columns and from rows, and the relaxation by itself."""
+    """Run `bounds`, from the Gram matrix and from rows, and the relaxation separately."""
     data = standardize(make_tiny_data(20, 12))
     for spec in ("loo", "4"):
         compute_bounds(data, make_folds(spec, data.dataset), GAMMAS, TAUS, known=KnownBefore(reusing=True))
@@ -129,7 +129,7 @@ def bounds() -> None:
 
 
 def first_answers() -> None:
-    """Run the heuristics that a search begins with."""
+    """Run the heuristics with which a search begins."""
     for shape in ((30, 8), (12, 60)):
         data = standardize(make_tiny_data(*shape))
         for _ in first_supports(data, make_folds("3", data.dataset), Grid.of(GAMMAS, TAUS, data.q)):
@@ -144,7 +144,7 @@ def oracles() -> None:
         train(make_problem(X, labels, Logistic(), Regularizer(0.01, 0.01)))
     for shuffle_seed in (None, 0):
         tree_cv(LeastSquaresSgd(data.p, 0.1), data.X, data.y, make_folds("3", data), shuffle_seed=shuffle_seed)
-    penalty = KSupport(2)  # of IACV
+    penalty = KSupport(2)  # penalty of IACV
     penalty.prox(data.X, penalty.value(data.y))
 
 
@@ -168,7 +168,7 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
     Parameters
     ----------
     progress : callable, optional
-        Called before each step with (its name, its number from 1, how many steps there are).
+        Function that is called before each step with its name, its number from 1 and the number of steps.
     """
     for number, (name, step) in enumerate(STEPS.items(), start=1):
         if progress is not None:
@@ -177,9 +177,9 @@ def warm_up(progress: Callable[[str, int, int], None] | None = None) -> None:
 
 
 def declared_kernels() -> dict[str, Any]:
-    """Return every kernel that is kept once it is compiled, by `MODULE.KERNEL`.
+    """Return every kernel whose compiled code is cached, by `MODULE.KERNEL`.
 
-    Those that numba puts in the place where they are called have no file of their own.
+    Kernels that numba inlines into their callers have no separate file.
     """
     declared: dict[str, Any] = {}
     for name in (module.name for module in iter_modules(kernels.__path__)):

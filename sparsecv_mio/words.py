@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Scale(StrEnum):
-    """What a unit of penalty means: one weight per column, from all rows, about the mean (theory section 0)."""
+    """The unit of the penalty: one weight for each column, from all rows, about the mean (theory section 0)."""
 
     LENGTH = "length"
     VARIANCE = "variance"
@@ -18,7 +18,7 @@ class Scale(StrEnum):
 
 
 class Intercept(StrEnum):
-    """Where the unpenalised intercept lives: in every training set, in one global centring, or nowhere."""
+    """The treatment of the unpenalised intercept: one for each training set, one global centring, or none."""
 
     FOLD = "fold"
     GLOBAL = "global"
@@ -26,7 +26,7 @@ class Intercept(StrEnum):
 
 
 class Loss(StrEnum):
-    """What a fit minimises over its rows: squares of residuals, log losses of two classes, half deviances of counts."""
+    """The loss that a fit minimises: squared error, log loss of two classes, or half the deviance of counts."""
 
     SQUARED = "squared"
     LOGISTIC = "logistic"
@@ -34,10 +34,10 @@ class Loss(StrEnum):
 
 
 class LossWords(NamedTuple):
-    """How a loss is named: the CV error, the losses of rows and what a fit minimises, beside the penalty, as a sum.
+    """Phrases that name a loss: the CV error, the losses of rows, and the sum that a fit minimises without the penalty.
 
-    `link` is what coefficients are in, and `ratio` what their exponentials are; empty where they are in units of the
-    target.
+    `link` names the scale of the coefficients, and `ratio` their exponentials; both are empty if coefficients are in
+    units of the target.
     """
 
     cv_error: str
@@ -55,13 +55,13 @@ LOSS_WORDS = {
 
 
 class ClassWeight(StrEnum):
-    """How much rows of each of two classes count: balanced, both classes the same together."""
+    """Weights of the rows of two classes; `balanced` gives both classes the same total weight."""
 
     BALANCED = "balanced"
 
 
 class Method(StrEnum):
-    """How the grid is searched (docs/guide/methods.md); `auto` is `rounds`, or `joint` by a vendor's solver."""
+    """The search method (docs/guide/methods.md); `auto` is `rounds`, or `joint` with the solver of a vendor."""
 
     AUTO = "auto"
     ROUNDS = "rounds"
@@ -73,41 +73,41 @@ class Method(StrEnum):
 
 
 class Model(StrEnum):
-    """Which model predicts: that of one pair, or the average of the near-best pairs on a best subset."""
+    """The model that predicts: that of one pair, or the average over near-optimal pairs on a best subset."""
 
     PAIR = "pair"
     AVERAGE = "average"
 
 
 class Oracle(StrEnum):
-    """The oracles whose answers a search can use (deprecated)."""
+    """The oracles whose results a search can use (deprecated)."""
 
     GLRU = "glru"
     IACV = "iacv"
     TREECV = "treecv"
 
 
-LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # of TreeCV
-CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # those of them that take two classes
-SOLVERS = ("gd", "sgd", "proxgd")  # whose iterations IACV follows
+LEARNERS = ("pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb")  # learners of TreeCV
+CLASSIFIERS = ("pegasos", "naive-bayes", "bernoulli-nb")  # learners for two classes
+SOLVERS = ("gd", "sgd", "proxgd")  # solvers whose iterations IACV follows
 
 
 class Criterion(StrEnum):
-    """Which error is least: that of the best subset of each fold (h), or that of one subset all folds share."""
+    """The CV error that is minimised: h, with the best subset of each fold, or that of one subset for all folds."""
 
     FOLDS = "folds"
     COMMON = "common"
 
 
 class By(StrEnum):
-    """What makes a model near the best: its CV error, the same support in every fold, or its training objective."""
+    """The criterion of near-optimal models: the CV error of one support in every fold, or the training objective."""
 
     CV = "cv"
     OBJECTIVE = "objective"
 
 
 class Missing(StrEnum):
-    """What is done with empty cells: refused, their rows left out, or filled with a mean or median."""
+    """Treatment of empty cells: an error, dropping their rows, or imputation by the mean or median."""
 
     ERROR = "error"
     DROP = "drop"
@@ -116,19 +116,19 @@ class Missing(StrEnum):
 
     @property
     def fills(self) -> bool:
-        """Whether empty cells are filled."""
+        """True if empty cells are imputed."""
         return self in (Missing.MEAN, Missing.MEDIAN)
 
 
 class Within(StrEnum):
-    """Of which rows something is computed that a fold is fitted with: of all of them, or of its own training rows."""
+    """The rows from which preprocessing is computed: all rows, or the training rows of each fold."""
 
     ALL = "all"
     FOLDS = "folds"
 
 
 class Encode(StrEnum):
-    """How text values are treated: refused, a column of zeros and ones for each, or their rank in a declared order."""
+    """Treatment of text values: an error, one 0/1 column for each level, or the rank in a declared order."""
 
     ERROR = "error"
     ONEHOT = "onehot"
