@@ -51,7 +51,7 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
     names = ("column", "type", "missing", "min", "mean", "max", "sd", "notes")
     print_table(console, names, rows, {"column", "type", "notes"})
     if len(listed) < len(found.columns):
-        say(console, f"{several(len(found.columns) - len(listed), 'more column')}: add --full", "dim")
+        say(console, f"{several(len(found.columns) - len(listed), 'more column')}: --full lists all", "dim")
     for line in _findings(found):
         say(console, line)
     console.print()

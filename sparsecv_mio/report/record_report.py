@@ -83,7 +83,7 @@ def format_of(path: str) -> str:
     """Return the format of a report by the ending of its file, `html`, `md` or `latex`; `BadInput` for another one."""
     ending = ENDINGS.get(Path(path).suffix.lower())
     if ending is None:
-        raise BadInput(f"report: {path} has an unknown ending; use one of {', '.join(ENDINGS)}")
+        raise BadInput(f"report: {path} must end in {', '.join(ENDINGS)}")
     return ending
 
 

@@ -377,7 +377,7 @@ def test_intervals_are_written_beside_the_predictions(record: Path, tmp_path: Pa
     assert found.prediction.tolist() == stored.predict(data).tolist()
     held = 100.0 * np.mean((found.lower <= data.y) & (data.y <= found.upper))
     width = np.mean(found.upper - found.lower)
-    assert f"intervals of level 0.9 (CV+): {width:.6g} wide on average, {held:.1f}% of these rows" in printed.err
+    assert f"intervals of level 0.9 (CV+): {width:.6g} wide on average, {held:.1f}% of the targets" in printed.err
     for options, said in (
         (["--interval", "0.9"], "--interval and --train go together: intervals are made of the models of the folds"),
         (["--train", str(PROSTATE_FILE)], "--interval and --train go together"),
@@ -623,8 +623,8 @@ def test_the_verdict_of_verify_is_its_first_line(record: Path, tmp_path: Path, c
     assert run(["verify", str(record), PROSTATE]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "the record holds: its answer and its bounds are computed and proved again"
-    assert lines[-1].startswith("only read  work, ") and "what was asked (" in lines[-1]
-    assert "request" not in lines[-1]
+    assert lines[-1].startswith("only read  work, ") and "the request (" in lines[-1]
+    assert "request." not in lines[-1]
     assert run(["verify", str(record), PROSTATE, "--full"]) == 0 and "request.refine" in capsys.readouterr().out
     assert run(["verify", str(record), PROSTATE, "-q"]) == 0 and capsys.readouterr().out == ""
     forged = tmp_path / "forged.json"

@@ -130,7 +130,9 @@ def test_inspect_proposes_the_loss_of_counts(name: str, tmp_path: Path, capsys: 
     assert found.counts and found.exposures == ((name,) if may_be else ())
     assert run(["inspect", str(place), "-t", "claims"]) == 0
     shown = capsys.readouterr().out
-    assert (f"with --exposure {name} where {name!r} says how long, or of how many" in shown) is may_be
+    assert (
+        f"add --exposure {name} if {name!r} is the time or the population over which each row was counted" in shown
+    ) is may_be
     command = next(line for line in shown.splitlines() if line.endswith("--loss poisson"))
     assert run([*shlex.split(command)[1:], "--gamma", "1", "--tau", "1", "-q"]) == 0
 
@@ -169,8 +171,10 @@ def test_inspect_takes_a_loss_and_proposes_it(tmp_path: Path, capsys: pytest.Cap
         assert run(["inspect", str(place), "-t", target, "--loss", loss]) == 0
         said[loss, target] = capsys.readouterr().out
     assert "--loss" not in [line for line in said["squared", "ill"].splitlines() if line.startswith("sparsecv ")][0]
-    assert "--loss poisson\n" in said["poisson", "claims"] and "if the target holds" not in said["poisson", "claims"]
-    assert "if the target holds counts" not in said["squared", "claims"]
+    assert (
+        "--loss poisson\n" in said["poisson", "claims"] and "if the target is a count" not in said["poisson", "claims"]
+    )
+    assert "if the target is a count" not in said["squared", "claims"]
     assert "logistic loss is for two classes" in said["logistic", "claims"]
 
 
@@ -181,7 +185,7 @@ def test_inspect_names_levels_that_add_up_to_one(tmp_path: Path, capsys: pytest.
     frame.to_csv(place, index=False)
     assert run(["inspect", str(place), "-t", "y"]) == 0
     text = capsys.readouterr().out
-    assert "\nk0, k1, k2 add up to 1 in every row, levels of one factor" in text
+    assert "\nk0, k1, k2 add up to 1 in every row: they are levels of one factor" in text
     assert next(line for line in text.splitlines() if line.startswith(" same")).split()[1:3] == ["whole", "number"]
 
 
@@ -195,9 +199,10 @@ def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest
 def test_why_there_is_no_instability_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     ask = ["solve", table, "-t", "y", "--drop", "site,sex", "--gamma", "1", "--tau", "1", "--folds", "3"]
     assert run([*ask, "--scale-within", "folds"]) == 0
-    assert "change without a fold is not computed: with --scale-within folds, each fold has" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "when a fold is held out: not computed, with --scale-within folds, each fold has separate values" in said
     assert run([*ask, "--criterion", "common"]) == 0
-    assert "stability: all 3 folds have these features, as --criterion common asks" in capsys.readouterr().out
+    assert "stability: all 3 folds have these features by definition (--criterion common)" in capsys.readouterr().out
 
 
 def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
@@ -235,8 +240,8 @@ def test_bounds_say_which_pair_has_the_least_lower_end(table: str, capsys: pytes
     ask = ["bounds", table, "-t", "y", "--drop", "site,sex", "--gamma", "0.001,1", "--tau", "1:2", "--folds", "3"]
     assert run([*ask, "--full"]) == 0
     text = capsys.readouterr().out
-    least = float(text.split("of the grid is in [")[1].split(",")[0])
-    place = text.split("least lower bound at tau = ")[1].splitlines()[0]
+    least = float(text.split("over the grid: in [")[1].split(",")[0])
+    place = text.split("smallest lower bound at tau = ")[1].splitlines()[0]
     tau, gamma = int(place.split()[0]), place.split("gamma = ")[1].split()[0]
     rows = text.split(f"gamma = {gamma} (ridge weight)\n")[-1].splitlines()
     row = next(line for line in rows if line.split()[:1] == [str(tau)])

@@ -112,7 +112,7 @@ def test_the_command_line_says_what_is_certified(tmp_path: Path, capsys: pytest.
     asked = ["--target", "hits", "--loss", "poisson", "--exposure", "days", "--gamma", "0.1", "--tau", "1:2"]
     assert run(["solve", str(place), *asked, "--json", str(out), "--save-held-out", str(tmp_path / "h.csv")]) == 0
     screen = " ".join(capsys.readouterr().out.split())
-    assert "(mean half deviance)" in screen and "predicted is the expected count" in screen
+    assert "(mean half deviance)" in screen and "the model predicts the expected count" in screen
     assert json.loads(out.read_text())["counts"]["certified"] == "half_deviance"
     assert run(["verify", str(out), str(place)]) == 0
     assert run(["predict", str(out), str(place), "--out", str(tmp_path / "p.csv")]) == 0
@@ -147,7 +147,7 @@ def test_every_command_takes_it(loss: str, tmp_path: Path, capsys: pytest.Captur
     assert run(["solve", *given, *how]) == 0
     assert ("pair_prediction" if loss == "poisson" else "pair_probability") in held.read_text().splitlines()[0]
     screen = " ".join(capsys.readouterr().out.split())
-    assert "averaged model, which predicts" in screen and "and its averaged model" in screen
+    assert "averaged model, which predicts" in screen and "whole procedure with its averaged model" in screen
     assert run(["verify", str(out), str(place)]) == 0
     assert run(["report", str(out), "--data", str(place), "--out", str(tmp_path / "r.html")]) == 0
     assert ("log odds" if loss == "logistic" else "log rates") in (tmp_path / "r.html").read_text()

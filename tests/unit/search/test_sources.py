@@ -154,8 +154,8 @@ def test_the_record_has_the_plan() -> None:
 def test_a_full_answer_prints_what_decided() -> None:
     screen = io.StringIO()
     print_answer(Console(file=screen, width=400), solved(sources="-enclosures"), full=True)
-    _, _, text = screen.getvalue().partition("what decided the search")
+    _, _, text = screen.getvalue().partition("settings of the search plan that differ")
     lines = {line.split()[0]: line for line in text.splitlines() if line.strip()}
     assert "together" in lines["orders"] and "cheap trees" in lines["orders"]
     assert "enclosures" in lines["sources_off"] and "8,192 nodes" in lines["first_node_limit"]
-    assert "least_missing" not in lines and "encloses_folds" in lines["off:"]
+    assert "least_missing" not in lines and "encloses_folds" in lines["switched"]
