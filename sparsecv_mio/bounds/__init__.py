@@ -1,1 +1,1 @@
-"""Certified bounds without branching: relaxations, screening, spreads, and the CV error they bracket."""
+"""Certified bounds on training objectives, held-out errors and CV errors, mostly without branching."""

@@ -1,24 +1,25 @@
-"""Bounds in closed form: the training-loss bound, what a bound at one pair says of others, and the ridge ball.
+"""Bounds in closed form: the training-loss bound, bounds implied at other (gamma, tau) pairs, and the ridge ball.
 
-The training-loss bound: a held-out error is at least what all rows cost more than the training rows.
+**Training-loss bound.** The held-out error of a fold is at least the optimum on all rows minus the optimum on its
+training rows.
 
 **Theorem** (docs/theory.md, section 3). Let f be the training objective on all rows, `f^(-N)` that without the rows of
 a fold N, and `h_N(b)` the sum of squared errors of b on N. For every b
 
     f(support of b) <= f(b) = f^(-N)(b) + h_N(b),
 
-an intercept being the fold's own on the right, which all rows may improve on. Let b be an optimum of the fold, so
-`f^(-N)(b) <= u` for every feasible value u of the fold's problem. Then
+where the right side has the intercept of the fold; the left side may have a better one. Let b be an optimum of the
+fold, so `f^(-N)(b) <= u` for every feasible value u of the fold's problem. Then
 
 * `h_N(b) >= v - u` for every lower bound v of the optimum on all rows;
 * with a list of *every* support of tau columns with `f(S) <= T`: the support of b is in the list, or `h_N(b) > T - u`.
 
-Both are `training_loss_bound`, v being the T of a list without supports. N is all rows that the fold does not train on:
-of a fold that scores only a part of them (`FoldPlan.scores_all_left_out`) the bound says nothing.
+`training_loss_bound` computes both; without supports in the list, v is T. N is the set of all rows that the fold does
+not train on. If a fold scores only a part of them (`FoldPlan.scores_all_left_out` is False), there is no such bound.
 
-**Rounding.** The function subtracts and rounds nothing itself. Its caller sees to it that v (or T) is at most, and u at
-least, what the theorem speaks of, rounding included, and that u covers tied optima where ties count as optimal; what is
-in neither goes into `allowances`.
+**Rounding.** `training_loss_bound` subtracts and adds no allowance for rounding. The caller ensures that v (or T) is at
+most, and u at least, the number in the theorem, rounding included, and that u covers tied optima if ties count as
+optimal. All other rounding errors are passed as `allowances`.
 
 ======================= ==================================== ==============================================
 where                   v or T is lowered by                 u is raised by
@@ -30,7 +31,7 @@ lists, in closed form   `keep`, `slack`, ROWS_ROUNDING       `keep`, `slack`, th
 lists, by refits        `keep`, `slack`, ROWS_ROUNDING       the error of a refit, and `TIE_RTOL` of it
 ======================= ==================================== ==============================================
 
-Other pairs: lower bounds of the optimum f at some pairs (gamma, tau), and what they say of f at the others.
+**Other pairs.** Lower bounds of the optimum f at some pairs (gamma, tau) imply lower bounds at other pairs.
 
 **Lemma.** `f(gamma, tau) = min { ||y - Xb||^2 + (gamma/2) ||b||^2 : ||b||_0 <= tau }` never rises with tau, and is for
 every tau a concave function of gamma that never falls and is at least 0 at gamma = 0.
@@ -38,10 +39,10 @@ every tau a concave function of gamma that never falls and is at least 0 at gamm
 *Proof.* A larger tau leaves more b to choose from. For every b the objective is affine in gamma with slope
 `||b||^2 / 2 >= 0`; a minimum of such functions is concave and never falls. At gamma = 0 it is a sum of squares.
 
-So a lower bound at tau holds at every smaller tau, one at gamma at every larger gamma, and between two gammas the chord
-of their bounds is one; the same is true of the chord from 0 at gamma = 0.
+So a lower bound at tau holds at every smaller tau, and a lower bound at gamma at every larger gamma. Between two gammas
+the chord of their bounds is a lower bound, and so is the chord from 0 at gamma = 0.
 
-The ridge ball: what every fit with an objective up to a level predicts for the rows left out.
+**Ridge ball.** All fits with an objective up to a level lie in a ball, which bounds their held-out errors.
 
 **Theorem** (docs/theory.md, section 2, with eps = lam). With b0 the ridge fit on *all* columns and `M = Q +
 diag(penalty)`, `||b - b0||_M^2 = f(b) - f(b0)` for every b. So all b with `f(b) <= ubar`, whatever their support, lie
@@ -49,25 +50,26 @@ in the ball of radius `sqrt(ubar - f(b0))` about b0, and for held-out rows X wit
 
     | ||u - X b|| - ||u - X b0|| |  <=  radius sqrt(reach),        reach = largest eigenvalue of X M^{-1} X',
 
-row by row with `x'M^{-1} x` in place of `reach`. A centre that is not exact: :mod:`sparsecv_mio.problem.problem`.
+and for a single row with `x'M^{-1} x` instead of `reach`. For a centre that is not exact see
+:mod:`sparsecv_mio.problem.problem`.
 
-**Rounding.** Bounds are widened by what is known of the rounding of the centre, its value and the rows.
+**Rounding.** Bounds are widened by bounds on the rounding errors of the centre, its value and the rows.
 
 ===================== =============================== ============================================================
 where                 centre                          what is widened
 ===================== =============================== ============================================================
 here, `RidgeBall`     the ridge fit of a fold, with   `f(b0)` by `unit load^2`, the radius by the residual of the
                       a bound on its error            normal equations, `reach` by the condition, rows by `unit`
-`ball_of_left_out`    never computed: bounds of it    the caller raises leverage and residual, and the result
-                      from the fit on all rows
-kernels `level_sets`  the ridge fit of what screening `ubar` by the allowance of a comparison of f at two points
-                      leaves, within the fold bounds  (docs/theory/bounds.md 7), eigenvalues by 1e-9
+`ball_of_left_out`    not computed; bounds on it      leverage, residual and result, by the caller
+                      from the full-data fit
+kernels `level_sets`  the ridge fit of the columns    `ubar` by the allowance of a comparison of f at two points
+                      left by screening               (docs/theory/bounds.md 7), eigenvalues by 1e-9
 `formulation.task`    the scaled ridge fit; bounds    the level by a margin, the radius by the residual of the
-                      coefficients, not predictions   normal equations and 1e-6, every end by 1e-9
+                      coefficients, not predictions   normal equations and 1e-6, every bound by 1e-9
 ===================== =============================== ============================================================
 
-The kernel takes the extremes of a quadratic over the ball exactly (S-lemma), by an eigen-decomposition; here the
-triangle inequality and single rows have to do.
+The kernel computes the extremes of a quadratic over the ball exactly (S-lemma), by an eigendecomposition. This module
+uses the triangle inequality and single rows.
 """
 
 from __future__ import annotations
@@ -88,22 +90,22 @@ ROWS_ROUNDING = 1e-10
 def training_loss_bound(
     all_rows: FloatArray | float, fold: FloatArray | float, *allowances: FloatArray | float
 ) -> FloatArray:
-    """Lower bound of the held-out error of every optimum of a fold, `all_rows - fold - allowances`.
+    """Return a lower bound on the held-out error of every optimum of a fold, `all_rows - fold - allowances`.
 
     Parameters
     ----------
     all_rows : array or float
-        v, a certified lower bound of the optimum on all rows for the same gamma and tau; or T, the value up to which a
-        list of supports is complete: then the bound holds for optima outside of the list.
+        The value v, a certified lower bound of the optimum on all rows for the same gamma and tau; or T, the value up
+        to which a list of supports is complete: then the bound holds for optima outside of the list.
     fold : array or float
-        u, the value of a feasible solution of the fold's problem (training rows only). Broadcast against `all_rows`.
+        The value u of a feasible solution of the fold's problem (training rows only). Broadcast against `all_rows`.
     *allowances : array or float
-        Rounding errors that `all_rows` and `fold` do not account for yet, subtracted one after the other.
+        Rounding errors that `all_rows` and `fold` do not include, subtracted one after the other.
 
     Returns
     -------
     array
-        May be negative: no information. -inf where u is not finite, that is unknown.
+        Lower bound; a negative value gives no information. -inf if u is not finite, that is unknown.
 
     Examples
     --------
@@ -121,32 +123,32 @@ def training_loss_bound(
 
 
 def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> FloatArray:
-    """Return the least v for which the sum over folds of the better one of two lower bounds reaches a bar.
+    """Return the smallest v for which the sum over folds of the larger of two lower bounds reaches a cutoff.
 
     Parameters
     ----------
     lower : (..., K) array
-        Lower bounds of the held-out errors, whatever proved them.
+        Lower bounds of the held-out errors, from any method.
     fold : (..., K) array
-        u of `training_loss_bound`; inf where it is not known.
+        Values u of `training_loss_bound`; inf if unknown.
     bar : (...) array
-        What `sum_N max(known_N, v - u_N)` is to reach; inf where nothing would do.
+        Cutoff that `sum_N max(lower_N, v - u_N)` must reach; inf if no value suffices.
 
     Returns
     -------
     (...) array
-        0 where `lower` is enough, inf where no v is.
+        The v; 0 if `lower` suffices, inf if no v does.
 
     Examples
     --------
     >>> enough_on_all_rows(np.array([[0.0, 2.0]]), np.array([[5.0, 4.0]]), np.array([3.0])).tolist()
     [6.0]
     """
-    if lower.ndim > 1 and lower.size > CHUNK_ELEMENTS:  # a pair at a time: the columns below are as large as `lower`
+    if lower.ndim > 1 and lower.size > CHUNK_ELEMENTS:  # one pair at a time: the arrays below are large
         return np.array([enough_on_all_rows(*of_one) for of_one in zip(lower, fold, bar, strict=True)])
     if np.all(np.sum(lower, axis=-1) >= bar):
         return np.zeros(lower.shape[:-1])
-    start = lower + fold  # from here on v - u is the better one
+    start = lower + fold  # for v above this value, v - u is the larger bound
     order = np.argsort(start, axis=-1, kind="stable")
     start, lower, fold = (np.take_along_axis(array, order, axis=-1) for array in (start, lower, fold))
     lower_sum, usable = np.sum(lower, axis=-1), np.isfinite(fold)
@@ -158,19 +160,19 @@ def enough_on_all_rows(lower: FloatArray, fold: FloatArray, bar: FloatArray) -> 
 
 
 def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
-    """Return for every pair the largest lower bound of f that the lemma makes of those at all pairs.
+    """Return for every pair the largest lower bound of f that the bounds at all pairs imply by the lemma.
 
     Parameters
     ----------
     gammas : (G,) array
-        Ascending, positive.
+        Ascending, positive ridge weights.
     lower : (G, T) array
-        Certified lower bounds of f, at least 0; the columns in the order of rising tau.
+        Certified lower bounds of f, at least 0; columns in the order of rising tau.
 
     Returns
     -------
     (G, T) array
-        At least `lower`.
+        Lower bounds, at least `lower`.
 
     Notes
     -----
@@ -193,7 +195,7 @@ def implied_lower_bounds(gammas: FloatArray, lower: FloatArray) -> FloatArray:
 
 
 def _upper_corners(x: FloatArray, y: FloatArray) -> list[int]:
-    """Return the corners of the least concave function above some points, x ascending."""
+    """Return the corners of the smallest concave function above some points, x ascending."""
     corners: list[int] = []
     for i in range(len(x)):
         while len(corners) > 1:
@@ -205,7 +207,7 @@ def _upper_corners(x: FloatArray, y: FloatArray) -> list[int]:
     return corners
 
 
-WORST_CONDITION = 0.01  # of M, times its relative rounding: beyond, the centre has lost its digits
+WORST_CONDITION = 0.01  # maximum of condition of M x relative rounding; beyond, the centre has no accurate digit
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,14 +217,15 @@ class Centre:
     Attributes
     ----------
     beta : (q,) array
+        Coefficients.
     factor : (q, q) array
         Lower Cholesky factor of M.
     value : float
-        At most f at `beta`.
+        Lower bound of f at `beta`.
     off : float
-        At least the norm of the error of `beta`, see :func:`~sparsecv_mio.problem.problem.level_set_radius`.
+        Upper bound on the norm of the error of `beta`, see :func:`~sparsecv_mio.problem.problem.level_set_radius`.
     widening : float
-        Of what is computed by the factor, relative.
+        Relative widening of numbers computed with the factor.
     """
 
     beta: FloatArray
@@ -233,12 +236,12 @@ class Centre:
 
     @property
     def least(self) -> float:
-        """At most f at any coefficients."""
+        """Lower bound of f at any coefficients."""
         return max(self.value - self.off**2, 0.0)
 
     @classmethod
     def of(cls, problem: SparseProblem, unit: float) -> Centre | None:
-        """Fit from moments of relative rounding `unit`; None where they have lost their digits. O(q^3)."""
+        """Return the fit from moments of relative rounding `unit`; None if these have no accurate digit. O(q^3)."""
         length = np.sqrt(np.diag(problem.M))
         try:
             factor = cholesky(problem.M, lower=True)
@@ -263,18 +266,18 @@ class Centre:
 
 @dataclass(frozen=True, eq=False)
 class RidgeBall:
-    """The ball of one fold and gamma, for every level.
+    """The ridge ball of one fold and gamma, for every level.
 
     Attributes
     ----------
     value, off, least : float
-        Of the centre.
+        Values of the centre, see `Centre`.
     norm, reach : float
-        `||u - X b0||`, and at least the largest eigenvalue of `X M^{-1} X'`.
+        The norm `||u - X b0||`, and an upper bound on the largest eigenvalue of `X M^{-1} X'`.
     slip : (m,) array
-        Rounding of the residuals, row by row; of their norm alone where the rows are not at hand.
+        Rounding errors of the residuals, row by row; that of their norm alone if the rows are not available.
     rows : pair of (m,) arrays, optional
-        Residuals `|u - X b0|` and at least `x'M^{-1} x`, row by row.
+        Residuals `|u - X b0|` and upper bounds on `x'M^{-1} x`, row by row.
 
     Examples
     --------
@@ -297,18 +300,18 @@ class RidgeBall:
     def of_rows(
         cls, problem: SparseProblem, X: FloatArray, u: FloatArray, unit: float, level: FloatArray | None = None
     ) -> RidgeBall | None:
-        """Return the ball of a fold from its held-out rows; None where nothing can be said.
+        """Return the ball of a fold from its held-out rows; None if nothing can be proved.
 
         Parameters
         ----------
         problem : SparseProblem
-            Training rows.
+            Problem of the training rows.
         X, u : (m, q), (m,) arrays
-            Held-out rows about the training means.
+            Held-out rows and targets about the training means.
         unit : float
             Relative rounding of the moments and of the rows.
         level : (q + 1,) array, optional
-            Size of the means of the columns and, last, of the target, beside which rows were centred.
+            Sizes of the means of the columns and, last, of the target that were subtracted from the rows.
 
         Notes
         -----
@@ -321,7 +324,7 @@ class RidgeBall:
         half = solve_triangular(centre.factor, X.T, lower=True)
         with np.errstate(over="ignore"):
             each = centre.widening * np.einsum("ij,ij->j", half, half)
-        if not np.isfinite(each.sum()):  # a column that is constant in training, under a penalty next to nothing
+        if not np.isfinite(each.sum()):  # a column is constant in training and has nearly no penalty
             return None
         small = len(u) <= 2 * problem.q
         largest = centre.widening * float(np.linalg.eigvalsh(half.T @ half)[-1]) if small else float(each.sum())
@@ -334,18 +337,20 @@ class RidgeBall:
         cls, problem: SparseProblem, Q: FloatArray, c: FloatArray, yy: float, unit: float,
         level: FloatArray | None = None, count: int = 0,
     ) -> RidgeBall | None:  # fmt: skip
-        """Return the ball of a fold from the moments of its held-out rows; None where nothing can be said.
+        """Return the ball of a fold from the moments of its held-out rows; None if nothing can be proved.
 
         Parameters
         ----------
         problem : SparseProblem
-            Training rows.
+            Problem of the training rows.
         Q, c, yy : (q, q), (q,), float
             Moments of the held-out rows about the training means.
         unit : float
             Relative rounding of all moments.
-        level, count : (q + 1,) array, optional, and int
-            As for `of_rows`; of how many rows.
+        level : (q + 1,) array, optional
+            Sizes of the means of the columns and, last, of the target that were subtracted from the rows.
+        count : int
+            Number of held-out rows.
 
         Notes
         -----
@@ -362,7 +367,7 @@ class RidgeBall:
         return cls(centre.value, centre.off, centre.least, norm, reach, np.array([slip]))
 
     def held_out(self, upper: float) -> Interval:
-        """Interval of the held-out sum of squares of every b with `f(b) <= upper`."""
+        """Return the interval of the held-out sum of squares of every b with `f(b) <= upper`."""
         if not np.isfinite(upper):
             return Interval(0.0, np.inf)
         radius = level_set_radius(upper - self.value, self.off)
@@ -377,27 +382,28 @@ class RidgeBall:
 
 
 def _of_means(level: FloatArray | None, beta: FloatArray) -> float:
-    """Return by how much the means that were taken off may move a residual: 4 ulps of their size."""
+    """Return the rounding error of a residual that comes from subtracting means: 4 ulps of their size."""
     return 0.0 if level is None else 4.0 * ROUNDING * float(level[-1] + level[:-1] @ np.abs(beta))
 
 
 def ball_of_left_out(room: FloatArray, residual: FloatArray, leverage: FloatArray) -> FloatArray:
-    """Upper bound of the held-out error of every b in the ridge ball of a fold, known from the fit on all rows.
+    """Return upper bounds on the held-out error of every b in the ridge ball of a fold, from the full-data fit.
 
-    The held-out residuals of the fold's ridge fit are at most `residual / (1 - leverage)` long, and its `reach` is at
-    most `leverage / (1 - leverage)` (docs/theory.md, section 5, A all columns).
+    The held-out residuals of the fold's ridge fit have a norm of at most `residual / (1 - leverage)`, and its `reach`
+    is at most `leverage / (1 - leverage)` (docs/theory.md, section 5, with A all columns).
 
     Parameters
     ----------
     room : array
-        At least `ubar - f^(-N)(b0)`, the square of the radius; negative counts as 0.
+        Upper bounds on `ubar - f^(-N)(b0)`, the squared radius; negative values count as 0.
     residual, leverage : arrays of one shape
-        At least the norm of the held-out residuals, and the largest eigenvalue of `H_NN`, of the fit on all rows.
+        Upper bounds on the norm of the held-out residuals and on the largest eigenvalue of `H_NN`, of the full-data
+        fit.
 
     Returns
     -------
     array
-        As computed: the caller rounds up. Says nothing where the leverage is 1 or more.
+        Bounds without rounding: the caller rounds up. A leverage of 1 or more gives no bound.
 
     Examples
     --------

@@ -1,12 +1,8 @@
-"""What `compute_bounds` returns: certified intervals, or the printed (invalid) ones as estimates, by cell.
+"""Bounds on the held-out errors of every (gamma, tau, fold) without branching: the work behind `compute_bounds`.
 
-The two tables are different types on purpose. A `BoundsTable` hands out `Interval`s, which may prune; a `PrintedTable`
-holds estimates and has no method that makes an `Interval` of them.
-
-Bounds of every fold of a plan at every gamma, without branching: the work behind `compute_bounds`.
-
-`printed_ends` are Theorem 2.4 and Corollary 2.7 as the paper prints them. They are false (docs/theory/bounds.md 6):
-estimates only.
+The certified bounds are in a `BoundsTable`, whose `Interval` objects may prune. The bounds as printed in the paper are
+in a `PrintedTable`, a separate type without a method that returns an `Interval`: Theorem 2.4 and Corollary 2.7 are
+false as printed (docs/theory/bounds.md, section 6), so `printed_ends` gives estimates only.
 """
 
 from __future__ import annotations
@@ -45,14 +41,14 @@ SAFE, PRINTED = "safe", "as-printed"
 
 @dataclass(frozen=True, eq=False)
 class _Grid:
-    """Axes that both tables share; arrays are (gammas, taus, folds) in squared standard units."""
+    """Axes and common fields of both tables; arrays are (gammas, taus, folds) in squared standard units."""
 
     gammas: tuple[float, ...]
     taus: tuple[int, ...]
     folds: int
-    rows: float  # that some fold holds out, by their weights
-    unit: float  # squared: what turns a squared standard unit into the file's
-    seconds: FloatArray  # (gammas,) wall time, all threads together
+    rows: float  # total weight of the rows that some fold holds out
+    unit: float  # factor from squared standard units to squared units of the file
+    seconds: FloatArray  # (gammas,) wall time, summed over threads
     lower: FloatArray
     upper: FloatArray
     estimate: FloatArray
@@ -60,19 +56,19 @@ class _Grid:
 
     @property
     def per_row(self) -> float:
-        """What turns a sum over folds into h in units of the file."""
+        """Factor from a sum over folds to h in squared units of the file."""
         return self.unit / self.rows
 
     def _pair(self, g: int, t: int) -> dict[str, Any]:
-        """Return what the record says of h at a pair."""
+        """Return the record fields of h at a pair."""
         raise NotImplementedError
 
     def _bound(self, where: tuple[int, int, int]) -> str:
-        """Return the name of the bound of one h_j."""
+        """Return the name of the bound on one h_j."""
         return self.which
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record: h and h_j in squared units of the file, an unknown end as null."""
+        """Return the record: h and h_j in squared units of the file, with null for an unknown bound."""
         table, folds = [], []
         for g, t in np.ndindex(len(self.gammas), len(self.taus)):
             pair = {"gamma": self.gammas[g], "tau": self.taus[t]}
@@ -99,15 +95,15 @@ class BoundsTable(_Grid):
     Attributes
     ----------
     lower, upper : (G, T, K) arrays
-        `lower <= h_j <= upper`, ties included; inf where nothing is known.
+        Bounds `lower <= h_j <= upper`, ties included; inf if unknown.
     estimate : (G, T, K) array
-        h_j at the relaxation's solution; no bound.
+        h_j at the solution of the relaxation; not a bound.
     objective_lower, objective_upper : (G, T, K) arrays
-        Around the optimum of the inner problem.
+        Bounds on the optimum of the inner problem.
     low_origin, high_origin : (G, T, K) int8 arrays
-        Which bound each end comes from, see `Origin`.
+        Methods that gave the two bounds, see `Origin`.
     left : (G, T, K) int32 array
-        Columns whose membership is open; 0 where the support is decided.
+        Number of columns that may or may not be in the support; 0 if the support is known.
     """
 
     which: ClassVar[str] = SAFE
@@ -122,14 +118,16 @@ class BoundsTable(_Grid):
     def empty(
         cls, data: StandardData, folds: FoldPlan, gammas: tuple[float, ...], taus: tuple[int, ...]
     ) -> BoundsTable:
-        """Return a table that knows nothing yet.
+        """Return a table of trivial bounds.
 
         Parameters
         ----------
         data : StandardData
+            Data set.
         folds : FoldPlan
+            Folds.
         gammas, taus : tuples
-            The grid.
+            Grid.
         """
         shape = (len(gammas), len(taus), folds.k)
         return cls(
@@ -150,21 +148,22 @@ class BoundsTable(_Grid):
         )
 
     def as_it_stands(self) -> BoundsTable:
-        """Return a copy, while others may go on writing: every end is one that was proved."""
+        """Return a copy of the present table, while other threads may go on writing; every copied bound is proved."""
         return replace(self, **{x.name: copy(getattr(self, x.name)) for x in fields(self)})
 
     def ends_alone(self) -> PrintedTable:
-        """Return the table of the printed ends, where it was filled with those."""
+        """Return the table of the printed bounds, if it was filled with these."""
         return PrintedTable(**{x.name: getattr(self, x.name) for x in fields(PrintedTable)})
 
     def put(self, g: int, fold: int, numbers: FloatArray) -> None:
-        """Write one fold and gamma.
+        """Write the bounds of one fold and gamma.
 
         Parameters
         ----------
         g, fold : int
+            Index of gamma, and the fold.
         numbers : (T, 8) array
-            A row of `FoldBounds.numbers` for every tau.
+            Row of `FoldBounds.numbers` for every tau.
         """
         columns: tuple[NDArray[Any], ...] = (
             self.objective_lower, self.objective_upper, self.lower, self.upper, self.low_origin, self.high_origin,
@@ -174,19 +173,21 @@ class BoundsTable(_Grid):
             column[g, :, fold] = numbers[:, place]
 
     def raise_lower(self, g: int, floor: FloatArray, origin: Origin) -> None:
-        """Raise the lower ends of a gamma where a floor is higher.
+        """Raise the lower bounds of a gamma to given values where these are larger.
 
         Parameters
         ----------
         g : int
+            Index of gamma.
         floor : (T, K) array
+            Lower bounds.
         origin : Origin
-            Where the floor comes from.
+            Method that gave these bounds.
 
         Raises
         ------
         Contradiction
-            If a floor exceeds an upper end by more than rounding.
+            If a value exceeds an upper bound by more than rounding.
         """
         upper = self.upper[g]
         if np.any(floor > upper * (1.0 + CROSSING_RTOL)):
@@ -200,7 +201,7 @@ class BoundsTable(_Grid):
         self.low_origin[g][higher] = origin
 
     def interval(self, g: int, t: int, fold: int) -> Interval:
-        """Certified interval of one h_j, in squared standard units.
+        """Return the certified interval of one h_j, in squared standard units.
 
         Parameters
         ----------
@@ -210,30 +211,30 @@ class BoundsTable(_Grid):
         return Interval(float(self.lower[g, t, fold]), float(self.upper[g, t, fold]))
 
     def cv_interval(self, g: int, t: int) -> Interval:
-        """Certified interval of h(gamma, tau), in squared units of the file."""
+        """Return the certified interval of h(gamma, tau), in squared units of the file."""
         slack = OUTWARD + 2.0**-52 * self.folds
         low, high = self.lower[g, t].sum(), self.upper[g, t].sum()
         return Interval(float(low * (1.0 - slack)) * self.per_row, float(high * (1.0 + slack)) * self.per_row)
 
     def cv_estimate(self, g: int, t: int) -> float:
-        """Return h at the relaxations' solutions, in squared units of the file."""
+        """Return h at the solutions of the relaxations, in squared units of the file."""
         return float(self.estimate[g, t].sum()) * self.per_row
 
     def won(self, g: int, t: int) -> str:
-        """Return the bounds most of the ends of a pair come from: `exact`, or `lower/upper` where they differ."""
+        """Return the most frequent origins of the bounds of a pair: `exact`, or `lower/upper` if they differ."""
         return bound_name(*(int(np.bincount(x[g, t]).argmax()) for x in (self.low_origin, self.high_origin)))
 
     def decided(self, g: int, t: int) -> int:
-        """Folds whose support is decided."""
+        """Return the number of folds whose support is known."""
         return int((self.left[g, t] == 0).sum())
 
     def best(self) -> tuple[int, int]:
-        """Return the pair (g, t) with the least upper bound of h."""
+        """Return the pair (g, t) with the smallest upper bound on h."""
         g, t = np.unravel_index(np.argmin(self.upper.sum(axis=2)), self.upper.shape[:2])
         return int(g), int(t)
 
     def minimum(self) -> Interval:
-        """Certified interval of the least h of the grid, in squared units of the file."""
+        """Return the certified interval of the minimum h over the grid, in squared units of the file."""
         ends = [self.cv_interval(g, t) for g, t in np.ndindex(len(self.gammas), len(self.taus))]
         return Interval(min(end.lower for end in ends), min(end.upper for end in ends))
 
@@ -247,18 +248,18 @@ class BoundsTable(_Grid):
 
 @dataclass(frozen=True, eq=False)
 class PrintedTable(_Grid):
-    """Corollary 2.7 as printed in the paper: estimates, wrong in some cells (docs/theory/bounds.md 6).
+    """Bounds of Corollary 2.7 as printed in the paper: estimates, sometimes wrong (docs/theory/bounds.md, section 6).
 
     Attributes
     ----------
     lower, upper, estimate : (G, T, K) arrays
-        Of h_j, squared standard units.
+        Printed bounds on h_j and the estimate of the relaxation, in squared standard units.
     """
 
     which: ClassVar[str] = PRINTED
 
     def cv_estimates(self, g: int, t: int) -> tuple[float, float, float]:
-        """Return the printed lower and upper end and the relaxation's estimate of h, in squared units of the file."""
+        """Return the printed bounds on h and the estimate of the relaxation, in squared units of the file."""
         low, high, middle = (float(x[g, t].sum()) * self.per_row for x in (self.lower, self.upper, self.estimate))
         return low, high, middle
 
@@ -267,7 +268,7 @@ class PrintedTable(_Grid):
 
 
 def bound_name(low: int, high: int) -> str:
-    """Name of the bounds behind the two ends.
+    """Return the name of the methods behind the two bounds.
 
     Examples
     --------
@@ -284,24 +285,25 @@ def _scaled_ends(lower: float, upper: float, estimate: float, unit: float = 1.0)
 
 
 Support = NDArray[np.integer]
-Put = Callable[[int, int, FoldBounds | WideFold], None]  # bounds of a fold at a gamma, into the table
+Put = Callable[[int, int, FoldBounds | WideFold], None]  # writes the bounds of a fold at a gamma into the table
 
 
 @dataclass(frozen=True, eq=False)
 class KnownBefore:
-    """What is known before the bounds, and which of them are asked for.
+    """Results known in advance, and the requested subproblems.
 
     Attributes
     ----------
     supports : iterable of int arrays
-        Supports worth trying as incumbents in every fold (columns in standard coordinates).
+        Supports to try as incumbents in every fold (columns in standard coordinates).
     wanted : (G, T, K) bool array, optional
-        Cells to bound; the others keep the interval [0, inf). All by default.
+        Subproblems to bound; the others keep the interval [0, inf). All by default.
     moments : iterable, optional
-        `(fold, training moments)` of every fold, where somebody else makes them.
+        `(fold, training moments)` of every fold, if the caller computes them.
     reusing : bool
-        Test the relaxation of all rows in a fold before relaxing there (`safe`; :mod:`sparsecv_mio.bounds.fold`): the
-        test pays where a relaxation costs more than some 20 us, that is for more than a few dozen columns.
+        True to test the relaxation of all rows in a fold before a relaxation is solved there (`safe`;
+        :mod:`sparsecv_mio.bounds.fold`). The test saves time if a relaxation costs more than about 20 us, that is with
+        more than a few dozen columns.
     """
 
     supports: Iterable[Support] = ()
@@ -312,20 +314,20 @@ class KnownBefore:
 
 @dataclass(frozen=True, eq=False)
 class BoundsHooks:
-    """Who is told of the course, and what ends it early.
+    """Functions that follow the progress of the bounds and can end the work early.
 
     Attributes
     ----------
     progress : callable, optional
-        Called with (folds done, folds in all).
+        Function called with (folds done, folds in all).
     expired : callable, optional
-        Once it returns True, the remaining folds keep the interval [0, inf).
+        Function that returns True when time is over; the remaining folds then keep the interval [0, inf).
     begun : callable, optional
-        Called with the table that is filled from then on.
+        Function called with the table before it is filled.
     found : callable, optional
-        Called with `(index of gamma, fold, best support of every tau)`, from any thread.
+        Function called with `(index of gamma, fold, best support of every tau)`, from any thread.
     reused : callable, optional
-        Called, fold by fold and gamma by gamma, with (cells tested by reuse, relaxations it spared, seconds it took).
+        Function called for each fold and gamma with (subproblems tested by reuse, relaxations saved, seconds taken).
     """
 
     progress: Callable[[int, int], None] | None = None
@@ -336,16 +338,20 @@ class BoundsHooks:
 
 
 class AllFolds:
-    """Bounds of every fold at every gamma: what the folds share, then one after the other.
+    """Bounds of every fold at every gamma: first the results that folds share, then one fold after another.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     folds : FoldPlan
+        Folds.
     gammas, taus : sequences
-        The grid, checked here.
+        Grid, which is checked here.
     known : KnownBefore
+        Results known in advance.
     hooks : BoundsHooks
+        Functions that follow the progress.
     """
 
     def __init__(
@@ -373,18 +379,18 @@ class AllFolds:
         self.points: list[Points | None] = []
 
     def certified(self, threads: int | None) -> BoundsTable:
-        """Return the certified intervals."""
+        """Return the table of certified intervals."""
         self._run(self._put, threads)
         self._training_loss()
         return self.table
 
     def printed(self, threads: int | None) -> PrintedTable:
-        """Return the paper's ends, for which the incumbents alone are needed."""
+        """Return the table of the paper's bounds, which need incumbents only."""
         self._run(self._put_printed, threads)
         return self.table.ends_alone()
 
     def _run(self, put: Put, threads: int | None) -> None:
-        """All rows first, then every fold."""
+        """Process all rows together, then every fold."""
         self._all_rows()
         sources: Iterable[tuple[int, TrainingMoments | None]] = (
             ((j, None) for j in range(self.folds.k))
@@ -405,7 +411,7 @@ class AllFolds:
     def _make(
         self, rows: IntArray, fold: int | None, moments: TrainingMoments | None, gamma: float, g: int
     ) -> FoldBounds | WideFold:
-        """Return the fold (or all rows, fold None) at a gamma."""
+        """Return the bounds of a fold at a gamma; those of all rows if `fold` is None."""
         test = self.folds.scored_rows(fold) if fold is not None else rows[:0]
         if self.wide:
             return WideFold(WideRows.of(self.data, rows, test, gamma), self.hooks.expired)
@@ -415,7 +421,7 @@ class AllFolds:
         return FoldBounds(moments.problem(self.data, gamma), *held_out, near, self.data.root_of(test))
 
     def _all_rows(self) -> None:
-        """Incumbents, the diagonal and lower bounds on all rows, gamma by gamma."""
+        """Compute incumbents, a diagonal and lower bounds on all rows for each gamma."""
         rows = np.arange(self.data.n)
         moments = None if self.wide else row_moments(self.data, slice(0, self.data.n))
         supports: list[Support] = list(self.given)
@@ -460,7 +466,7 @@ class AllFolds:
             column[g, :, fold] = ends[:, place]
 
     def _put(self, g: int, fold: int, here: FoldBounds | WideFold) -> None:
-        """Bound the wanted taus of a fold; those that the points on all rows decide need no relaxation."""
+        """Bound the requested taus of a fold; no relaxation is solved if the points on all rows leave one support."""
         wanted = np.ones(len(self.taus), dtype=np.bool_) if self.known.wanted is None else self.known.wanted[g, :, fold]
         numbers = np.tile(UNKNOWN, (len(self.taus), 1))
         numbers[:, -1] = self.data.q
@@ -472,7 +478,7 @@ class AllFolds:
             self.hooks.found(g, fold, [here.incumbent(tau) for tau in self.taus])
 
     def _reused(self, g: int, here: FoldBounds | WideFold, wanted: BoolArray, numbers: FloatArray) -> BoolArray:
-        """Fill the rows of taus whose incumbent is the only support that the points on all rows leave; which."""
+        """Fill the rows of taus for which the points on all rows leave only the incumbent; return their mask."""
         reused = np.zeros(len(self.taus), dtype=np.bool_)
         if not self.known.reusing or not isinstance(here, FoldBounds):
             return reused
@@ -489,7 +495,7 @@ class AllFolds:
         return reused
 
     def _training_loss(self) -> None:
-        """Raise lower ends by the training-loss bound, from the bounds on all rows and the folds' incumbents."""
+        """Raise lower bounds by the training-loss bound, from bounds on all rows and the incumbents of the folds."""
         every = self.folds.scores_all_left_out
         for g in range(len(self.lower_on_all_rows)):
             upper = self.table.objective_upper[g]
@@ -498,22 +504,23 @@ class AllFolds:
 
 
 def printed_ends(fold: FoldBounds | WideFold, taus: Sequence[int]) -> FloatArray:
-    """`x'b_P -+ sqrt((ubar - zeta) x'(X'X + lam I)^{-1} x)` for every held-out row, then Corollary 2.7.
+    """Return `x'b_P -+ sqrt((ubar - zeta) x'(X'X + lam I)^{-1} x)` for every held-out row, summed by Corollary 2.7.
 
     Parameters
     ----------
     fold : FoldBounds or WideFold
-        With its incumbents: ubar is the best of them.
+        Bounds of a fold with its incumbents; ubar is the objective of the best one.
     taus : sequence of int
+        Sizes.
 
     Returns
     -------
     (taus, 3) array
-        Printed lower and upper end of h_j and its estimate, in squared standard units; h_j need not lie between them.
+        Printed lower and upper bound on h_j and its estimate, in squared standard units; h_j need not lie between them.
 
     Notes
     -----
-    The relaxation is the paper's, with the penalty alone inside the perspective.
+    The relaxation is that of the paper, with the penalty alone inside the perspective.
     """
     if isinstance(fold, WideFold):
         return np.array([_ends_at(fold.u, *fold.printed(tau)) for tau in taus])
@@ -554,36 +561,39 @@ def compute_bounds(
     known: KnownBefore = NOTHING_KNOWN,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> BoundsTable:
-    """Bound every h_j(gamma, tau) by convex relaxations.
+    """Return certified intervals of every h_j(gamma, tau) by convex relaxations.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     folds : FoldPlan
+        Folds.
     gammas, taus : sequences
-        The grid.
+        Grid.
     threads : int or None
-        Folds are spread over this many; None takes all cores.
+        Number of threads over which folds are distributed; None takes all cores.
     known : KnownBefore, optional
-        What a search knows already and which cells it asks for.
+        Results that a search knows in advance, and the subproblems that it requests.
     hooks : BoundsHooks, optional
-        Who is told of the course, and what ends it early.
+        Functions that follow the progress and can end the work early.
 
     Returns
     -------
     BoundsTable
+        Intervals of every subproblem.
 
     Raises
     ------
     BadInput
-        For an empty grid, a gamma that is negative or not finite, 0 where columns of a model are dependent, or a tau
-        outside 0..p.
+        If the grid is empty, a gamma is negative or not finite, gamma is 0 and columns of a model are dependent, or a
+        tau is outside 0..p.
 
     Notes
     -----
-    Incumbents: backward elimination, forward selection and swaps on all rows; those supports and backward elimination
-    in every fold; rounding of every relaxation. A fold's relaxations start from each other over tau, its diagonal from
-    that of all rows. docs/theory/bounds.md.
+    Incumbents come from backward elimination, forward selection and swaps on all rows, from backward elimination in
+    every fold, and from rounding every relaxation. In a fold, each relaxation starts from that of the previous tau, and
+    the diagonal from that of all rows. See docs/theory/bounds.md.
 
     Examples
     --------
@@ -609,12 +619,20 @@ def printed_bounds(
     threads: int | None = 1,
     hooks: BoundsHooks = NO_HOOKS,
 ) -> PrintedTable:
-    """Return the paper's Corollary 2.7 as it is printed, which is not valid: estimates.
+    """Return the bounds of Corollary 2.7 as printed in the paper, which are not valid: estimates only.
 
     Parameters
     ----------
-    data, folds, gammas, taus, threads, hooks
-        As for `compute_bounds`.
+    data : StandardData
+        Data set.
+    folds : FoldPlan
+        Folds.
+    gammas, taus : sequences
+        Grid.
+    threads : int or None
+        Number of threads over which folds are distributed; None takes all cores.
+    hooks : BoundsHooks, optional
+        Functions that follow the progress and can end the work early.
     """
     if 0.0 in gammas:
         raise BadInput("gamma 0: the formula as printed divides by gamma: give gammas above 0, or bounds safe")

@@ -1,11 +1,10 @@
-"""One fold at one gamma: intervals of the held-out error for every tau, without branching.
+"""Intervals of the held-out error of one fold at one gamma for every tau, without branching.
 
-GLRU for best subsets: the relaxation's point on all rows, tested in a fold (docs/oracles/glru.md, in the search).
-
-Every r is a point of every dual. With b the relaxation's solution on all rows, its residual restricted to the training
-rows of a fold and centred on them again is the residual of b in the fold's own centred moments, and the dual value
-there is a certified lower bound of the fold's optimum, for any diagonal w that is valid in the fold. Where what it
-fixes leaves one support, neither a relaxation nor a tree of the fold's own is needed.
+`FoldBounds` solves relaxations in the fold. `reuse` avoids them by GLRU for best subsets (docs/oracles/glru.md): it
+evaluates the dual at the relaxation's solution on all rows. Every r is feasible in every dual. With b the solution on
+all rows, its residual, restricted to the training rows of a fold and centred on them again, is the residual of b in
+the fold's centred moments. So the dual value there is a certified lower bound of the fold's optimum, for any diagonal w
+that is valid in the fold. If screening by it leaves one support, the fold needs neither a relaxation nor a tree.
 """
 
 from __future__ import annotations
@@ -33,13 +32,13 @@ from sparsecv_mio.thresholds import LARGEST_FOLD, MANY
 from sparsecv_mio.units import OUTWARD, TIE_RTOL, Interval
 
 TIE = 2.0 * TIE_RTOL  # every support within TIE_RTOL of the best counts as optimal
-RELAXED_AT_MOST = 5  # relaxations one bound may take
-FIELDS = 8  # lower and upper of f, of the held-out sum of squares, their two origins, estimate, columns left
-NO_DIGIT = 1.0  # rounding unit from which no digit of the moments is known
+RELAXED_AT_MOST = 5  # maximum number of relaxations for one bound
+FIELDS = 8  # bounds on f, bounds on the held-out sum of squares, the two origins of the latter, estimate, columns left
+NO_DIGIT = 1.0  # rounding unit from which on no digit of the moments is accurate
 
 
 class Origin(IntEnum):
-    """Which bound an end of an interval comes from."""
+    """Method that gave a bound of an interval."""
 
     TRIVIAL = kernel.NOTHING
     CONIC = kernel.ROWS
@@ -53,19 +52,20 @@ UNKNOWN = np.array([0.0, np.inf, 0.0, np.inf, Origin.TRIVIAL, Origin.TRIVIAL, np
 
 @dataclass(frozen=True, eq=False)
 class FoldCell:
-    """What the relaxations know of one (gamma, tau, fold); standard coordinates, squared.
+    """Bounds of one (gamma, tau, fold) from relaxations, in squared standard coordinates.
 
     Attributes
     ----------
     objective_lower, objective_upper : float
-        Around the optimum of the inner problem; the upper one is the incumbent's f.
+        Bounds on the optimum of the inner problem; the upper one is f of the incumbent.
     lower, upper : float
-        Around the held-out sum of squares, ties included.
+        Bounds on the held-out sum of squares, ties included.
     low_origin, high_origin : Origin
+        Methods that gave these bounds.
     estimate : float
-        Held-out sum of squares of the relaxation's solution: no bound.
+        Held-out sum of squares of the relaxation's solution; not a bound.
     left : int
-        Columns whose membership is open; 0 when the support is decided.
+        Number of columns that may or may not be in the support; 0 if the support is known.
     """
 
     tau: int
@@ -80,7 +80,7 @@ class FoldCell:
 
     @classmethod
     def of(cls, tau: int, numbers: FloatArray) -> FoldCell:
-        """Return the cell of a size, from the numbers (FIELDS,) that bounds are computed as."""
+        """Return the bounds of a size from their (FIELDS,) array."""
         f_low, f_high, low, high, low_origin, high_origin, estimate, columns_left = numbers.tolist()
         origins = Origin(int(low_origin)), Origin(int(high_origin))
         return cls(tau, f_low, f_high, low, high, *origins, estimate, int(columns_left))
@@ -97,25 +97,25 @@ class FoldBounds:
     Parameters
     ----------
     problem : SparseProblem
-        Training rows. Columns that are forced in are eliminated first: forms, sizes and supports held are without them,
-        while methods take and return whole supports and their sizes.
+        Problem of the training rows. Forced columns are eliminated first: attributes refer to the other columns, while
+        methods take and return whole supports and their sizes.
     V_test, r_test : (N, q), (N,) arrays
         Held-out rows in standard coordinates.
     near : (m,) array, optional
         Diagonal of a similar problem, see `unit_diagonal`.
     root : (N,) array, optional
-        Roots of the weights of the held-out rows, which are times these; None where each counts once.
+        Square roots of the weights of the held-out rows, by which these are multiplied; None if each row counts once.
 
     Attributes
     ----------
     problem, choice : SparseProblem, Choice
-        Without columns that are forced in, and which these are.
+        Problem without forced columns, and the split of the columns.
     best, supports : (m + 1,), (m + 1, m) bool
         Incumbents by size.
     rows : (N, m), (N,) arrays
         Held-out rows and their targets in the coordinates of `form`.
     lever : float
-        Length of `Eliminated.lever` of them: what columns that are forced in leave to rounding.
+        Length of `Eliminated.lever` of the held-out rows: the rounding error that comes from forced columns.
     """
 
     def __init__(
@@ -151,13 +151,13 @@ class FoldBounds:
     # -- incumbents -------------------------------------------------------------------------------------------------
 
     def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
-        """Try given supports (columns of the problem) as incumbents. O(s^3) each."""
+        """Try given supports (columns of the problem) as incumbents. O(s^3) for each support of s columns."""
         if self.form is None:
             return
         self._try(masks_of(stripped(self.choice, list(supports)), self.m))
 
     def try_masks(self, masks: BoolArray) -> None:
-        """As `try_supports`, for a (k, q) bool array."""
+        """Try supports given as a (k, q) bool array as incumbents."""
         self._try(masks[:, self.choice.others] if len(self.choice.forced) else masks)
 
     def _try(self, masks: BoolArray) -> None:
@@ -165,7 +165,7 @@ class FoldBounds:
             starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
-        """Backward elimination, forward selection and, if asked, swaps."""
+        """Search for incumbents by backward elimination and, if requested, forward selection and swaps."""
         form, sizes = self.form, self.choice.sizes(sizes)
         if form is None or self.m == 0:
             return
@@ -188,19 +188,21 @@ class FoldBounds:
         starts.try_supports(form.M, form.c, form.yy, masks, self.best, self.supports)
 
     def incumbents(self) -> list[IntArray]:
-        """Supports held."""
+        """Return the incumbents of all sizes."""
         sizes = np.flatnonzero(np.isfinite(self.best))
         return [self.choice.whole(np.flatnonzero(self.supports[k])) for k in sizes if k > 0]
 
     def improve(self, tau: int, support: IntArray, value: float) -> None:
-        """Take over an incumbent of at most `tau` columns if it is the best of its size.
+        """Replace the incumbent of a size if the given support is better.
 
         Parameters
         ----------
         tau : int
+            Maximum size of the support.
         support : int array
+            Columns.
         value : float
-            At least its f.
+            Upper bound on its f.
         """
         size = self.choice.size(tau)
         if 0 < size <= self.m and value < self.best[size]:
@@ -209,7 +211,7 @@ class FoldBounds:
             self.supports[size, self.choice.inside(support)] = True
 
     def incumbent(self, tau: int) -> IntArray | None:
-        """Support of at most tau columns with the least value known; None where there is none."""
+        """Return the support of at most tau columns with the smallest known value; None if there is none."""
         size = min(self.choice.size(tau), self.m)
         if size == 0 or self.form is None or not self.form.yy > 0.0:
             return self.choice.whole(np.zeros(0, dtype=np.int64))
@@ -221,28 +223,28 @@ class FoldBounds:
     # -- bounds -----------------------------------------------------------------------------------------------------
 
     def cells(self, taus: Sequence[int]) -> list[FoldCell]:
-        """Bound every tau.
+        """Return the bounds for every tau.
 
         Parameters
         ----------
         taus : sequence of int
-            Any sizes from 0 up.
+            Sizes from 0 up.
 
         Raises
         ------
         Contradiction
-            If a certified lower bound exceeds an incumbent's value by more than the rounding allowance.
+            If a certified lower bound exceeds the value of an incumbent by more than the rounding allowance.
         """
         return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
 
     def numbers(self, taus: Sequence[int]) -> FloatArray:
-        """As `cells`, a row of `FIELDS` for every tau."""
+        """Return the bounds of `cells` as an array with a row of `FIELDS` for every tau."""
         table = np.empty((len(taus), FIELDS))
         if self.form is None:
             table[:] = UNKNOWN
             table[:, 7] = self.problem.q
             return table
-        if not self.form.yy > 0.0:  # a target that is constant in training: every optimum predicts its mean
+        if not self.form.yy > 0.0:  # the target is constant in training, so every optimum predicts its mean
             table[:] = self._whole(0)
             return table
         sizes = np.asarray(self.choice.sizes(taus), dtype=np.int64)
@@ -285,7 +287,7 @@ class FoldBounds:
         return out
 
     def _whole(self, tau: int) -> FloatArray:
-        """No column, or all of them: nothing to choose."""
+        """Return the bounds for no column or all columns, which leave no choice."""
         form = self.form
         assert form is not None
         status = np.full(self.m, INSIDE if tau > 0 else DROPPED, dtype=np.int8)
@@ -299,14 +301,16 @@ class FoldBounds:
         return np.array([value - slip, value + slip, *interval])
 
     def of_one_support(self, status: NDArray[np.int8], size: int, rounding: Rounding) -> list[float] | None:
-        """Return the interval, origins and estimate of the only support left, and no column; None if it is singular.
+        """Return interval, origins and estimate of the only support left, and 0 open columns; None if it is singular.
 
         Parameters
         ----------
         status : (m,) int8 array
+            Columns in and out.
         size : int
+            Number of columns of the support.
         rounding : Rounding
-            In units of the form.
+            Rounding allowance in units of the form.
         """
         assert self.form is not None
         lo, hi = np.empty(len(self.u)), np.empty(len(self.u))
@@ -319,7 +323,7 @@ class FoldBounds:
 
 
 def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
-    """Supports as rows of a bool array.
+    """Return supports as rows of a bool array.
 
     Examples
     --------
@@ -334,7 +338,7 @@ def masks_of(supports: Iterable[NDArray[np.integer]], m: int) -> BoolArray:
 
 
 def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """At most m + 1 rows with the same `||u - X b||` for every b. O(N m^2).
+    """Return at most m + 1 rows with the same `||u - X b||` for every b. O(N m^2).
 
     Examples
     --------
@@ -346,7 +350,7 @@ def compress(X: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
     return np.ascontiguousarray(R[:, :-1]), np.ascontiguousarray(R[:, -1])
 
 
-WILDEST = 4.0  # b'Gb over y'y beyond which the dual value is a difference of large numbers
+WILDEST = 4.0  # maximum of b'Gb / y'y; beyond, the dual value is a difference of large numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,10 +360,11 @@ class Points:
     Attributes
     ----------
     sizes : (T,) int array
-        Rising, each in 1..q-1.
+        Rising sizes, each in 1..q-1.
     beta : (T, q) array
+        Solutions.
     diagonal : (q,) array
-        Valid on all rows: where a fold starts to look for its own.
+        Diagonal that is valid on all rows, from which the search for the diagonal of a fold starts.
     """
 
     sizes: IntArray
@@ -367,26 +372,27 @@ class Points:
     diagonal: FloatArray
 
     def of(self, size: int) -> int:
-        """Row of a size, -1 where there is none."""
+        """Return the row of a size, -1 if there is none."""
         at = int(np.searchsorted(self.sizes, size))
         return at if at < len(self.sizes) and int(self.sizes[at]) == size else -1
 
 
 @dataclass(frozen=True, eq=False)
 class Reused:
-    """What the points of T sizes say.
+    """Results of testing the points of T sizes in a fold.
 
     Attributes
     ----------
     sizes : (T,) int array
+        Sizes.
     dual : (T,) array
-        D less the allowance, at least 0.
+        Dual values D minus the allowance, at least 0.
     status : (T, q) int8 array
-        INSIDE, DROPPED or FREE.
+        Status of columns: INSIDE, DROPPED or FREE.
     decided : (T,) bool array
-        Whether the incumbent is the only support left.
+        True if the incumbent is the only support left.
     numbers : (T, FIELDS) array
-        Where decided, and asked for.
+        Bounds, if decided and requested.
     """
 
     sizes: IntArray
@@ -397,7 +403,7 @@ class Reused:
 
 
 def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
-    """Solve the relaxation on all rows; None where the form says nothing or no size is left to choose.
+    """Return the solutions of the relaxation on all rows; None if the form is unusable or no size leaves a choice.
 
     Examples
     --------
@@ -419,34 +425,35 @@ def points_of(form: UnitDiagonal | None, taus: Sequence[int]) -> Points | None:
 def reuse(
     fold: FoldBounds, points: Points | None, taus: Sequence[int] | IntArray, tie: float, exact: bool = False
 ) -> Reused | None:
-    """Test the points in a fold whose incumbents are known.
+    """Return the dual bounds of given points in a fold with known incumbents, and the columns that they fix.
 
         D(b) = yy - b'G b - (sum of the k largest d_j),   G = M - diag(w),  g = c - G b,  d_j = g_j^2 / w_j
 
-    A column is in no support with `f <= level` if `d_(k) - d_j > level - D`, in every one if
+    A column is in no support with `f <= level` if `d_(k) - d_j > level - D`, and in every one if
     `d_j - d_(k+1) > level - D`.
 
     Parameters
     ----------
     fold : FoldBounds
-        With incumbents; its own diagonal is valid there.
+        Fold with incumbents and with a valid diagonal.
     points : Points or None
+        Points to test.
     taus : sequence of int
-        Sizes to test; those without a point are left out.
+        Sizes to test; those without a point are skipped.
     tie : float
-        Supports up to `best (1 + tie)` must survive.
+        Relative tolerance: supports up to `best (1 + tie)` must survive the screening.
     exact : bool
-        Say what the only support left predicts, too.
+        True to compute the held-out error, too, if one support is left.
 
     Returns
     -------
     Reused or None
-        None where nothing can be said.
+        Results; None if nothing can be proved.
 
     Notes
     -----
-    O(q (s + log q)) a size, s the size of the point's support: with the fold's moments at hand the training rows
-    themselves are not read. Rounding: docs/theory/bounds.md 7.
+    O(q (s + log q)) for each size, with s the size of the point's support: given the moments of the fold, the training
+    rows are not read. Rounding: docs/theory/bounds.md, section 7.
     """
     form = fold.form
     if form is None or points is None or form.dead.any() or not form.yy > 0.0 or form.m != points.beta.shape[1]:

@@ -1,23 +1,24 @@
-"""How much a model changes where a fold is left out of its training: sums over all rows, and bounds of them.
+"""Changes of a model when a fold is held out of its training: sums over all rows, exact or bounded.
 
-With b the model of all rows and b^(-N) that of all rows but N, the change that N makes is (theory, stability)
+With b the full-data model and b^(-N) the model of all rows except N, the change by holding out N is
+(docs/theory/instability.md)
 
     sum over all rows i of w_i | (y_i - x_i' b^(-N))^2 - (y_i - x_i' b)^2 |.
 
-Both models may have supports of their own. All of a support's folds are fitted at once, from the moments of all rows
-less those of the fold, and refined by the residuals of the rows themselves; the last correction says how accurate the
-predictions are. Fits that this leaves in doubt are made by the definition, `problem.objective.fit`, one by one.
+The two models may have different supports. The fits of one support in all folds are computed together, from the moments
+of all rows minus those of the fold, and refined by the residuals of the rows. The last correction bounds the error of
+the predictions. A fit that is not accurate enough is computed again by the definition, `problem.objective.fit`.
 
-Where the best model without the fold is not known, the change is bounded. With r the residuals of the model of all
-rows, T the training rows of fold N, u at least the training objective of every model that may be optimal without N, and
-h_N in [lower, upper]:
+If the best model without the fold is unknown, the change is bounded. Let r be the residuals of the full-data model, T
+the training rows of fold N, u an upper bound on the training objective of every model that may be optimal without N,
+and h_N in [lower, upper]:
 
     training rows    |R_T - u|^+ <= change <= min( R_T + u, d (2 sqrt(R_T) + d) ),     R_T = ||r_T||^2
     rows of N        |h_N - R_N| <= change <= h_N + R_N                (one row: change = |h_N - R_N|)
 
-where `d >= ||r_T - r_T^(-N)||` comes from any dual point s r_T: the residual ball of theory section 2,
-`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)`. With another loss those of rows stand in place of squares, R_T and R_N are
-their sums, and no d is known.
+where `d >= ||r_T - r_T^(-N)||` comes from any dual point s r_T by the residual ball of theory section 2,
+`||r_T^(-N) - s r_T||^2 <= u - D(s r_T)`. For another loss, R_T and R_N are sums of losses instead of squares, and no d
+is known.
 """
 
 from __future__ import annotations
@@ -37,21 +38,21 @@ from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD
 from sparsecv_mio.words import Intercept
 
 RESIDUAL_REFINEMENTS = 3
-CAUTION = 64.0  # largest last correction of a prediction, times this: what every one may still be wrong by
+CAUTION = 64.0  # factor from the largest last correction of a prediction to the error bound of all predictions
 ROUNDING = 256.0 * float(np.finfo(float).eps)
-CONTRACTION = 0.01  # of the error of a fit, that a refinement may leave
-DOUBTED = 1e-8  # of the largest residual: more doubt than that, and the definition decides
+CONTRACTION = 0.01  # maximum share of the error of a fit that remains after a refinement
+DOUBTED = 1e-8  # error bound, as a share of the largest residual, above which a fit is computed by the definition
 
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Residuals of all rows in standard coordinates, by column: of one model each.
+    """Residuals of all rows in standard coordinates, one column for each model.
 
     Attributes
     ----------
     values, doubt : (n, k) arrays
-        Residuals, times the roots of the weights of their rows, and bounds on their rounding errors; inf where the
-        normal equations could not be solved.
+        Residuals times the square roots of the row weights, and bounds on their rounding errors; inf if the normal
+        equations could not be solved.
     """
 
     values: FloatArray
@@ -59,22 +60,22 @@ class Residuals:
 
     @property
     def losses(self) -> FloatArray:
-        """(n,) squares of the first model."""
+        """Squared residuals of the first model, (n,)."""
         return np.asarray(self.values[:, 0] ** 2)
 
     @property
     def slip(self) -> float:
-        """By how much sums of these may be off."""
+        """Bound on the rounding error of the sum of these squares."""
         doubt = self.doubt[:, 0]
         return float(np.sum((2.0 * np.abs(self.values[:, 0]) + doubt) * doubt + OUTWARD * self.losses))
 
     def changes(self, full: Residuals) -> tuple[FloatArray, FloatArray]:
-        """Return the (k,) changes against the one model in `full`, and bounds on their rounding errors.
+        """Return the (k,) changes from the one model in `full`, and bounds on their rounding errors.
 
         Parameters
         ----------
         full : Residuals
-            Of one model.
+            Residuals of one model.
         """
         sums = np.abs(self.values**2 - full.values**2).sum(axis=0)
         slip = sum((2.0 * np.abs(residuals.values) + residuals.doubt) * residuals.doubt for residuals in (self, full))
@@ -83,7 +84,7 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False)
 class LossesOfRows:
-    """Losses of all rows, by column: of one model each, weighted.
+    """Weighted losses of all rows, one column for each model.
 
     Attributes
     ----------
@@ -96,33 +97,39 @@ class LossesOfRows:
 
     @property
     def losses(self) -> FloatArray:
-        """(n,) losses of the first model."""
+        """Losses of the first model, (n,)."""
         return self.values[:, 0]
 
     @property
     def slip(self) -> float:
-        """By how much sums of these may be off."""
+        """Bound on the rounding error of the sum of these losses."""
         return float(np.sum(self.doubt[:, 0] + OUTWARD * self.losses))
 
     def changes(self, full: LossesOfRows) -> tuple[FloatArray, FloatArray]:
-        """Return the (k,) changes against the one model in `full`, and bounds on their rounding errors.
+        """Return the (k,) changes from the one model in `full`, and bounds on their rounding errors.
 
         Parameters
         ----------
         full : LossesOfRows
-            Of one model.
+            Losses of one model.
         """
         sums = np.abs(self.values - full.values).sum(axis=0)
         return sums, np.sum(self.doubt + full.doubt, axis=0) + ROUNDING * sums
 
 
 def losses_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> LossesOfRows:
-    """Fit one support of another loss than the squared one without each of some sets of rows.
+    """Return the losses of one support fitted without each of some sets of rows, for logistic or Poisson loss.
 
     Parameters
     ----------
-    data, support, gamma, left_out
-        As for :func:`residuals_without`.
+    data : StandardData
+        Data set.
+    support : (s,) int array
+        Columns in standard coordinates.
+    gamma : float
+        Ridge weight.
+    left_out : sequence of k int arrays
+        Rows removed from each fit; an empty array gives the full-data fit.
     """
     everything, chosen = np.arange(data.n), np.sort(np.asarray(support, dtype=np.int64))
     fits = (refit_glm(data, np.setdiff1d(everything, rows), chosen, gamma) for rows in left_out)
@@ -131,16 +138,18 @@ def losses_without(data: StandardData, support: IntArray, gamma: float, left_out
 
 
 def residuals_without(data: StandardData, support: IntArray, gamma: float, left_out: Sequence[IntArray]) -> Residuals:
-    """Fit one support without each of some sets of rows, and return the residuals of all rows. O(k (n s + s^3)).
+    """Return the residuals of all rows for one support fitted without each of some sets of rows. O(k (n s + s^3)).
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     support : (s,) int array
         Columns in standard coordinates.
     gamma : float
+        Ridge weight.
     left_out : sequence of k int arrays
-        Rows left out of each fit; an empty one for the fit on all rows.
+        Rows removed from each fit; an empty array gives the full-data fit.
 
     Examples
     --------
@@ -169,14 +178,17 @@ def residuals_without(data: StandardData, support: IntArray, gamma: float, left_
 
 
 def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
-    """(k,) whether, without some rows, the centre of all rows costs a column or the target its digits.
+    """Return (k,) True where, without some rows, centring on all rows costs a column or the target its accuracy.
 
-    As `problem.training_moments.in_own_digits` has it. O(k n q), and O(n) for each column that seems constant.
+    The criterion is that of `problem.training_moments.in_own_digits`. O(k n q), and O(n) for each column that seems
+    constant.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     left_out : sequence of k int arrays
+        Rows removed from each fit.
     """
     worn = np.zeros(len(left_out), dtype=bool)
     if data.intercept is not Intercept.FOLD:
@@ -197,7 +209,7 @@ def worn_without(data: StandardData, left_out: Sequence[IntArray]) -> BoolArray:
 
 
 def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> FloatArray:
-    """Return the residuals of all rows of the fit of all columns without some rows, in standard coordinates."""
+    """Return the residuals of all rows for the fit of all columns without some rows, in standard coordinates."""
     source, columns = data.dataset, data.columns.tolist()
     model = fit(
         source.X, source.y, columns, ridge_weights(columns, data.free, gamma), scale=data.scale,
@@ -210,7 +222,7 @@ def _by_definition(data: StandardData, gamma: float, left_out: IntArray) -> Floa
 def _refined_residuals(
     V: FloatArray, r: FloatArray, penalty: FloatArray, left_out: Sequence[IntArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """Solve the normal equations of each fold, correct them by the residuals, and bound what is left."""
+    """Solve the normal equations of each fold, correct the fits by the residuals, and bound the remaining errors."""
     trained = np.ones((len(r), len(left_out)))
     for fold, rows in enumerate(left_out):
         trained[rows, fold] = 0.0
@@ -235,10 +247,10 @@ def _refined_residuals(
 
 
 def _worn_inverses(inverse: FloatArray, gram: FloatArray, n: int) -> BoolArray:
-    """(k,) whether rounding of the moments of all rows may be much of what is left of them in a fold.
+    """Return (k,) True where the rounding of the moments of all rows may be large against the moments of a fold.
 
     It is at most `n eps` of the diagonal, entry by entry, so in the metric of the fold at most `n q eps` times
-    `sum_j inverse_jj gram_jj`. Where that is small each refinement leaves a small part of the error of the last one.
+    `sum_j inverse_jj gram_jj`. If that is small, each refinement leaves a small part of the previous error.
     """
     diagonal = np.einsum("kjj->kj", inverse)
     with np.errstate(all="ignore"):
@@ -248,24 +260,24 @@ def _worn_inverses(inverse: FloatArray, gram: FloatArray, n: int) -> BoolArray:
 
 @dataclass(frozen=True, eq=False)
 class OpenFolds:
-    """What is known of the best models without each of some folds.
+    """Bounds on the best models without each of k folds.
 
     Attributes
     ----------
     training : (k,) array
-        `R_T`, of the model of all rows; of another loss, as below, its sums.
+        Sums `R_T` of the full-data model; sums of losses for another loss.
     held : (k,) array
-        `R_N` over the rows that the fold scores.
+        Sums `R_N` over the rows that the fold scores.
     value : (k,) array
-        At least the training objective of every optimum, rounding included; inf where nothing is known.
+        Upper bound on the training objective of every optimum, rounding included; inf if unknown.
     lower, upper : (k,) arrays
-        Around the held-out sums of squares.
+        Bounds on the held-out sums of squares.
     single : (k,) bool array
-        Whether the fold scores one row.
+        True if the fold scores one row.
     complete : (k,) bool array
-        Whether it scores all rows that it leaves out.
+        True if the fold scores all its held-out rows.
     distance : (k,) array
-        `d`, at least the distance of the residuals on the training rows; inf where nothing is known.
+        Upper bound `d` on the distance of the residuals on the training rows; inf if unknown.
     """
 
     training: FloatArray
@@ -301,22 +313,23 @@ class OpenFolds:
 def residual_distances(
     residual: FloatArray, target: FloatArray, scores: FloatArray, tau: int, value: FloatArray
 ) -> FloatArray:
-    """Bound how far the residuals of the best models without some folds are from those of a given model.
+    """Return upper bounds on the distances of the residuals of the best models of folds from those of a given model.
 
     Parameters
     ----------
     residual, target : (n, k) arrays
-        Residuals of the given model and targets on the training rows, about their means there; 0 on rows left out.
+        Residuals of the given model and targets on the training rows, about their means there; 0 on held-out rows.
     scores : (q, k) array
         `(x_j' r)^2 / (lam weight_j)` of these residuals.
     tau : int
+        Number of columns of a model.
     value : (k,) array
-        At least the training objective of every optimum.
+        Upper bounds on the training objective of every optimum.
 
     Returns
     -------
     (k,) array
-        The smaller of what the dual points `r` and `s r` say, with s the best factor; O(q k).
+        The smaller of the bounds by the dual points `r` and `s r`, with s the best factor; O(q k).
     """
     size = np.einsum("ij,ij->j", residual, residual)
     along = np.einsum("ij,ij->j", residual, target)

@@ -1,21 +1,22 @@
-"""Lower bounds of held-out errors from the rows that a fold leaves out, added to its training rows with some weight.
+"""Lower bounds on held-out errors by held-out-weighted problems, which add the held-out rows to the training rows.
 
-With f the training objective of a fold, h the squared error on its other rows and any t > 0 (docs/theory/bounds.md 10)
+Let f be the training objective of a fold, h the squared error on its held-out rows, b* an optimum of the fold, and t >
+0 the weight of the held-out rows. Then (docs/theory/bounds.md, section 10)
 
     h(b*) >= (V_t - u) / t        for every V_t <= min over b of f(b) + t h(b), at most tau nonzero, and u >= f(b*).
 
-At t = 1 it is the training-loss bound, up to the intercept: one V serves every fold, and what V falls short counts
-once for each of them. Here that counts 1 / t, and what is lost beside it is how much better these rows are fitted once
-they have the weight t. So where relaxations are far from the optimum, as under small penalties, large weights say most;
-where a fold holds rows that no model fits, small ones do.
+At t = 1 this is the training-loss bound, up to the intercept. There one V serves every fold, and its distance from the
+optimum counts in full in each of them. Here that distance counts 1 / t. In return, the minimum of f + t h fits the
+held-out rows better the larger t is, and this improvement is lost. So large weights give the best bounds if relaxations
+are far from the optimum, as they are with small penalties; small weights do if a fold contains rows that no model fits.
 
-V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`): relaxations at some pairs
-bound the others too. With V_t the optimum, or that of the relaxation, (V_t - u) / t has one peak, as V_t is concave in
-t: the weight is found by climbing.
+V_t never rises with tau and is concave in gamma (:mod:`sparsecv_mio.bounds.closed_form`), so relaxations at some pairs
+bound the others too. For the optimum or the relaxation, V_t is concave in t, so (V_t - u) / t has one peak, and the
+weight is found by climbing.
 
-Trees have multipliers of the normal equations beside (:mod:`sparsecv_mio.bounds.normal_equations`), which make V_t
-larger. With these V_t still never rises with tau, nor falls where gamma rises, but need not be concave in it: it serves
-smaller sizes and larger gammas.
+Trees also have multipliers of the normal equations (:mod:`sparsecv_mio.bounds.normal_equations`), which increase V_t.
+With multipliers V_t never rises with tau and never falls with gamma, but it need not be concave in gamma: it serves
+smaller sizes and larger gammas only.
 """
 
 from __future__ import annotations
@@ -43,26 +44,26 @@ from sparsecv_mio.trees.normal_form import NormalForm, Root, normal_form, solve_
 from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
 LEFT_OUT_WEIGHTS = 0.05, 0.1, 0.2, 0.4, 0.75, 1.5, 3.0, 6.0, 12.0, 24.0
-FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # to be tried
-LIGHT = LEFT_OUT_WEIGHTS.index(0.4)  # where trees on all rows have said all that the weight 1 can say
-LEVEL_NEAR = 0.005  # accuracy of relaxations, of what is left to the level
-PROBED_RATIO = 1.3  # of sizes at which a weight is looked for
-RELAXED_RATIO = 1.05  # of sizes that are relaxed
-MOST_BELOW = 2  # places between the weight of relaxations and that of trees
-NEAR_ENOUGH = 0.55  # of h, from which on at a root trees are grown without multipliers: diabetes64; housing2 is below
-STORED_WEIGHTS = "weight"  # and its place: under which name a fold keeps what is computed once of its rows together
-MULTIPLIED_COLUMNS = 200  # up to which there are multipliers: of 376, half a second a fold brings what trees do
-STORED_TREES = "trees with rows left out"  # under which name a fold keeps some,
-TREE_BYTES = STORE_BYTES // 16  # and how much of them
-MOST_MISSED = 3  # trees of a pair: the next one would have 65,536 nodes
+FIRST = LEFT_OUT_WEIGHTS.index(3.0)  # index of the weight that is tried first
+LIGHT = LEFT_OUT_WEIGHTS.index(0.4)  # largest weight after trees on all rows, which have used the weight 1 fully
+LEVEL_NEAR = 0.005  # accuracy of relaxations, as a share of the distance from the level
+PROBED_RATIO = 1.3  # ratio between the sizes at which weights are compared
+RELAXED_RATIO = 1.05  # ratio between the sizes that are relaxed
+MOST_BELOW = 2  # maximum distance in `LEFT_OUT_WEIGHTS` of the weight of trees below that of relaxations
+NEAR_ENOUGH = 0.55  # root bound, as a share of h, for trees without multipliers: diabetes64 is above, housing2 below
+STORED_WEIGHTS = "weight"  # key, with the index of the weight, of the stored results of a held-out-weighted problem
+MULTIPLIED_COLUMNS = 200  # maximum columns for multipliers: with 376, half a second a fold gains no more than trees
+STORED_TREES = "trees with rows left out"  # key of the stored trees of a fold
+TREE_BYTES = STORE_BYTES // 16  # maximum size of these trees
+MOST_MISSED = 3  # maximum number of trees of a pair: the next one would have 65,536 nodes
 
-Tree = tuple[int, float, int, bool]  # a weight by its place, gamma and size, and whether it has multipliers
+Tree = tuple[int, float, int, bool]  # index of the weight, gamma, size, and True for multipliers
 
 
 class Known(NamedTuple):
-    """Of every pair (G, T): u, which covers tied optima, inf where it is not known; the held-out error of a support.
+    """Known values of every pair (G, T): u, covering ties (inf if unknown), and the held-out error of some support.
 
-    The errors only say how well relaxations are to be solved.
+    The errors only determine how accurately relaxations are solved.
     """
 
     values: FloatArray
@@ -71,14 +72,14 @@ class Known(NamedTuple):
 
 @dataclass(eq=False)
 class RowsTogether:
-    """The training rows of a fold with those it leaves out beside them, at any weight.
+    """The training rows of a fold together with its held-out rows, at any weight of the latter.
 
     Attributes
     ----------
     problem : SparseProblem
-        Training rows, at any gamma.
+        Problem of the training rows, at any gamma.
     held_out : (q, q) array, (q,) array, float
-        Moments Q, c and yy of the rows left out, about the training means.
+        Moments Q, c and yy of the held-out rows, about the training means.
     """
 
     problem: SparseProblem
@@ -86,7 +87,7 @@ class RowsTogether:
     _weighted: dict[int, SparseProblem] = field(default_factory=dict)
 
     def at(self, gamma: float, weight: int) -> tuple[Eliminated, NormalForm]:
-        """Return the problem at a gamma and a weight, by its place, forced columns minimised out; its normal form."""
+        """Return the problem at a gamma and a weight index, without its forced columns, and its normal form."""
         if weight not in self._weighted:
             t, (Q, c, yy), rows = LEFT_OUT_WEIGHTS[weight], self.held_out, self.problem
             squares = None if rows.own_squares is None else rows.own_squares + t * np.diag(Q)
@@ -99,12 +100,12 @@ class RowsTogether:
 
     @property
     def stored(self) -> dict[Tree, _Left]:
-        """Trees that were left; that which was left last comes last."""
+        """Unfinished trees, the last one stored at the end."""
         trees: dict[Tree, _Left] = self.problem.kept.setdefault(STORED_TREES, {})
         return trees
 
     def store(self, which: Tree, left: _Left) -> None:
-        """Keep a tree for the next time, and of the others those that were left last."""
+        """Store a tree for the next call, and drop the oldest trees if they are too large."""
         self.stored[which] = left
         room = TREE_BYTES
         for other in list(self.stored)[::-1]:
@@ -113,12 +114,12 @@ class RowsTogether:
                 del self.stored[other]
 
     def total(self, weight: int, largest: float = 0.0) -> float:
-        """Return the squared length of the target at a weight, with multipliers of at most some size."""
+        """Return the squared length of the target at a weight, with an upper bound on the multipliers."""
         return (1.0 + largest) * self.problem.yy + LEFT_OUT_WEIGHTS[weight] * self.held_out[2]
 
 
 class _Left(NamedTuple):
-    """A tree that may go on: the level at which it ends, and the largest multiplier that it has, if any."""
+    """An unfinished tree, the level at which it ends, and its largest multiplier, if it has any."""
 
     level: float
     largest: float | None
@@ -126,7 +127,7 @@ class _Left(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """The root of a pair at a weight: its form, the largest multiplier, if any, size, point and what it says of h."""
+    """Root of a pair at a weight: its form, largest multiplier (if any), size, point, and bound on h."""
 
     form: NormalForm
     largest: float | None
@@ -139,39 +140,39 @@ class _Begun(NamedTuple):
         cls, form: NormalForm, largest: float | None, size: int, ends: tuple[float, float], t: float,
         expired: Callable[[], bool],
     ) -> _Begun:  # fmt: skip
-        """Solve the root, up to u and a held-out error."""
+        """Return the root, solved up to the level given by u and a held-out error."""
         bar = form.raised(ends[0] + t * ends[1])
         root = solve_root(form, size, bar, np.zeros(form.m), expired, near=LEVEL_NEAR, steps=RELAXED_STEPS)
         return cls(form, largest, size, root, (root.dual - ends[0]) / t)
 
 
 def said_of_held_out(implied: FloatArray, values: FloatArray) -> FloatArray:
-    """(G, T): what lower bounds (W, G, T) of `f + t h` say of h, from the u of every pair; inf: not known."""
+    """Return (G, T) lower bounds on h from lower bounds (W, G, T) on `f + t h` and u (inf if unknown)."""
     usable, weights = np.isfinite(values) & (implied > 0.0), np.reshape(LEFT_OUT_WEIGHTS, (-1, 1, 1))
     rises = np.where(usable, implied - np.where(np.isfinite(values), values, 0.0), 0.0)
     return np.asarray(np.maximum((rises / weights).max(axis=0), 0.0))
 
 
 class MoreWeight:
-    """Lower bounds of `f + t h` for one fold, by weight, gamma and size, and what they say of h.
+    """Lower bounds on `f + t h` for one fold, by weight, gamma and size, and the lower bounds on h that they imply.
 
     Parameters
     ----------
     gammas : (G,) array
-        Ascending.
+        Ascending ridge weights.
     taus : (T,) int array
-        Rising.
+        Rising sizes.
 
     Attributes
     ----------
     lower : (W, G, T) array
-        By weight, 0 where nothing is known.
+        Lower bounds by weight, 0 if unknown.
     missed : (G, T) array
-        Trees that missed their target; one that the clock ended counts half.
+        Number of trees that missed their target; a tree that the clock ended counts half.
     best : (G, T) int array
-        Place of the weight that a pair is bounded by, as far as that was looked for.
+        Index of the best known weight for a pair.
     with_multipliers : dict of (int, int, int) to float
-        Lower bounds too, by weight, gamma and size.
+        Lower bounds from problems with multipliers, by weight, gamma and size.
     """
 
     def __init__(self, gammas: FloatArray, taus: IntArray) -> None:
@@ -184,7 +185,7 @@ class MoreWeight:
         self._multipliers: dict[tuple[int, int, int], Multipliers] = {}
 
     def implied(self) -> FloatArray:
-        """(W, G, T): lower bounds of `f + t h`, those that other gammas and sizes imply too; 0: nothing known."""
+        """Return (W, G, T) lower bounds on `f + t h`, including those that other pairs imply; 0 if unknown."""
         implied = np.zeros(self.lower.shape)
         for place in np.flatnonzero(self.lower.any(axis=(1, 2))):
             at_weight = implied_lower_bounds(self.gammas, self.lower[place]) - ROWS_ROUNDING * self._yy[place]
@@ -192,7 +193,7 @@ class MoreWeight:
         return implied
 
     def held_out_errors(self, values: FloatArray) -> FloatArray:
-        """(G, T): lower bounds of h, 0 where nothing is known, from the u of every pair; inf where that is not."""
+        """Return (G, T) lower bounds on h, 0 if unknown, given the u of every pair (inf if unknown)."""
         usable, errors = np.isfinite(values), said_of_held_out(self.implied(), values)
         usable_values = np.where(usable, values, 0.0)
         for (place, g, at), lower in self.with_multipliers.items():
@@ -204,18 +205,21 @@ class MoreWeight:
     def relax(
         self, rows: RowsTogether, wanted: BoolArray, known: Known, expired: Callable[[], bool]
     ) -> tuple[MoreWeight, FloatArray]:
-        """Bound some pairs (G, T) by relaxations, at the weights that say most; these bounds, and what they say of h.
+        """Bound the requested pairs (G, T) by relaxations at the best weights; return these bounds and those on h.
 
-        A weight is looked for at some sizes of every other gamma; what is between them takes that of the last.
-        A relaxation of a size bounds smaller ones too: of large sizes, some are relaxed.
+        Weights are compared at some sizes of every other gamma; the pairs between them take the weight of the last
+        comparison. A relaxation of a size also bounds smaller sizes, so only some of the large sizes are relaxed.
 
         Parameters
         ----------
         rows : RowsTogether
+            Rows of the fold.
         wanted : (G, T) bool array
+            Requested pairs.
         known : Known
+            Known values of every pair.
         expired : callable
-            True ends it with what is known by then.
+            Function that returns True to end with the bounds found so far.
 
         Notes
         -----
@@ -240,23 +244,30 @@ class MoreWeight:
         return self, self.held_out_errors(known.values)
 
     def take_light_weights(self, solved: BoolArray) -> None:
-        """Leave the weights near 1 and above to the trees on all rows, at pairs (G, T) where these are solved."""
+        """Use small weights only at pairs (G, T) solved by trees on all rows, which cover weights near 1 and above."""
         self.best = np.where(solved, np.minimum(self.best, LIGHT), self.best)
 
     def branch_each(
         self, rows: RowsTogether, targets: Mapping[tuple[int, int], tuple[float, float]], nodes: int, known: Known,
         expired: Callable[[], bool],
     ) -> tuple[MoreWeight, FloatArray, list[int]]:  # fmt: skip
-        """Grow a tree at each of some pairs; these bounds, what they say of h, and the nodes of each tree.
+        """Grow a tree at each of some pairs; return these bounds, those on h, and the number of nodes of each tree.
 
-        The largest size comes first: what its tree proves bounds smaller ones too, and may do for them.
+        The largest size comes first, because its bound also holds for smaller sizes and may suffice for them.
 
         Parameters
         ----------
-        rows, nodes, known, expired
-            As for `branch`.
+        rows : RowsTogether
+            Rows of the fold.
         targets : mapping of (int, int) to (float, float)
-            By pair, what its tree is asked for, and what will do where another one proved it.
+            For each pair, the bound on h that its tree must prove, and the bound that suffices if another tree proved
+            it.
+        nodes : int
+            Maximum number of nodes of the first tree of a pair; later ones have more.
+        known : Known
+            Known values of every pair.
+        expired : callable
+            Function that returns True when time is over.
         """
         spent = list[int]()
         for pair in sorted(targets, key=lambda pair: -pair[1]):
@@ -271,24 +282,29 @@ class MoreWeight:
         self, rows: RowsTogether, pair: tuple[int, int], target: tuple[float, float], nodes: int, known: Known,
         expired: Callable[[], bool],
     ) -> int:  # fmt: skip
-        """Grow a tree that is to prove a lower bound of h at a pair, by index; return its nodes.
+        """Grow a tree that must prove a lower bound on h at a pair, given by its indices; return its number of nodes.
 
-        The root with multipliers comes first, and may do. Where it is near enough trees close what is left, without
-        multipliers, as these leave children no better; they leave less of what a relaxation falls short, which counts
-        `1 / t`, so after a tree that misses its target the next one of the pair takes the next smaller weight. Where
-        it is not, they have the multipliers of the root and its weight. A tree of the same weight goes on where it was
-        left.
+        The root with multipliers comes first and may suffice. If its bound is close enough to the target, the trees
+        have no multipliers, because these do not improve the children. Trees reduce the distance of a relaxation from
+        the optimum, which counts `1 / t`; so after a tree that misses its target, the next tree of the pair takes the
+        next smaller weight. If the root is not close enough, the trees have its multipliers and its weight. An
+        unfinished tree of the same weight is continued.
 
         Parameters
         ----------
         rows : RowsTogether
+            Rows of the fold.
         pair : int, int
+            Indices of gamma and tau.
         target : float, float
-            Of h: what a tree is asked for, and what will do of one that goes on. What it proves may be less.
+            Bound on h that a new tree must prove, and the bound that suffices from an unfinished tree. A tree may prove
+            less.
         nodes : int
-            Of the first tree, at most; the next ones have more.
+            Maximum number of nodes of the first tree; later ones have more.
         known : Known
+            Known values of every pair.
         expired : callable
+            Function that returns True when time is over.
         """
         (wanted, enough), (g, at), place = target, pair, int(self.best[pair])
         u, error = float(known.values[pair]), max(wanted, float(known.errors[pair]))
@@ -322,7 +338,7 @@ class MoreWeight:
     def _without(
         self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
     ) -> _Begun | None:
-        """Return the root at a weight, gamma and size, without multipliers; None where it says nothing."""
+        """Return the root without multipliers at a weight, gamma and size; None if it gives no bound."""
         place, g, at = where
         reduced, form = rows.at(float(self.gammas[g]), place)
         size = reduced.choice.size(int(self.taus[at]))
@@ -333,7 +349,7 @@ class MoreWeight:
     def _with_multipliers(
         self, rows: RowsTogether, where: tuple[int, int, int], ends: tuple[float, float], expired: Callable[[], bool]
     ) -> _Begun | None:
-        """Return the root with multipliers of normal equations, and note its bound; None where there are none."""
+        """Return the root with multipliers of the normal equations, and record its bound; None if there are none."""
         (place, g, at), problem = where, rows.problem.with_gamma(float(self.gammas[where[1]]))
         reduced, form = rows.at(float(self.gammas[g]), place)
         size, t = reduced.choice.size(int(self.taus[at])), LEFT_OUT_WEIGHTS[place]
@@ -359,7 +375,7 @@ class MoreWeight:
     def _note(
         self, rows: RowsTogether, where: tuple[int, int, int], lower: float, largest: float | None = None
     ) -> None:
-        """Take a bound of V, with multipliers of at most some size or without."""
+        """Record a bound on V, given the largest multiplier or None."""
         if largest is not None:
             lower -= ROWS_ROUNDING * rows.total(where[0], largest)
             self.with_multipliers[where] = max(self.with_multipliers.get(where, -np.inf), lower)
@@ -369,7 +385,7 @@ class MoreWeight:
 
 
 class _Row:
-    """Relaxations at one gamma of a fold, each from the solution of the size before at the same weight."""
+    """Relaxations at one gamma of a fold; each starts from the solution of the previous size at the same weight."""
 
     def __init__(
         self, bounds: MoreWeight, rows: RowsTogether, g: int, known: Known, expired: Callable[[], bool]
@@ -379,7 +395,7 @@ class _Row:
         self._points: dict[int, FloatArray] = {}
 
     def climb(self, at: int, place: int) -> int:
-        """Return the place of the weight that bounds h best at a size, by index: up or down from where it starts."""
+        """Return the index of the weight with the best bound on h at a size, climbing up or down from a first index."""
         most = self.value(at, place)
         for step in (1, -1):
             start = place
@@ -390,7 +406,7 @@ class _Row:
         return place
 
     def value(self, at: int, place: int) -> float:
-        """Relax a size, by index, at a weight, unless that is known; return (V - u) / t."""
+        """Return (V - u) / t of a size, given by its index, at a weight, after relaxing it if necessary."""
         bounds, g = self.bounds, self.g
         u = float(self.known.values[g, at])
         if not bounds.lower[place, g, at] > 0.0 and not self.expired():

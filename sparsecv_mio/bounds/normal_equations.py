@@ -1,20 +1,20 @@
-"""Fits solve their normal equations: multipliers of these, chosen for what they say of the rows that a fold leaves out.
+"""Multipliers of the normal equations of a fold, chosen to raise the lower bounds on its held-out error.
 
-Let `f(b) = yy - 2 c'b + b'M b` be the training objective of a fold, h the squared error on its other rows and b* the
-fit of a support. Where a column is in the support, `(M b* - c)_j = 0`; where it is not, `b*_j = 0`. So whatever the
-support is,
+Let `f(b) = yy - 2 c'b + b'M b` be the training objective of a fold, h the squared error on its held-out rows and b* the
+fit of a support. If a column is in the support, `(M b* - c)_j = 0`; otherwise `b*_j = 0`. So for every support
 
     b*_j (M b* - c)_j = 0        for every column j,
 
-and for any t > 0 and any nu (docs/theory/bounds.md 11)
+and for any t > 0 and any nu (docs/theory/bounds.md, section 11)
 
     h(b*) >= (V - u) / t,    V <= min over b of f(b) + t h(b) + sum_j nu_j b_j (M b - c)_j,    at most tau nonzero,
 
-with `u >= f(b*)`. With N = diag(nu) that is a best-subset problem again: of the matrix `M + t Q_h + (N M + M N) / 2`,
-the vector `c + t c_h + N c / 2` and the number `yy + t yy_h`. nu = 0 is `bounds.more_weight`, where b may leave the fit
-of its support to suit the rows left out; a multiplier makes that dear, column by column. The diagonal w that the
-relaxation takes out has its room from the same matrix, so both are chosen together: V is concave in (nu, w), as a
-minimum of functions that are affine in them, and is maximised with a logarithmic barrier for the room.
+with `u >= f(b*)`. With N = diag(nu) this is again a best-subset problem, with the matrix `M + t Q_h + (N M + M N) / 2`,
+the vector `c + t c_h + N c / 2` and the number `yy + t yy_h`. With nu = 0 (`bounds.more_weight`), b may deviate from
+the fit of its support to suit the held-out rows; a multiplier adds a cost to this deviation for each column. The
+diagonal w of the relaxation is limited by the same matrix, so nu and w are chosen together. V is concave in (nu, w), as
+a minimum of affine functions of them. It is maximised with a logarithmic barrier that keeps the matrix minus `diag(w)`
+positive definite.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ from sparsecv_mio.trees.listing import with_diagonal
 from sparsecv_mio.trees.normal_form import SHARP_STEPS, NormalForm, normal_form
 from sparsecv_mio.units import TINY
 
-BARRIERS = 1e-2, 2e-3  # of a held-out error over the root of the columns, one after the other: what room is worth
-ASCENT_STEPS = 40  # of the ascent under each
-PAIRS_KEPT = 15  # of moves and of how slopes changed by them, that the next direction is made of
-FIRST_MOVE, LONGEST_MOVE, SHORTEST = 0.02, 0.5, 1e-4  # of the largest coordinate, and of a direction that is not taken
-SHORTER = 0.4  # times a move that leaves the room or does not rise
-RELAXED_NEAR, RELAXED_STEPS = 1e-3, 2_000  # accuracy, of what is left to the level, and steps of a relaxation
-OWN_SHARE = 0.5  # of the diagonal, which the problem has as its penalty
-LEAST_MULTIPLIER, MOST_MULTIPLIER = -0.5, 10.0  # of a multiplier: beyond, the matrix loses digits that M has
-LEAST_LEFT = 1e-9  # of the squares of the target, by the forced columns
-ROOM = 0.95  # of a diagonal that is known to have room, to begin with
+BARRIERS = 1e-2, 2e-3  # successive barrier weights, in units of the held-out error / sqrt(number of columns)
+ASCENT_STEPS = 40  # maximum number of ascent steps for each barrier weight
+PAIRS_KEPT = 15  # number of moves and slope changes stored for the quasi-Newton direction
+FIRST_MOVE, LONGEST_MOVE, SHORTEST = 0.02, 0.5, 1e-4  # largest coordinate of the first and any move; minimum step
+SHORTER = 0.4  # factor on a step that leaves the valid region or does not raise V
+RELAXED_NEAR, RELAXED_STEPS = 1e-3, 2_000  # accuracy of a relaxation (share of the distance to the level), its steps
+OWN_SHARE = 0.5  # share of the diagonal that the problem has as its penalty
+LEAST_MULTIPLIER, MOST_MULTIPLIER = -0.5, 10.0  # range of multipliers; beyond, the matrix loses digits that M has
+LEAST_LEFT = 1e-9  # minimum share of the target's squares that forced columns must leave
+ROOM = 0.95  # share of a valid diagonal with which the ascent begins
 
 
 class Multipliers(NamedTuple):
-    """Multipliers of normal equations, and a diagonal that has room under the matrix with them.
+    """Multipliers of normal equations, and a diagonal that is valid for the matrix with them.
 
     Attributes
     ----------
     weight : float
-        t.
+        Weight t of the held-out rows.
     nu : (q,) array
-        At least -1/2: above -1 V never falls where gamma rises.
+        Multipliers, at least -1/2: above -1, V never falls with gamma.
     diagonal : (r,) array
-        Of the columns that are not forced in.
+        Diagonal of the columns that are not forced.
     """
 
     weight: float
@@ -69,15 +69,16 @@ class Multipliers(NamedTuple):
 def with_multipliers(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], at: Multipliers
 ) -> SparseProblem | None:
-    """Return the best-subset problem whose least value is V; None where rounding hides that it is one.
+    """Return the best-subset problem whose minimum is V; None if rounding prevents the proof that it is one.
 
     Parameters
     ----------
     problem : SparseProblem
-        Training rows, at the gamma in question.
+        Problem of the training rows at the gamma in question.
     held_out : (q, q) array, (q,) array, float
-        Moments of the rows left out, about the training means.
+        Moments of the held-out rows, about the training means.
     at : Multipliers
+        Weight, multipliers and diagonal.
     """
     (Q, c, yy), t, nu, M = held_out, at.weight, at.nu, problem.M
     moved = nu[:, None] * M
@@ -93,7 +94,7 @@ def with_multipliers(
     )  # fmt: skip
     if not (np.isfinite(T).all() and np.isfinite(made.c).all() and np.isfinite(size)):
         return None
-    if len(made.forced):  # they have a least point, and leave what `eliminated` need not raise to a rounding
+    if len(made.forced):  # these must have a minimiser, and leave enough that `eliminated` raises nothing to a rounding
         own = np.ix_(made.forced, made.forced)
         try:
             half = solve_triangular(np.linalg.cholesky(made.M[own]), made.c[made.forced], lower=True)
@@ -107,18 +108,24 @@ def with_multipliers(
 def multiplied_form(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], at: Multipliers, steps: int = 0
 ) -> tuple[Eliminated, NormalForm] | None:
-    """Return that problem, forced columns minimised out, and its normal form; None where nothing is proved by it.
+    """Return the problem of `with_multipliers` without its forced columns, and its normal form, or None.
+
+    The result is None if the problem proves no bound.
 
     Parameters
     ----------
-    problem, held_out, at
-        As for `with_multipliers`.
+    problem : SparseProblem
+        Problem of the training rows at the gamma in question.
+    held_out : (q, q) array, (q,) array, float
+        Moments of the held-out rows, about the training means.
+    at : Multipliers
+        Weight, multipliers and diagonal.
     steps : int
-        Of Newton's method, from this diagonal to one with the largest sum of logarithms, about.
+        Number of Newton steps from this diagonal towards the one with the largest sum of logarithms.
 
     Notes
     -----
-    O(q^3). What certifies the diagonal is a factorisation of what it leaves.
+    O(q^3). The diagonal is certified by a factorisation of the matrix minus the diagonal.
     """
     made = with_multipliers(problem, held_out, at)
     if made is None:
@@ -130,7 +137,7 @@ def multiplied_form(
     sharp = with_diagonal(form, at.diagonal * form.scale**2, steps)
     if sharp is None:
         return None
-    times = 1.0 + 2.0 * float(np.abs(at.nu).max(initial=0.0))  # entries round as those of M times their multipliers
+    times = 1.0 + 2.0 * float(np.abs(at.nu).max(initial=0.0))  # entries round like those of M, times their multipliers
     sharp = replace(sharp, keep=times * sharp.keep, slack=times * sharp.slack)
     return (reduced, sharp) if sharp.trusted else None
 
@@ -138,16 +145,18 @@ def multiplied_form(
 def moved_to(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], near: Multipliers, plain: Multipliers
 ) -> Multipliers:
-    """Return multipliers to start from: those of a neighbour, with a diagonal that has room here; or plain ones.
+    """Return initial multipliers: those of a neighbour with a diagonal that is valid here, or else `plain`.
 
-    At a weight that is the r-th part, r < 1, of that of the neighbour `r nu` leaves room where nu did.
+    If the weight is the r-th part, r < 1, of that of the neighbour, `r nu` admits a diagonal wherever nu did.
 
     Parameters
     ----------
-    problem, held_out
-        As for `with_multipliers`.
+    problem : SparseProblem
+        Problem of the training rows at the gamma in question.
+    held_out : (q, q) array, (q,) array, float
+        Moments of the held-out rows, about the training means.
     near, plain : Multipliers
-        Of the neighbour; without multipliers, at the weight in question.
+        Multipliers of the neighbour, and zero multipliers at the weight in question.
     """
     share = min(plain.weight / near.weight, 1.0)
     at = Multipliers(plain.weight, share * near.nu, ROOM * share * near.diagonal)
@@ -159,25 +168,28 @@ def best_multipliers(
     problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], size: int, ends: tuple[float, float],
     start: Multipliers, expired: Callable[[], bool],
 ) -> Multipliers:  # fmt: skip
-    """Return multipliers, and a diagonal, with a larger V at the weight of those to start from.
+    """Return multipliers and a diagonal with a larger V, at the weight of the initial ones.
 
     Parameters
     ----------
-    problem, held_out
-        As for `with_multipliers`.
+    problem : SparseProblem
+        Problem of the training rows at the gamma in question.
+    held_out : (q, q) array, (q,) array, float
+        Moments of the held-out rows, about the training means.
     size : int
-        Columns of a support beside those that are forced in.
+        Number of columns of a support without the forced ones.
     ends : (float, float)
-        u, and a held-out error to raise the bound to: it says how well relaxations are to be solved.
+        The value u, and a held-out error as target of the bound, which determines the accuracy of relaxations.
     start : Multipliers
-        With room.
+        Initial multipliers with a valid diagonal.
     expired : callable
-        True ends it.
+        Function that returns True to end the ascent.
 
     Notes
     -----
-    Some 80 to 150 times O(q^3) and a relaxation: 0.1 CPU seconds of 64 to 91 columns. On ten folds of housing2 and
-    diabetes64 it comes within 0.03 of h of the best multipliers by a semidefinite program, which takes 7 to 35 seconds.
+    80 to 150 times O(q^3) and a relaxation: 0.1 CPU seconds with 64 to 91 columns. On ten folds of housing2 and
+    diabetes64 the bound is within 0.03 of h of that with the best multipliers, found by a semidefinite program in 7 to
+    35 seconds.
     """
     ascent = _Ascent(problem, held_out, size, ends, start, expired)
     point = np.concatenate([start.nu, np.zeros(len(start.diagonal))])
@@ -187,7 +199,7 @@ def best_multipliers(
 
 
 class _Ascent:
-    """V and its slope over multipliers and the logarithms of a diagonal, at one weight."""
+    """V and its gradient in the multipliers and the logarithms of a diagonal, at one weight."""
 
     def __init__(
         self, problem: SparseProblem, held_out: tuple[FloatArray, FloatArray, float], size: int,
@@ -196,16 +208,16 @@ class _Ascent:
         self.problem, self.held_out, self.size, self.start = problem, held_out, size, start
         self.level, self.expired = ends[0] + start.weight * ends[1], expired
         self.others = np.setdiff1d(np.arange(problem.q), problem.forced)
-        self._point = np.zeros(len(self.others))  # where the last relaxation ended
+        self._point = np.zeros(len(self.others))  # solution of the last relaxation
 
     def at(self, point: FloatArray) -> Multipliers:
-        """Return multipliers and diagonal of a point."""
+        """Return the multipliers and the diagonal of a point."""
         q = self.problem.q
         nu = np.clip(point[:q], LEAST_MULTIPLIER, MOST_MULTIPLIER)
         return self.start._replace(nu=nu, diagonal=self.start.diagonal * np.exp(point[q:]))
 
     def climb(self, point: FloatArray, barrier: float) -> FloatArray:
-        """Return where the ascent from a point ends: quasi-Newton steps, shorter where they leave the room."""
+        """Return the end of an ascent by quasi-Newton steps, which are shortened if they leave the valid region."""
         here = self.value(point, barrier)
         moves, changes = list[FloatArray](), list[FloatArray]()
         for _ in range(ASCENT_STEPS if here is not None else 0):
@@ -227,7 +239,7 @@ class _Ascent:
         return point
 
     def value(self, point: FloatArray, barrier: float) -> tuple[float, FloatArray] | None:
-        """Return V with what its room is worth, and the slope of that; None where there is no room."""
+        """Return V plus the barrier, and its gradient; None if the diagonal is not valid."""
         at, problem, others = self.at(point), self.problem, self.others
         made = with_multipliers(problem, self.held_out, at)
         if made is None:
@@ -252,7 +264,7 @@ class _Ascent:
         return dual + barrier * room, np.concatenate([of_nu, of_diagonal])
 
     def _relaxed(self, inner: Eliminated, at: Multipliers) -> tuple[FloatArray, float, FloatArray]:
-        """Return the point of the relaxation, its dual value and the slope of that over the diagonal."""
+        """Return the point of the relaxation, its dual value and the gradient of that in the diagonal."""
         scale, m = 1.0 / np.sqrt(at.diagonal), len(self.others)
         G = inner.problem.M * scale[:, None] * scale
         G.flat[:: m + 1] -= 1.0
@@ -272,7 +284,7 @@ class _Ascent:
 
 
 def _direction(slope: FloatArray, moves: list[FloatArray], changes: list[FloatArray]) -> FloatArray:
-    """Return the direction of a limited-memory quasi-Newton step upwards; along the slope, and short, at first."""
+    """Return the direction of a limited-memory quasi-Newton ascent step; at first a short step along the gradient."""
     if not moves:
         return slope * (FIRST_MOVE / max(float(np.abs(slope).max()), 1e-300))
     direction, shares = slope.copy(), list[float]()

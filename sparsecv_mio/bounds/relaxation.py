@@ -1,12 +1,12 @@
-"""The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) of its own point.
+"""The perspective relaxation (P) of one problem for every tau, certified by the dual value (D) at its own point.
 
-The problem is one fold, or all rows, at one gamma, in columns over the root of M_jj, so with unit diagonal, and with a
-valid diagonal w under M. The kernels go from here to their own normal form, of the columns that are left: times
-`1 / sqrt(w)`; that of the trees (`trees.normal_form`) divides by this root at once. All coordinates are in
-docs/notation.md.
+The problem is that of one fold, or of all rows, at one gamma. Its columns are divided by the square root of M_jj, so M
+has a unit diagonal, and it comes with a diagonal w for which `M - diag(w)` is positive semidefinite. From here, kernels
+multiply the remaining columns by `1 / sqrt(w)` to obtain their normal form; the normal form of the trees
+(`trees.normal_form`) is computed from the problem directly. All coordinates are in docs/notation.md.
 
-`screened` is safe screening by it: columns that are in every, or in no, support as good as the incumbent
-(docs/theory/bounds.md 3).
+`screened` applies safe screening: it fixes columns that are in every, or in no, support as good as the incumbent
+(docs/theory/bounds.md, section 3).
 """
 
 from __future__ import annotations
@@ -32,35 +32,36 @@ from sparsecv_mio.problem.problem import SHARES, SparseProblem, shifted
 from sparsecv_mio.trees.normal_form import SHARP_STEPS
 from sparsecv_mio.units import SHAVED
 
-CONSTANT_COLUMN = 1e-30  # spread over the squared mean, a row, that is the rounding of the mean: constant in training
-SOUND = 4.0  # roundings of M, a column, that an entry of a diagonal found by factorisations has to exceed
-WARM_STEPS = 3  # of Newton from a neighbour's diagonal
+CONSTANT_COLUMN = 1e-30  # spread / squared mean, for each row, up to which a column counts as constant in training
+SOUND = 4.0  # minimum entry of a diagonal found by factorisations, in roundings of M for each column
+WARM_STEPS = 3  # number of Newton steps from a neighbour's diagonal
 
 
 class Diagonal(StrEnum):
-    """Which valid diagonal w under M the perspective takes, see :mod:`sparsecv_mio.problem.problem`."""
+    """Choice of the valid diagonal w under M that the perspective takes, see :mod:`sparsecv_mio.problem.problem`."""
 
     PENALTY = "penalty"  # lam w_j, as in the papers
-    SHIFTED = "shifted"  # that and the smallest eigenvalue of Q
-    SHARP = "sharp"  # about the largest sum of logarithms
+    SHIFTED = "shifted"  # the penalty plus the smallest eigenvalue of Q
+    SHARP = "sharp"  # nearly the largest sum of logarithms
 
 
 @dataclass(frozen=True, eq=False)
 class UnitDiagonal:
-    """`min yy - 2 c'b + b'M b` with every column divided by the root of its `M_jj`.
+    """The problem `min yy - 2 c'b + b'M b` with every column divided by the square root of its `M_jj`.
 
     Attributes
     ----------
     dead : (m,) bool array
-        Columns that are constant in training: zero here, and so is their coefficient. They keep their place: a support
-        that holds one counts as a smaller support, which may tie.
+        Columns that are constant in training: zero here, and so is their coefficient. They stay in the problem: a
+        support that contains one counts as a smaller support, which may tie.
     scale : (m,) array
-        `beta_j = scale_j b_j` with beta in the units of the problem.
+        Factors `beta_j = scale_j b_j` with beta in the units of the problem.
     M, c, yy : (m, m) with unit diagonal, (m,), float
+        Moments.
     w : (m,) array
-        `M - diag(w)` is positive semidefinite (docs/theory/bounds.md 2).
+        Diagonal with `M - diag(w)` positive semidefinite (docs/theory/bounds.md, section 2).
     rounding : float
-        Unit of the rounding allowance (docs/theory/bounds.md 7).
+        Unit of the rounding allowance (docs/theory/bounds.md, section 7).
     """
 
     dead: BoolArray
@@ -78,30 +79,31 @@ class UnitDiagonal:
 
     @property
     def diagonal(self) -> FloatArray:
-        """(m,) w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite."""
+        """The (m,) diagonal w in the units of the problem: `Q + diag(penalty) - diag(diagonal)` is semidefinite."""
         return np.asarray(self.w / self.scale**2)
 
     def fold(self, X: FloatArray, u: FloatArray) -> Fold:
-        """Return what the kernels are given, with held-out rows in these units."""
+        """Return the problem in the form that kernels take, with held-out rows in these units."""
         return Fold(self.M, self.c, self.yy, self.w, X, u)
 
     def rows(
         self, problem: SparseProblem, V: FloatArray, r: FloatArray, root: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Held-out rows about the training means in these units, and their targets: the residual of b is `u - X b`.
+        """Return held-out rows about the training means in these units, and targets: the residual of b is `u - X b`.
 
         Parameters
         ----------
         problem : SparseProblem
-            The one that the form was made of.
+            Problem from which the form was made.
         V, r : (N, q), (N,) arrays
-            In standard coordinates.
+            Rows and targets in standard coordinates.
         root : (N,) array, optional
-            Roots of the weights of these rows; None where each counts once.
+            Square roots of the weights of these rows; None if each counts once.
 
         Returns
         -------
         X, u : (N, q), (N,) arrays
+            Rows and targets.
         """
         V, u = about_means(V, r, root, problem.v_mean, problem.r_mean)
         X = V * np.where(self.dead, 0.0, self.scale)
@@ -109,7 +111,7 @@ class UnitDiagonal:
 
 
 def rounding_unit(problem: SparseProblem) -> float:
-    """Return the unit of the rounding allowance: sums over n rows, then arithmetic on q columns.
+    """Return the unit of the rounding allowance, for sums over n rows followed by arithmetic on q columns.
 
     Examples
     --------
@@ -122,19 +124,19 @@ def rounding_unit(problem: SparseProblem) -> float:
 
 
 def centring_loss(n: float, longest: float, r_mean: float, yy: float) -> float:
-    """Factor by which centring on the training means raises the rounding unit.
+    """Return the factor by which centring on the training means raises the rounding unit.
 
-    A mean is known to a rounding of itself, so a length about it to `sqrt(n) |mean|` of that: much where a column or
-    the target is all but constant on the training rows.
+    A mean is known up to its relative rounding, so a length about the mean is known up to `sqrt(n) |mean|` times that.
+    This is large if a column or the target is nearly constant on the training rows.
 
     Parameters
     ----------
     n : float
-        Training rows, by their weights.
+        Total weight of the training rows.
     longest : float
         Largest ratio of a column's training mean to its length.
     r_mean, yy : float
-        Training mean of the target, and its squared length about it.
+        Training mean of the target, and its squared length about the mean.
 
     Examples
     --------
@@ -148,15 +150,15 @@ def centring_loss(n: float, longest: float, r_mean: float, yy: float) -> float:
 def held_out_loss(root: FloatArray | None, total: float) -> float:
     """Return the factor by which heavy held-out rows raise the rounding unit.
 
-    The means they are about are known to a rounding of `length / sqrt(total)`, which is taken off them `root` times:
-    no more than what the unit allows for, unless a row weighs more than the training rows together.
+    The means that are subtracted from these rows, multiplied by `root`, are known to a rounding of `length /
+    sqrt(total)`. The unit covers this unless a row has a larger weight than all training rows together.
 
     Parameters
     ----------
     root : (N,) array or None
-        Roots of the weights of the held-out rows; None where each counts once.
+        Square roots of the weights of the held-out rows; None if each counts once.
     total : float
-        Weight of the training rows together.
+        Total weight of the training rows.
 
     Examples
     --------
@@ -169,19 +171,21 @@ def held_out_loss(root: FloatArray | None, total: float) -> float:
 def unit_diagonal(
     problem: SparseProblem, near: FloatArray | None = None, diagonal: Diagonal = Diagonal.SHARP
 ) -> UnitDiagonal | None:
-    """Divide the columns of a problem by the root of `M_jj` and find a valid diagonal.
+    """Return a problem with unit diagonal M and a valid diagonal w.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem of one training set.
     near : (q,) array, optional
-        The diagonal of a similar problem (all rows, another fold) in the units of the problem, to start from.
+        Diagonal of a similar problem (all rows, another fold) in the units of the problem, to start from.
     diagonal : Diagonal
+        Choice of the diagonal.
 
     Returns
     -------
     UnitDiagonal or None
-        None if M is singular to rounding: then nothing is known.
+        The form; None if M is singular to rounding, so that nothing can be proved.
 
     Notes
     -----
@@ -200,7 +204,7 @@ def unit_diagonal(
         smallest = 0.0 if dead.any() or diagonal is Diagonal.PENALTY else problem.spectrum()[0]
         w = shifted(problem.penalty, smallest) * scale**2 * (1.0 - SHAVED)
     rounding = rounding_unit(problem) * loss
-    # M may have less than its rounding of its own; the penalty it has whatever the rounding
+    # a curvature of Q below the rounding of M is not reliable, but the penalty is valid whatever the rounding
     least = 0.0 if diagonal is Diagonal.PENALTY else SOUND * problem.q * rounding
     if w is None or (len(w) and not w.min() > least):
         return None
@@ -208,7 +212,7 @@ def unit_diagonal(
 
 
 def _sharp(M: FloatArray, near: FloatArray | None) -> FloatArray | None:
-    """Return the sharpened diagonal, from a neighbour's where that is still valid."""
+    """Return the sharpened diagonal, starting from a neighbour's if that is still valid."""
     if near is not None:
         for share in SHARES:
             w = share * near
@@ -226,20 +230,22 @@ RELAXATION_STEPS = 20_000
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """A point of the relaxation with its own dual value.
+    """A point of the relaxation with its dual value.
 
         D(beta) = yy - beta'G beta - (sum of the tau largest g_j^2 / w_j),     G = M - diag(w),  g = c - G beta
 
     Attributes
     ----------
     tau : int
+        Size of the supports.
     beta, slope, w : (q,) arrays
         The point, g and w in the units of the problem.
     dual : float
-        D less the rounding allowance: at most f of every support of size tau.
+        D minus the rounding allowance: a lower bound of f of every support of size tau.
     primal : float
-        Value of the relaxation at the best point seen; at least its minimum, no bound on f.
+        Value of the relaxation at the best point seen; at least its minimum, not a bound on f.
     steps : int
+        Number of steps.
     """
 
     tau: int
@@ -252,27 +258,30 @@ class Relaxation:
 
     @property
     def gap(self) -> float:
-        """`(primal - dual) / primal`: how exactly the relaxation is solved."""
+        """Relative gap `(primal - dual) / primal` to which the relaxation is solved."""
         return (self.primal - self.dual) / self.primal if self.primal > 0.0 else 0.0
 
 
 def relax_problem(
     problem: SparseProblem, taus: Sequence[int], *, diagonal: Diagonal = Diagonal.SHARP, accuracy: float = 1e-6
 ) -> list[Relaxation]:
-    """Solve the relaxation for every tau, in the order given; rising orders are the fastest.
+    """Return solutions of the relaxation for every tau, computed in the given order; rising orders are fastest.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem of one training set.
     taus : sequence of int
+        Sizes.
     diagonal : Diagonal
-        What the perspective takes from M; all are valid, `sharp` is the tightest.
+        Diagonal that the perspective takes from M; all are valid, `sharp` is the tightest.
     accuracy : float
-        Relative gap between primal and dual to stop at.
+        Relative gap between primal and dual at which to stop.
 
     Returns
     -------
     list of Relaxation
+        A solution for each tau.
 
     Raises
     ------
@@ -281,7 +290,7 @@ def relax_problem(
 
     Examples
     --------
-    The counterexample of the documents (X = I, y = (3/2, 3/2), lam = 1): zeta = 3.
+    The counterexample of docs/theory.md, section 2 (X = I, y = (3/2, 3/2), lam = 1) has zeta = 3.
 
     >>> problem = SparseProblem(np.eye(2), np.full(2, 1.5), 4.5, np.ones(2), 1.0, 2, np.zeros(2), 0.0)
     >>> round(relax_problem(problem, [1], diagonal=Diagonal.PENALTY)[0].dual, 6)
@@ -294,14 +303,16 @@ def relax_problem(
 
 
 def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-6) -> list[Relaxation]:
-    """Solve the relaxation of a form at hand for every tau.
+    """Return solutions of the relaxation of a given form for every tau.
 
     Parameters
     ----------
     form : UnitDiagonal
+        Problem with unit diagonal.
     taus : sequence of int
+        Sizes.
     accuracy : float
-        Relative gap between primal and dual to stop at.
+        Relative gap between primal and dual at which to stop.
     """
     inner = np.array([tau for tau in taus if 0 < tau < form.m], dtype=np.int64)
     normal = normalise(form.fold(np.zeros((0, form.m)), np.zeros(0)))
@@ -321,7 +332,7 @@ def relax_form(form: UnitDiagonal, taus: Sequence[int], *, accuracy: float = 1e-
 
 
 def _ridge_alone(form: UnitDiagonal, tau: int) -> Relaxation:
-    """No column or all of them: the ridge fit itself."""
+    """Return the ridge fit itself, the solution for no column or all columns."""
     b = np.asarray(np.linalg.solve(form.M, form.c)) if tau else np.zeros(form.m)
     g = form.c - form.M @ b + form.w * b
     value = float(form.yy - form.c @ b)
@@ -335,31 +346,34 @@ def comparison_allowance(form: UnitDiagonal, tau: int, b: FloatArray) -> float:
     Parameters
     ----------
     form : UnitDiagonal
+        Problem with unit diagonal.
     tau : int
         Size of the supports.
     b : (m,) array
-        The point, in units of the form.
+        Point in units of the form.
     """
     prior = size_of_candidates(form.yy, 1.0 / form.w, min(max(tau, 0), form.m))
     return float(kernel_allowance(Rounding(form.rounding, prior, 0.0, np.ones(form.m)), b))
 
 
 def screened(relaxation: Relaxation, ubar: float) -> NDArray[np.int8]:
-    """Fix columns by the dual point of a relaxation, for its tau only: optima of two tau need not nest.
+    """Return the status of columns by the dual point of a relaxation, valid for its tau only.
 
         d = g^2 / w,    d_(tau) - d_i > ubar - D  =>  i in no support,    d_i - d_(tau+1) > ubar - D  =>  i in every one
+
+    Optima of two tau need not be nested.
 
     Parameters
     ----------
     relaxation : Relaxation
         Any point with its own dual value; it need not be optimal.
     ubar : float
-        f of a known support, rounded up.
+        Objective f of a known support, rounded up.
 
     Returns
     -------
     (q,) int8 array
-        INSIDE where a column is in every optimum, DROPPED where it is in none, else FREE (:mod:`.kernels.nodes`).
+        INSIDE if a column is in every optimum, DROPPED if it is in none, else FREE (:mod:`.kernels.nodes`).
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Intervals of the CV errors of other losses without branching: what `sparsecv bounds` is for squares.
+"""Intervals of CV errors for logistic and Poisson loss without branching, for `sparsecv bounds`.
 
-Every fold has a support of each size by local search, whose objective u is an upper bound of the fold's least one. All
-fits with at most that objective are in an ellipsoid, so are their held-out losses (docs/theory/glm.md, section 8); and
-with F* a lower bound of the least objective on all rows, by the roots of its trees, h is at least F* - u.
+Local search finds a support of each size in every fold; its objective u is an upper bound of the fold's optimum. All
+fits with at most this objective lie in an ellipsoid, which bounds their held-out losses (docs/theory/glm.md, section
+8). In addition, h is at least F* - u, where F* is a lower bound of the optimum on all rows from the roots of its trees.
 """
 
 from __future__ import annotations
@@ -28,21 +28,23 @@ from sparsecv_mio.units import OUTWARD, SUM_RTOL
 def bound_smooth_cv_errors(
     data: StandardData, folds: FoldPlan, gammas: Sequence[float], taus: Sequence[int], hooks: BoundsHooks = NO_HOOKS
 ) -> BoundsTable:
-    """Bound the held-out losses of every (gamma, tau, fold).
+    """Return bounds on the held-out losses of every (gamma, tau, fold).
 
     Parameters
     ----------
     data : StandardData
-        Of two classes, or of counts.
+        Data set with two classes or counts as target.
     folds : FoldPlan
+        Folds.
     gammas, taus : sequences
-        The grid.
+        Grid.
     hooks : BoundsHooks, optional
+        Functions that follow the progress and can end the work early.
 
     Returns
     -------
     BoundsTable
-        The estimate is the held-out loss of the supports of the local search.
+        Intervals; the estimate is the held-out loss of the supports of the local search.
     """
     table = BoundsTable.empty(data, folds, tuple(gammas), tuple(taus))
     if hooks.begun is not None:
@@ -88,20 +90,23 @@ def bound_smooth_cv_errors(
 def bound_weighted_by_all_columns(
     data: StandardData, folds: FoldPlan, fold: int, bounds: MoreWeight, expired: Callable[[], bool] = never
 ) -> None:
-    """Bound the training rows of a fold and those it scores, at every weight of these, by fits of all columns.
+    """Bound the held-out-weighted objectives of a fold, at every weight, by fits of all columns.
 
-    Every size has these bounds (docs/theory/glm.md, section 14). Six steps of O(n q^2) a weight and gamma; of more than
-    200 columns nothing is proved.
+    These bounds hold for every size (docs/theory/glm.md, section 14). Six steps of O(n q^2) for each weight and gamma;
+    with more than 200 columns nothing is proved.
 
     Parameters
     ----------
     data : StandardData
-        Of two classes, or of counts.
+        Data set with two classes or counts as target.
     folds : FoldPlan
+        Folds.
     fold : int
+        Index of the fold.
     bounds : MoreWeight
-        Of the fold, written.
+        Bounds of the fold, to which the new ones are written.
     expired : callable
+        Function that returns True when time is over.
     """
     training, scored = folds.train_rows(fold), folds.scored_rows(fold)
     together = make_problem(data, np.concatenate([training, scored]))

@@ -1,14 +1,12 @@
-"""One fold with many more columns than training rows: its tree and its bounds, everything from the rows.
+"""Bounds and a branch-and-bound tree for one fold with many more columns than training rows, computed from the rows.
 
-Branch-and-bound of one size by rows, for many more columns than a matrix of their products has room for.
-
-A node holds some columns, leaves out others and chooses k of the rest. Its relaxation is solved on a few columns; its
-bound is the dual value over *all* columns that are left,
+The matrix G = X'X would be too large. A node of the tree includes some columns I, drops others, and has k of the rest
+to choose. Its relaxation is solved on a few columns, but its bound is the dual value over *all* remaining columns,
 
     f(S)  >=  yy - b'G b - sum_I g_j^2 - (k largest g_j^2 of the rest),     g = X'(y - X b),
 
-valid for every b (:mod:`sparsecv_mio.kernels.node_relaxation`). Of the matrix G only the rows of those few columns are
-formed, so that a node costs O(q) for each coefficient and no product with X. Columns with large `|g_j|` join the few.
+which is valid for every b (:mod:`sparsecv_mio.kernels.node_relaxation`). Only the rows of G of those few columns are
+formed, so a node costs O(q) for each coefficient and no product with X. Columns with large `|g_j|` join the few.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ TOGETHER_ROUNDS = 6
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """An interval of the held-out sum of squares, where its ends come from, and the relaxation's estimate."""
+    """Interval of the held-out sum of squares, the methods that gave its bounds, and the estimate of the relaxation."""
 
     lower: float = 0.0
     upper: float = np.inf
@@ -74,27 +72,30 @@ class Ends:
 
     @classmethod
     def exact(cls, value: float) -> Ends:
-        """Return the ends of a number that involves no choice."""
+        """Return the interval of a number that involves no choice of columns."""
         return cls(value * (1.0 - 1e-13), value * (1.0 + 1e-13), Origin.EXACT, Origin.EXACT, value)
 
 
 def of_few_columns(rows: WideRows, supports: WideSupports, tau: int, survivors: IntArray) -> tuple[Ends, float]:
-    """Bound what screening leaves as a problem with a matrix.
+    """Return bounds from the columns that screening leaves, as a problem with a matrix.
 
     Parameters
     ----------
     rows : WideRows
+        Rows of the fold.
     supports : WideSupports
-        With an incumbent of the size, improved where a better support is found.
+        Incumbents, with one of the size; improved if a better support is found.
     tau : int
+        Size.
     survivors : int array
-        Columns that hold every candidate.
+        Columns that contain every candidate.
 
     Returns
     -------
     ends : Ends
+        Interval of the held-out sum of squares.
     lower : float
-        Lower bound of f, rounding taken off; -inf where there was nothing to relax.
+        Lower bound of f minus rounding; -inf if there was nothing to relax.
 
     Raises
     ------
@@ -136,17 +137,18 @@ def _of_one_support(rows: WideRows, fold: Fold) -> Ends:
 
 
 def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float, expired: Callable[[], bool]) -> Ends:
-    """Bound prediction by prediction over all columns, and the sum from below.
+    """Return bounds over all columns: prediction by prediction, and for the sum from below.
 
     Parameters
     ----------
     relaxation : WideRelaxation
-        Solved for the size; left as it is.
+        Relaxation solved for the size; its point is restored at the end.
     candidates : LevelSet
+        Level set that contains every candidate.
     dual : float
-        Dual value of its point.
+        Dual value of the relaxation's point.
     expired : callable
-        Once it is True predictions that are left keep their trivial bounds.
+        Function that returns True when time is over; the remaining predictions keep trivial bounds.
     """
     rows, centre = relaxation.rows, relaxation.b.copy()
     gap = gap_of(candidates._replace(zeta=dual), rows.yy)
@@ -174,18 +176,20 @@ def of_all_columns(relaxation: WideRelaxation, candidates: LevelSet, dual: float
 def farthest(
     relaxation: WideRelaxation, x: FloatArray, candidates: LevelSet, t: float, rounding: Rounding
 ) -> tuple[float, float]:
-    """Upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.fold_rows` on rows.
+    """Return an upper bound of `x'b*` and its t: the conic spread of :mod:`sparsecv_mio.kernels.fold_rows`, by rows.
 
     Parameters
     ----------
     relaxation : WideRelaxation
-        Starts from its point, and moves it.
+        Relaxation from whose point the search starts; the point is moved.
     x : (q,) array
+        Row.
     candidates : LevelSet
+        Level set that contains every candidate.
     t : float
-        Start; it moves by the root of `(ubar - zeta) / (F(b_t) - zeta)`.
+        Initial value; it changes by the root of `(ubar - zeta) / (F(b_t) - zeta)`.
     rounding : Rounding
-        `length_j = sqrt(M_jj)`.
+        Rounding allowance with `length_j = sqrt(M_jj)`.
     """
     rows, gap = relaxation.rows, gap_of(candidates, candidates.ubar)
     bound, best_t, most = np.inf, t, float(np.linalg.norm(x)) * rounding.norm
@@ -206,7 +210,7 @@ def farthest(
 def _least_squares_bound(
     relaxation: WideRelaxation, candidates: LevelSet, rounding: Rounding, expired: Callable[[], bool]
 ) -> float:
-    """Lower bound of the held-out sum of squares: the relaxation with the held-out rows weighing t."""
+    """Return a lower bound of the held-out sum of squares by the relaxation with held-out rows of weight t."""
     rows, gap = relaxation.rows, gap_of(candidates, relaxation.rows.yy)
     longest = float(np.linalg.eigvalsh(rows.X_test @ rows.X_test.T)[-1]) * (1.0 + 1e-9)
     bound, low, high, t = 0.0, 0.0, np.inf, 1.0
@@ -233,21 +237,21 @@ def _least_squares_bound(
 
 
 def point_error(rows: WideRows, b: FloatArray) -> float:
-    """Held-out sum of squares of a point."""
+    """Return the held-out sum of squares of a point."""
     return float(np.sum((rows.u - rows.X_test @ b) ** 2))
 
 
-TREE_PRODUCT_BYTES = STORE_BYTES // 2  # of the rows of G of a tree
-AT_FIRST = 20  # of these, beside two for each of a support's
-TREE_ROUNDS = 8  # of adding columns at a node
+TREE_PRODUCT_BYTES = STORE_BYTES // 2  # maximum size of the rows of G of a tree
+AT_FIRST = 20  # number of first columns, in addition to two for each column of a support
+TREE_ROUNDS = 8  # maximum number of rounds that add columns at a node
 INTEGRAL = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class ProvedSize:
-    """What a tree proved: `lower` is at most f of every support of the size.
+    """Result of a tree: `lower` is a lower bound of f of every support of the size.
 
-    `supports` holds, where it is not None, every support that can be optimal or tied with one that is.
+    `supports`, if not None, contains every support that can be optimal or tied with an optimal one.
     """
 
     lower: float
@@ -257,12 +261,12 @@ class ProvedSize:
 
 @dataclass(frozen=True, eq=False)
 class _Open:
-    """A node: its bound, the columns in and out by their places among the few, and the point to start from."""
+    """A node: its bound, its columns in and out as positions among the few, and a point to start from."""
 
     lower: float
     inside: tuple[int, ...]
     outside: frozenset[int]
-    used: IntArray  # places where the point is not zero
+    used: IntArray  # positions where the point is not zero
     point: FloatArray
 
 
@@ -272,14 +276,15 @@ class WideTree:
     Parameters
     ----------
     rows : WideRows
+        Rows of the fold.
     known : WideSupports
-        With an incumbent of the size; improved where a better support is found.
+        Incumbents, with one of the size; improved by the tree.
     tau : int
-        Fewer than there are columns.
+        Size, smaller than the number of columns.
     left : int array
-        Columns that hold every support of interest, ascending.
+        Columns, ascending, that contain every support of interest.
     start : (q,) array
-        A point to start from, such as that of the relaxation.
+        Point to start from, such as that of the relaxation.
     """
 
     def __init__(self, rows: WideRows, known: WideSupports, tau: int, left: IntArray, start: FloatArray) -> None:
@@ -287,15 +292,15 @@ class WideTree:
         self.c = rows.c[left]
         first = max(min(len(left), 2 * tau + AT_FIRST), 1)
         most = max(min(len(left), CAPACITY, TREE_PRODUCT_BYTES // (8 * len(left))), first)
-        self.products = np.empty((first, len(left)))  # it grows with the few columns, up to `most` rows
-        self.few = np.zeros(most, dtype=np.int64)  # places in `left`
+        self.products = np.empty((first, len(left)))  # grows with the few columns, up to `most` rows
+        self.few = np.zeros(most, dtype=np.int64)  # positions in `left`
         self.count = 0
         self.among = np.zeros(len(left), dtype=np.bool_)
         self.rounding = rows.allowance_of(tau)
         self.error = self.error_of(rows, tau)
         self.listed: list[tuple[float, IntArray]] = []
         self.nodes = 0
-        self.stuck = np.inf  # bound of nodes that cannot be branched on, or whose columns rounding makes dependent
+        self.stuck = np.inf  # bound of nodes that cannot be branched on or have columns dependent up to rounding
         self.start = start[left]
         used = np.flatnonzero(self.start)
         by_size = np.argsort(-np.abs(self.c), kind="stable")[: 2 * tau + AT_FIRST]
@@ -304,13 +309,13 @@ class WideTree:
 
     @staticmethod
     def error_of(rows: WideRows, tau: int) -> float:
-        """Return the rounding error of f of a support of the size, as far as it may be the best one."""
+        """Return a bound on the rounding error of f for supports of the size that may be optimal."""
         rounding = rows.allowance_of(tau)
         size = 2.0 * float(rounding.prior)
         return float(rounding.unit * size * size)
 
     def _add(self, columns: IntArray) -> int:
-        """Let columns join the few, as far as there is room; how many did. O(n q) each."""
+        """Add columns to the few, up to the limit; return the number added. O(n q) for each column."""
         columns = columns[~self.among[columns]]
         columns = columns[np.sort(np.unique(columns, return_index=True)[1])][: len(self.few) - self.count]
         if self.count + len(columns) > len(self.products):
@@ -327,13 +332,13 @@ class WideTree:
     # -- one node ----------------------------------------------------------------------------------------------------
 
     def _slip(self, b: FloatArray) -> float:
-        """Return the rounding allowance of the bound of a point on the few."""
+        """Return the rounding allowance of the bound by a point on the few columns."""
         length = self.rounding.length[self.left[self.few[: len(b)]]]
         size = float(self.rounding.prior + length @ np.abs(b))
         return float(self.rounding.unit * size * size)
 
     def _value(self, b: FloatArray, inside: IntArray, out: BoolArray, k: int) -> tuple[float, IntArray]:
-        """Bound of a node at a point, rounding taken off, and columns beside the few that would raise it."""
+        """Return the bound of a node at a point, minus rounding, and columns outside of the few that would raise it."""
         few, used = self.few[: len(b)], np.flatnonzero(b)
         g = self.c - b[used] @ self.products[used]
         quad = float(b @ (self.c[few] - g[few]))
@@ -350,7 +355,7 @@ class WideTree:
         return value, better[np.argsort(-square[better], kind="stable")]
 
     def _relax(self, node: _Open, bar: float) -> tuple[_Open, int]:
-        """Bound a node as far as `bar`; the node with its bound and point, and the column to branch on (-1: none)."""
+        """Bound a node up to the cutoff; return it with bound and point, and the column to branch on (-1 if none)."""
         k, lower, pick = self.tau - len(node.inside), node.lower, -1
         inside, start = np.array(node.inside, dtype=np.int64), np.zeros(self.count)
         start[node.used] = node.point
@@ -385,7 +390,7 @@ class WideTree:
         return mask
 
     def _round(self, b: FloatArray, inside: IntArray) -> None:
-        """Try the columns that a node holds and the largest others as an incumbent."""
+        """Try the included columns of a node and the largest others as an incumbent."""
         size = np.abs(b)
         size[inside] = np.inf
         self.known.take([self.left[self.few[np.argsort(-size, kind="stable")[: self.tau]]]])
@@ -393,7 +398,7 @@ class WideTree:
     # -- the last level ----------------------------------------------------------------------------------------------
 
     def _scan(self, node: _Open) -> None:
-        """Evaluate every support of a node that has one column left to choose. O(q tau^2)."""
+        """Evaluate every support of a node with one column left to choose. O(q tau^2)."""
         inside, outside = node.inside, node.outside
         members = np.array(inside, dtype=np.int64)
         e, d, base = self.c.copy(), self.rows.square[self.left].copy(), self.rows.yy
@@ -410,7 +415,7 @@ class WideTree:
             e -= v @ V
             d -= np.einsum("ij,ij->j", V, V)
             base -= float(v @ v)
-        value = base - e * e / np.maximum(d, 1.0)  # what others leave of a column is at least its penalty
+        value = base - e * e / np.maximum(d, 1.0)  # the residual square of a column is at least its penalty
         value[columns] = value[self.few[list(outside)]] = np.inf
         self.known.take([self.left[np.append(columns, np.argmin(value))]])
         near = np.flatnonzero(value <= self.level + self.error)
@@ -419,22 +424,22 @@ class WideTree:
 
     @property
     def level(self) -> float:
-        """What every optimal or tied support is below, rounding included."""
+        """Value up to which supports can be optimal or tied, rounding included."""
         return self.known.best[self.tau] * (1.0 + TIE) + self.error
 
     # -- the tree ----------------------------------------------------------------------------------------------------
 
     def grow(self, enough: float, most: int, expired: Callable[[], bool]) -> ProvedSize:
-        """Branch until the bound reaches `enough` or the optima are known.
+        """Branch until the bound reaches `enough` or the optima are known; return the result.
 
         Parameters
         ----------
         enough : float
-            A lower bound from which on nothing more is asked for; inf asks for the optima.
+            Target of the lower bound; inf requests the optima.
         most : int
-            Nodes.
+            Maximum number of nodes.
         expired : callable
-            True ends it with what it holds.
+            Function that returns True to end with the present result.
         """
         waiting = OpenNodes[_Open]()
         start = self.start[self.few[: self.count]]
@@ -443,7 +448,7 @@ class WideTree:
             bar = min(enough, self.level)
             node = waiting.pop()
             if node.lower >= bar:
-                waiting.clear()  # none of the others is less
+                waiting.clear()  # no other bound is smaller
                 break
             self.nodes += 1
             node, pick = self._relax(node, bar)
@@ -457,16 +462,16 @@ class WideTree:
         lower = min([self.stuck, enough, self.known.best[self.tau] - self.error, *(node.lower for node in waiting)])
         level, values = self.level + self.error, np.array([value for value, _ in self.listed])
         ended = not waiting and self.stuck == np.inf and enough >= self.level and len(self.listed) <= MOST_REFITTED
-        ended &= bool(np.isfinite(values).all())  # inf: singular to rounding
+        ended &= bool(np.isfinite(values).all())  # inf for a support that is singular to rounding
         supports = [np.sort(support) for value, support in self.listed if value <= level] if ended else None
         return ProvedSize(max(lower, 0.0), supports, self.nodes)
 
     def _child(self, waiting: OpenNodes[_Open], node: _Open) -> None:
-        """Let a node wait for its turn, or evaluate its supports where these are few."""
+        """Queue a node, or evaluate its supports if there are few."""
         k, free = self.tau - len(node.inside), len(self.left) - len(node.inside) - len(node.outside)
         if free < k:
             return
-        if free == k:  # columns that are free, whether among the few or not
+        if free == k:  # counts all free columns, not only the few
             out = np.zeros(len(self.left), dtype=np.bool_)
             out[self.few[list(node.outside)]] = True
             support = self.left[~out]
@@ -479,7 +484,7 @@ class WideTree:
 
 
 def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:
-    """Return the free column whose share z of a relaxation is nearest to a half, else that with the largest slope."""
+    """Return the free column whose z is nearest to one half; if all z are integral, that with the largest slope."""
     z = np.divide(b, g, out=np.zeros(len(b)), where=g != 0.0)
     split = np.where(taken, -1.0, np.minimum(z, 1.0 - z))
     if split.max() <= INTEGRAL:
@@ -487,14 +492,14 @@ def _branching_column(b: FloatArray, g: FloatArray, taken: BoolArray) -> int:
     return int(np.argmax(split))
 
 
-LARGEST_PRODUCT = 1e200  # times the penalty: products that floats cannot square
+LARGEST_PRODUCT = 1e200  # largest eigenvalue of X'X, in units of the penalty, whose square floats can hold
 
 
 @dataclass(frozen=True, eq=False)
 class Survivors:
-    """Bounds of the optimum of one tau, and the columns that screening leaves.
+    """Bounds on the optimum of one tau, and the columns that screening leaves.
 
-    Every support of tau columns that is optimal, or tied with one that is, lies in these columns.
+    Every support of tau columns that is optimal, or tied with an optimal one, lies in these columns.
     """
 
     lower: float
@@ -504,7 +509,7 @@ class Survivors:
 
 @dataclass(frozen=True)
 class RelaxedSize:
-    """One size relaxed: dual and primal value, allowance, and the level that every optimum is below (inf: unknown)."""
+    """Solved relaxation of a size: dual, primal, rounding allowance, a level above every optimum (inf if unknown)."""
 
     dual: float
     primal: float
@@ -518,16 +523,18 @@ class RelaxedSize:
 
 
 class WideFold:
-    """Bounds of one fold at one gamma, from rows.
+    """Bounds of one fold at one gamma, computed from rows.
 
-    Columns that are forced in are eliminated in `rows` (:class:`~sparsecv_mio.bounds.wide_rows.WideRows`): what is held
-    is without them, while methods take and return whole supports and their sizes.
+    Forced columns are eliminated in `rows` (:class:`~sparsecv_mio.bounds.wide_rows.WideRows`): attributes refer to the
+    other columns, while methods take and return whole supports and their sizes.
 
     Parameters
     ----------
     rows : WideRows
+        Rows of the fold.
     expired : callable, optional
-        Once it is True searches end with what they hold and predictions that are left keep their trivial bounds.
+        Function that returns True when time is over: searches then end with their present result, and the remaining
+        predictions keep trivial bounds.
     """
 
     def __init__(self, rows: WideRows, expired: Callable[[], bool] = never) -> None:
@@ -543,36 +550,36 @@ class WideFold:
     # -- incumbents -------------------------------------------------------------------------------------------------
 
     def try_supports(self, supports: Iterable[NDArray[np.integer]]) -> None:
-        """Try given supports (standard columns) as incumbents. O(n s^2) each."""
+        """Try given supports (standard columns) as incumbents. O(n s^2) for each support of s columns."""
         self.known.take(stripped(self.rows.choice, list(supports)))
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
-        """Forward selection over all columns; swaps among the promising ones."""
+        """Search for incumbents by forward selection over all columns and swaps among the promising ones."""
         self.known.search(self.rows.choice.sizes(sizes), swap_rounds)
 
     def incumbents(self) -> list[IntArray]:
-        """Supports held, in standard columns."""
+        """Return the incumbents of all sizes, in standard columns."""
         return [self.rows.choice.whole(support) for support in self.known.support.values()]
 
     def incumbent(self, tau: int) -> IntArray | None:
-        """As `FoldBounds.incumbent`."""
+        """Return the incumbent of a size, see `FoldBounds.incumbent`."""
         size = self.rows.choice.size(tau)
         columns = np.zeros(0, dtype=np.int64) if size == 0 else self.known.support.get(size)
         return None if columns is None else self.rows.choice.whole(columns)
 
     def upper(self, tau: int) -> float:
-        """Return f of the incumbent of a size; inf where there is none."""
+        """Return f of the incumbent of a size; inf if there is none."""
         size = self.rows.choice.size(tau)
         return self.rows.yy if size == 0 else self.known.best.get(size, np.inf)
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
     def cells(self, taus: Sequence[int]) -> list[FoldCell]:
-        """Bound every tau; see `FoldBounds.cells`."""
+        """Return the bounds for every tau, see `FoldBounds.cells`."""
         return [FoldCell.of(tau, row) for tau, row in zip(taus, self.numbers(taus), strict=True)]
 
     def numbers(self, taus: Sequence[int]) -> FloatArray:
-        """As `FoldBounds.numbers`."""
+        """Return the bounds for every tau as an array, see `FoldBounds.numbers`."""
         by_size: dict[int, FloatArray] = {}
         sizes = self.rows.choice.sizes(taus)
         for size in sorted(set(sizes)):
@@ -582,13 +589,13 @@ class WideFold:
         return np.array([by_size[size] for size in sizes])
 
     def survivors(self, tau: int) -> Survivors:
-        """Bound the optimum by one relaxation, and screen: no bound of the held-out error."""
+        """Return bounds on the optimum by one relaxation, and the screened columns."""
         survivors = self._survivors(self.rows.choice.size(tau))
         return replace(survivors, columns=self.rows.choice.whole(survivors.columns))
 
     def _survivors(self, tau: int) -> Survivors:
         rows = self.rows
-        if tau == 0 or not rows.yy > 0.0:  # any columns will do: none of them gets a coefficient
+        if tau == 0 or not rows.yy > 0.0:  # every coefficient is zero, so any columns can be returned
             return Survivors(*self._of_no_column(), np.arange(min(max(tau, 1), rows.q)))
         everything = np.arange(rows.q)
         if tau >= rows.q:
@@ -599,20 +606,23 @@ class WideFold:
         return Survivors(max(at.lower, 0.0), at.level, np.flatnonzero(self._screen(tau, at) != DROPPED))
 
     def branch(self, tau: int, enough: float = np.inf, most: int = sys.maxsize) -> tuple[Survivors, int]:
-        """Bound the optimum by a tree on the rows, and the columns that its supports leave where it comes to an end.
+        """Return bounds on the optimum by a tree on the rows, and, if the tree finishes, the columns of its supports.
 
         Parameters
         ----------
         tau : int
+            Size.
         enough : float
-            A lower bound from which on nothing more is asked for.
+            Target of the lower bound.
         most : int
-            Nodes.
+            Maximum number of nodes.
 
         Returns
         -------
         survivors : Survivors
+            Bounds and columns.
         nodes : int
+            Number of nodes.
         """
         rows, incumbents, size = self.rows, self.known, self.rows.choice.size(tau)
         if size == 0 or not rows.yy > 0.0 or size >= rows.q:
@@ -621,7 +631,7 @@ class WideFold:
         if not np.isfinite(at.level) or at.lower >= enough:
             return self.survivors(tau), 0
         columns_left = np.flatnonzero(self._screen(size, replace(at, level=min(at.level, enough))) != DROPPED)
-        if len(columns_left) <= size or not np.isfinite(WideTree.error_of(rows, size)):  # or no digit is left
+        if len(columns_left) <= size or not np.isfinite(WideTree.error_of(rows, size)):  # or no digit is accurate
             return self.survivors(tau), 0
         tree = WideTree(rows, incumbents, size, columns_left, self.relaxation.b).grow(enough, most, self.expired)
         lower = max(at.lower, tree.lower)
@@ -633,7 +643,7 @@ class WideFold:
         return Survivors(lower, self.known.best[size] * (1.0 + TIE) + at.slip, rows.choice.whole(columns)), tree.nodes
 
     def _relax(self, tau: int) -> RelaxedSize:
-        """Solve the relaxation of a size, round its point, and say what is known of the optimum."""
+        """Solve the relaxation of a size, try its rounded point as a support, and return the bounds on the optimum."""
         incumbents = self.known
         if not self.rows.largest < LARGEST_PRODUCT:
             return RelaxedSize(-np.inf, np.inf, 0.0, np.inf)
@@ -646,14 +656,14 @@ class WideFold:
         return RelaxedSize(dual, primal, slip, level)
 
     def _screen(self, tau: int, at: RelaxedSize) -> NDArray[np.int8]:
-        """Fix columns by the last point."""
+        """Return the status of columns by the last point."""
         q = self.rows.q
         status = np.zeros(q, dtype=np.int8)
         screen(self.relaxation.g**2, q, np.arange(q), tau, at.level + at.slip - at.dual, status)
         return status
 
     def _of_no_column(self) -> tuple[float, float]:
-        """Bounds of f of the columns that are forced in alone, of no column where there are none."""
+        """Return bounds on f of the forced columns alone, or of no column if none are forced."""
         yy, forced = self.rows.yy, len(self.rows.choice.forced)
         slip = float(allowance(self.rows.allowance_of(0), np.zeros(self.rows.q))) if forced else 0.0
         return max(yy - slip, 0.0), yy + slip
@@ -697,7 +707,7 @@ class WideFold:
         return np.array([max(objective[0], 0.0), objective[1], *interval, *origins, ends.estimate, open_columns])
 
     def printed(self, tau: int) -> tuple[float, float, FloatArray, FloatArray]:
-        """Level, relaxation value, its predictions and `x'M^{-1}x` of the held-out rows: what `printed_ends` needs."""
+        """Return level, relaxation value, its predictions, and `x'M^{-1}x` of the held-out rows, for `printed_ends`."""
         rows, X, tau = self.rows, self.rows.X_test, self.rows.choice.size(tau)
         dual, _ = self.relaxation.solve(tau, NEAR_OF_MANY * self.known.best.get(tau, rows.yy))
         self.known.round(tau, self.relaxation.b, self.relaxation.g)

@@ -1,8 +1,8 @@
-"""One fold with many more columns than rows: its rows, relaxation and best supports, no q x q matrix.
+"""Rows, relaxation and incumbents of one fold with many more columns than rows, without a q x q matrix.
 
-Only a working set of columns is solved for, by the Gram kernel; the dual value is taken over *all* columns, so it is a
-bound whatever the working set (docs/theory/bounds.md 2). Columns whose `|g_j|` is large join it until primal and dual
-meet.
+The Gram kernel solves relaxations on a working set of columns. The dual value is taken over *all* columns, so it is a
+valid bound for any working set (docs/theory/bounds.md, section 2). Columns with large `|g_j|` join the working set
+until primal and dual values meet.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from sparsecv_mio.trees.normal_form import ROOT_STEPS
 from sparsecv_mio.units import TINY
 from sparsecv_mio.words import Intercept
 
-WIDE_COLUMNS = 600  # fewer columns than this go by moments in any case
-LOST_DIGITS = 1e30  # in place of a factor of rounding that leaves no digit
+WIDE_COLUMNS = 600  # minimum number of columns for bounds by rows; with fewer, moments are used
+LOST_DIGITS = 1e30  # stands for a rounding factor that leaves no accurate digit
 NO_COLUMNS = np.zeros(0, dtype=np.int64)
-CAPACITY = 1000  # columns that a relaxation solves for
-SPECTRUM_WORK = 1 << 31  # multiplications that the largest eigenvalue is worth
-PRODUCTS_KEPT = STORE_BYTES // 4  # bytes of rows of X'X that are kept for other sizes
+CAPACITY = 1000  # maximum number of columns of a working set
+SPECTRUM_WORK = 1 << 31  # maximum number of multiplications for the largest eigenvalue
+PRODUCTS_KEPT = STORE_BYTES // 4  # bytes of rows of X'X that are stored for other sizes
 
 
 class Wide(NamedTuple):
-    """Training rows, columns as rows (q, n), with targets (n,); `lipschitz` is at least the top eigenvalue of X'X."""
+    """Training rows: columns as rows (q, n), targets (n,), and `lipschitz`, at least the top eigenvalue of X'X."""
 
     Xt: FloatArray
     y: FloatArray
@@ -46,15 +46,15 @@ class Wide(NamedTuple):
 
 
 def is_wide(data: StandardData) -> bool:
-    """Whether folds of these data go by rows."""
+    """Return True if folds of these data are bounded by rows."""
     return data.q > WIDE_COLUMNS and data.q > 3 * data.n
 
 
 class WideRows:
-    """Rows about the training means, every column divided by the root of its penalty: `M = X'X + I`.
+    """Rows about the training means, every column divided by the square root of its penalty: `M = X'X + I`.
 
-    Columns that are forced in are eliminated: the other columns and the target become `P^(1/2) X` and `P^(1/2) y` with
-    `P = (I + X_F X_F')^{-1}`, which is :mod:`sparsecv_mio.problem.elimination` by rows.
+    Forced columns are eliminated: the other columns and the target become `P^(1/2) X` and `P^(1/2) y` with
+    `P = (I + X_F X_F')^{-1}`, the counterpart by rows of :mod:`sparsecv_mio.problem.elimination`.
 
     Parameters
     ----------
@@ -63,27 +63,28 @@ class WideRows:
     X_test, u : (N, q), (N,) arrays
         Held-out rows in the same units.
     loss : float
-        Of digits, by centring: see `centring_loss`.
+        Factor by which centring raises rounding: see `centring_loss`.
     largest : float, optional
-        At least the largest eigenvalue of `X'X`, where it is known: computing it is O(n^2 q). Where that takes long the
-        sum of all eigenvalues stands for it: relaxations take theirs from the columns that they solve for.
+        Upper bound on the largest eigenvalue of `X'X`, if known: computing it is O(n^2 q). If that takes too long, the
+        sum of all eigenvalues is used; relaxations compute a bound for their working sets.
     forced : int array, optional
-        Columns that are forced in.
+        Forced columns.
 
     Attributes
     ----------
     choice : ForcedColumns
-        Columns that are forced in, which all below is without, and the others.
+        Split of the columns into forced columns, which all attributes below exclude, and the others.
     Xt : (q, n) array
-        The columns of X as rows.
+        Columns of X as rows.
     c, yy : (q,) array, float
-        `X'y` and `y'y`.
+        Moments `X'y` and `y'y`.
     square : (q,) array
-        `M_jj`.
+        Diagonal `M_jj`.
     rounding : float
-        Unit of the rounding allowance (docs/theory/bounds.md, section 7), what forced columns add left out: `unit_of`.
+        Unit of the rounding allowance (docs/theory/bounds.md, section 7), without that of forced columns: see
+        `unit_of`.
     longest, lever : float
-        What columns that are forced in leave to rounding: see `Reduced`.
+        Rounding that comes from forced columns: see `Reduced`.
     """
 
     def __init__(
@@ -119,18 +120,20 @@ class WideRows:
     def of(
         cls, data: StandardData, rows: IntArray, held_out: IntArray, gamma: float, largest: float | None = None
     ) -> WideRows:
-        """Gather a fold; one copy of its training rows is held.
+        """Return the rows of a fold; one copy of its training rows is kept.
 
         Parameters
         ----------
         data : StandardData
+            Data set.
         rows : int array
             Training rows.
         held_out : int array
             Held-out rows.
         gamma : float
+            Ridge weight.
         largest : float, optional
-            As for the class.
+            Upper bound on the largest eigenvalue of `X'X`, as for the class.
         """
         Xt, y, squares, v_mean, r_mean = _gathered_rows(data, rows)
         total = data.dataset.weight_of(rows)
@@ -142,20 +145,20 @@ class WideRows:
         root = 1.0 / np.sqrt(np.maximum(lam_of(gamma) * data.weight, TINY))
         scale = np.where(dead, 0.0, root)
         yy = float(y @ y)
-        if flat:  # what is left is the rounding of its mean
+        if flat:  # only the rounding of its mean is left
             y, yy = np.zeros_like(y), 0.0
         longest = float(np.abs(v_mean * root / np.sqrt(1.0 + squares * root**2)).max(initial=0.0))
         loss = centring_loss(total, longest, r_mean, yy) * held_out_loss(data.root_of(held_out), total)
         Xt *= scale[:, None]
         X_test, u = np.empty((len(held_out), data.q)), np.empty(len(held_out))
-        for block in row_chunks(len(held_out), data.q):  # a few rows at a time: they may be many
+        for block in row_chunks(len(held_out), data.q):  # a few rows at a time, because there may be many
             V, u[block] = data.about(held_out[block], v_mean, r_mean)
             X_test[block] = V * scale
         return cls(Xt.T, y, X_test, u, loss, largest, data.forced)
 
     @property
     def training(self) -> Wide:
-        """Training rows as the kernels take them."""
+        """Training rows in the form that kernels take."""
         return Wide(self.Xt, self.y, self.largest)
 
     def matrix(self, columns: IntArray) -> FloatArray:
@@ -166,7 +169,7 @@ class WideRows:
         return M
 
     def products_with(self, column: int) -> FloatArray:
-        """Return a row of `X'X`. O(n q) the first time; not to be written."""
+        """Return a row of `X'X`, which must not be modified. O(n q) at the first call."""
         products = self._products.get(column)
         if products is None:
             products = self.Xt @ self.Xt[column]
@@ -181,21 +184,21 @@ class WideRows:
         return np.asarray(row)
 
     def allowance_of(self, tau: int) -> Rounding:
-        """Return what rounding is allowed for where supports of tau columns are compared."""
+        """Return the rounding allowance for comparisons of supports of tau columns."""
         prior = size_of_candidates(self.yy, self.square, tau)
         return Rounding(self.unit_of(tau), prior, float(np.sqrt(self.yy)), np.sqrt(self.square))
 
     def unit_of(self, tau: int) -> float:
-        """Return the unit of rounding for supports of tau columns: f moves by `longest` times y'y beside the rest."""
+        """Return the unit of rounding for supports of tau columns; forced columns add `longest` times y'y to it."""
         return self.rounding * (1.0 + self.longest / float(size_of_candidates(1.0, self.square, tau)) ** 2)
 
 
 class Reduced(NamedTuple):
-    """Rows without the columns that are forced in, as `without_forced` leaves them.
+    """Rows without the forced columns, as `without_forced` returns them.
 
-    `grown` is the factor by which that raises relative rounding, `longest` the largest singular value of the forced
-    columns, and `lever`, times the unit and the size of a candidate, what the held-out residuals together may be off by
-    (docs/theory/bounds.md 7).
+    `grown` is the factor by which the elimination raises relative rounding, and `longest` the largest singular value of
+    the forced columns. `lever`, times the unit and the size of a candidate, bounds the joint error of the held-out
+    residuals (docs/theory/bounds.md, section 7).
     """
 
     X: FloatArray
@@ -208,7 +211,7 @@ class Reduced(NamedTuple):
 
 
 def without_forced(X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArray, choice: ForcedColumns) -> Reduced:
-    """Eliminate columns that are forced in by rows, in units where the penalty is 1.
+    """Return rows without the forced columns, in units where the penalty is 1.
 
     With `X_F = U diag(s) W'`: `P^(1/2) = I - U diag(1 - 1 / sqrt(1 + s^2)) U'`, and the coefficients on F of a target z
     are `W diag(s / (1 + s^2)) U'z`. O(n q f).
@@ -220,6 +223,7 @@ def without_forced(X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArr
     X_test, u : (N, q), (N,) arrays
         Held-out rows about the same means.
     choice : ForcedColumns
+        Split of the columns into forced columns and others.
     """
     forced, others = choice.forced, choice.others
     U, s, Wt = np.linalg.svd(X[:, forced], full_matrices=False)
@@ -234,14 +238,14 @@ def without_forced(X: FloatArray, y: FloatArray, X_test: FloatArray, u: FloatArr
         aim_squared = float(aim @ aim)
         grown = max(grown, yy / aim_squared) if aim_squared > np.finfo(float).eps * yy else LOST_DIGITS
     longest, length = float(s[0]), np.linalg.norm(solve, axis=1)
-    weights = held_out - solve @ (s[:, None] * Wt)  # M_FF^-1 of the rows: x - A'z
+    weights = held_out - solve @ (s[:, None] * Wt)  # M_FF^-1 times the rows: x - A'z
     doubt = longest * (np.linalg.norm(weights, axis=1) + length) + np.linalg.norm(held_out, axis=1) + length
     rest = X_test[:, others] - solve @ along, u - solve @ target
     return Reduced(residual, aim, *rest, grown, longest, float(np.linalg.norm(doubt)))
 
 
 def _gathered_rows(data: StandardData, rows: IntArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float]:
-    """Rows about their means, gathered in blocks: columns as rows, target, squared lengths of columns, both means."""
+    """Return rows about their means, gathered in blocks: columns as rows, target, squared lengths, and both means."""
     Xt, y, squares, r_mean = np.empty((data.q, len(rows))), np.empty(len(rows)), np.zeros(data.q), 0.0
     v_mean: FloatArray | float = 0.0
     blocks, root = list(row_chunks(len(rows), data.q)), data.root_of(rows)
@@ -261,7 +265,7 @@ def _gathered_rows(data: StandardData, rows: IntArray) -> tuple[FloatArray, Floa
     return Xt, y - (r_mean if root is None else root * r_mean), squares, np.broadcast_to(v_mean, data.q), r_mean
 
 
-CANDIDATES = 150  # columns that swaps may use, beside those of known supports
+CANDIDATES = 150  # maximum number of columns for swaps, in addition to those of known supports
 
 
 class WideSupports:
@@ -270,13 +274,14 @@ class WideSupports:
     Parameters
     ----------
     rows : WideRows
+        Rows of the fold.
     expired : callable
-        Once it is True a search ends with what it holds.
+        Function that returns True to end a search with its present result.
 
     Attributes
     ----------
     best, support : dict
-        f and columns by size.
+        Objective f and columns by size.
     """
 
     def __init__(self, rows: WideRows, expired: Callable[[], bool]) -> None:
@@ -285,18 +290,18 @@ class WideSupports:
         self.support: dict[int, IntArray] = {}
 
     def take(self, supports: Iterable[NDArray[np.integer]]) -> list[float]:
-        """Try supports and keep each that is the best of its size; their values. O(n s^2) each."""
+        """Try supports, keep each that is the best of its size, and return their values. O(n s^2) for each support."""
         return [self._try(np.sort(np.asarray(support, dtype=np.int64))) for support in supports]
 
     def _try(self, support: IntArray) -> float:
-        """Keep a support if it is the best of its size; its value, inf where there is none."""
+        """Keep a support if it is the best of its size; return its value, inf if it cannot be fitted."""
         rows, size = self.rows, len(support)
         if size == 0:
             return np.inf
         M = rows.matrix(support)
         try:
             half = solve_triangular(np.linalg.cholesky(M), rows.c[support], lower=True, check_finite=False)
-        except np.linalg.LinAlgError:  # singular to rounding: no incumbent
+        except np.linalg.LinAlgError:  # a support that is singular to rounding cannot be an incumbent
             return np.inf
         value = rows.yy - float(half @ half)
         if value < self.best.get(size, np.inf):
@@ -304,7 +309,7 @@ class WideSupports:
         return value
 
     def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
-        """Select forward over all columns, then swap among the promising ones."""
+        """Search for incumbents by forward selection over all columns and swaps among the promising ones."""
         rows = self.rows
         top = min(max([size for size in sizes if size < rows.q], default=0), rows.n)
         chosen: list[int] = []
@@ -317,13 +322,14 @@ class WideSupports:
             self._swap(sizes, np.argsort(-np.abs(rows.c))[:CANDIDATES], swap_rounds)
 
     def round(self, tau: int, b: FloatArray, g: FloatArray) -> None:
-        """Try the largest entries of a relaxation's point, then swaps among what it found promising.
+        """Try the largest entries of a relaxation's point, then swaps among its promising columns.
 
         Parameters
         ----------
         tau : int
+            Size.
         b, g : (q,) arrays
-            The point and its slope.
+            Point and its slope.
         """
         self._try(np.argsort(-np.abs(b))[:tau])
         extra = np.argsort(-np.abs(g))[:CANDIDATES]
@@ -347,21 +353,23 @@ class WideSupports:
 
 
 ROW_ROUNDS = 60
-WORKING_SET = 4, 80  # columns of a working set for each of a support's, and beside them: what two rounds may take
+WORKING_SET = 4, 80  # maximum columns of a working set for two rounds: 4 for each column of a support, plus 80
 
 
 class WideRelaxation:
-    """Points of the relaxation of all rows given.
+    """Relaxation of given rows with its present point.
 
     Parameters
     ----------
     rows : WideRows
+        Rows of the fold.
 
     Attributes
     ----------
     b, g : (q,) arrays
-        The last point and its slope `X'(y - X b)`.
+        Last point and its slope `X'(y - X b)`.
     columns : WorkingColumns
+        Working set.
     """
 
     def __init__(self, rows: WideRows) -> None:
@@ -370,28 +378,31 @@ class WideRelaxation:
         self.b, self.g = np.zeros(rows.q), np.zeros(rows.q)
 
     def solve(self, tau: int, accuracy: float) -> tuple[float, float]:
-        """Move to the solution of a size; dual and primal value, rounding not yet taken off."""
+        """Move to the solution of a size; return dual and primal value, without allowance for rounding."""
         return self.solve_on(self.rows.training, self.columns, tau, accuracy)
 
     def solve_on(
         self, rows: Wide, columns: WorkingColumns, tau: int, accuracy: float, shift: FloatArray | float = 0.0
     ) -> tuple[float, float]:
-        """Move to the solution of a size for other rows, or for another objective.
+        """Move to the solution of a size for other rows or another objective; return dual and primal value.
 
         Parameters
         ----------
         rows : Wide
+            Training rows.
         columns : WorkingColumns
-            Of these rows.
+            Working set of these rows.
         tau : int
+            Size.
         accuracy : float
-            Absolute.
+            Absolute accuracy.
         shift : (q,) array, optional
-            s of a term `-2 s'b` that the objective gains.
+            Vector s of a term `-2 s'b` that is added to the objective.
 
         Returns
         -------
         dual, primal : float
+            Values of the relaxation.
 
         Notes
         -----
@@ -422,7 +433,7 @@ class WideRelaxation:
                 dual, self.b, self.g = dual_value, b.copy(), g
             if primal - dual <= accuracy or count == q:
                 break
-            fresh = columns.largest_outside(g, min(10 + tau, cap))  # others do not change the dual value
+            fresh = columns.largest_outside(g, min(10 + tau, cap))  # other columns do not change the dual value
             if count + len(fresh) > cap:
                 columns.keep(used[: cap - len(fresh)])
                 b[~columns.inside] = 0.0
@@ -431,13 +442,13 @@ class WideRelaxation:
 
 
 class WorkingColumns:
-    """Columns that a relaxation on rows solves for, which of all these are, and their Gram matrix."""
+    """Working set of a relaxation by rows: its columns, a mask of these, and their Gram matrix."""
 
     def __init__(self, q: int) -> None:
         self.chosen, self.inside, self.gram = NO_COLUMNS, np.zeros(q, dtype=np.bool_), np.zeros((0, 0))
 
     def join(self, columns: IntArray, Xt: FloatArray, cap: int) -> None:
-        """Let columns join as far as there is room for `cap` of them."""
+        """Add columns until there are `cap` of them."""
         fresh = columns[~self.inside[columns]][: max(cap - len(self.chosen), 0)]
         A = Xt[fresh]
         cross = A @ Xt[self.chosen].T
@@ -445,13 +456,13 @@ class WorkingColumns:
         self.chosen, self.inside[fresh] = np.concatenate([self.chosen, fresh]), True
 
     def keep(self, places: IntArray) -> None:
-        """Let all others go."""
+        """Remove all columns except the given ones."""
         self.chosen, self.gram = self.chosen[places], self.gram[np.ix_(places, places)]
         self.inside[:] = False
         self.inside[self.chosen] = True
 
     def largest_outside(self, g: FloatArray, most: int) -> IntArray:
-        """Return the columns outside with the largest |g|, the largest first."""
+        """Return the columns outside of the set with the largest |g|, the largest first."""
         size = np.where(self.inside, -1.0, np.abs(g))
         most = min(most, len(size) - len(self.chosen))
         places = np.argpartition(-size, most - 1)[:most] if most else NO_COLUMNS
