@@ -29,6 +29,7 @@ PLAIN_ARRAYS = (
     "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
     "is_pair_searched", "is_fold_relaxed", "has_root", "n_mios", "fold_passes", "n_orders_done", "round", "is_enclosed",
     "is_weighted", "is_looked_at", "spent", "tree_seconds",
+    "first_work", "first_seconds",
 )  # fmt: skip
 TABLES = "tree_tries", "is_searched", "objective_upper", "fitted", "weighted_tries"
 LENGTHS_VARY = (
@@ -66,7 +67,7 @@ def archive_state(state: GridState) -> Archive:
     offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(state.offered)]
     stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
     stored["nodes"], stored["by_engine"] = np.array(state.counts.nodes), np.array(json.dumps(state.counts.by_engine))
-    records = {name: [record.promised, record.kept] for name, record in state.records.items()}
+    records = {name: list(vars(record).values()) for name, record in state.records.items()}
     stored["records"] = np.array(json.dumps(records))
     return prefixed("cells", state.cells.archive()) | prefixed("run", stored)
 
@@ -100,7 +101,8 @@ def check_archive(state: GridState, stored: Archive) -> None:
     within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
     within(position, "weighted_folds", 0, n_folds - 1)
     within(position, "weighted", 0, largest)
-    within(position, "tree_seconds", 0, largest)
+    for name in ("tree_seconds", "first_work", "first_seconds"):
+        within(position, name, 0, largest)
     counts_of(position["by_engine"])
     _records_of(position)
 
@@ -143,7 +145,7 @@ def _records_of(position: Archive) -> dict[str, SourceRecord]:
     """Return what sources promised and kept; raises `CorruptStore` for anything else."""
     stored = parsed(position["records"])
     pairs = list(stored.values()) if isinstance(stored, dict) else [None]
-    numbers = [pair if isinstance(pair, list) and len(pair) == 2 else [None] for pair in pairs]
+    numbers = [pair if isinstance(pair, list) and len(pair) == 4 else [None] for pair in pairs]
     if not all(type(number) is float and 0.0 <= number < np.inf for pair in numbers for number in pair):
         raise CorruptStore("it holds no records of sources where these belong")
     return {name: SourceRecord(*pair) for name, pair in zip(stored, numbers, strict=True)}

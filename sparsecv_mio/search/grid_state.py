@@ -15,20 +15,34 @@ from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
 
 DONE = 127  # in place of a number of tries: no more work can say more
+ROOT_NODES = 32  # that a tree is worth beside its nodes: moments, eigenvalues, the root of a fold
 NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
 
 
 @dataclass
 class SourceRecord:
-    """What a source promised, and kept: pairs that it was to exclude, and their rises in shares of what they missed."""
+    """What the ranked steps of a source promised and brought, and what they were to take and took.
 
-    promised: float = 1.0  # as if it had been promised and kept once: a source begins with the benefit of the doubt
-    kept: float = 1.0
+    Attributes
+    ----------
+    promised, kept : float
+        Rises of pairs, in shares of what they missed.
+    work : float
+        Nodes that steps were allowed.
+    seconds : float
+        CPU seconds that they took.
+    """
 
-    @property
-    def share(self) -> float:
-        """Share of its promises that it kept."""
-        return min(self.kept / self.promised, 1.0)
+    promised: float = 0.0
+    kept: float = 0.0
+    work: float = 0.0
+    seconds: float = 0.0
+
+    def expect_rates(self, promised: float, work: float) -> tuple[float, float]:
+        """Return the rise of a step to expect a CPU second, inf if the source was not tried; and a node."""
+        is_tried = self.promised > 0.0 and self.seconds > 0.0
+        calibration = self.kept / self.promised * self.work / self.seconds if is_tried else np.inf
+        return promised / work * calibration, promised / work
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -55,8 +69,8 @@ class GridState(SearchState):
         Nodes of first trees of targets, and of later ones.
     tree_seconds : (G, T) array
         CPU seconds of trees of the folds of a pair; they order work under a limit only.
-    first_work, first_trees : (T,) arrays
-        Of the first trees of single folds at each size: their nodes with those that a root is worth, and their number.
+    first_work : (T,) array
+        Nodes of the first trees at each size, of the full data and of folds, with those that a root is worth.
     first_seconds : 0-d array
         CPU seconds of all of them.
     records : dict of str to SourceRecord
@@ -109,7 +123,6 @@ class GridState(SearchState):
     spent: IntArray
     tree_seconds: FloatArray
     first_work: FloatArray
-    first_trees: IntArray
     first_seconds: FloatArray
     full_nodes: IntArray
     has_supports: BoolArray
@@ -158,7 +171,7 @@ class GridState(SearchState):
             tree_tries=filled(0, np.int8), is_searched=filled(False, bool), weighted_tries=filled(0, np.int8),
             is_enclosed=np.zeros(shape[2], dtype=bool), is_weighted=np.zeros(shape[2], dtype=bool),
             is_looked_at=np.zeros(pairs, dtype=bool), spent=np.zeros(2, dtype=np.int64), tree_seconds=np.zeros(pairs),
-            first_work=np.zeros(shape[1]), first_trees=np.zeros(shape[1], dtype=np.int64), first_seconds=np.zeros(()),
+            first_work=np.zeros(shape[1]), first_seconds=np.zeros(()),
             full_nodes=np.zeros(shape[0], dtype=np.int64),
             has_supports=np.zeros(shape[0], dtype=bool), is_relaxed=np.zeros(shape[0], dtype=bool),
             is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
@@ -200,6 +213,11 @@ class GridState(SearchState):
     def is_bounded(self, pair: Pair) -> bool:
         """Return True if every fold of a pair has an upper bound."""
         return bool(np.isfinite(self.cells.upper[pair]).all())
+
+    def count_first_trees(self, taus: tuple[int, ...], n_trees: int, n_nodes: int, cpu_seconds: float) -> None:
+        """Count the work of the first trees at some sizes, by index."""
+        self.first_work[list(taus)] += (n_nodes + ROOT_NODES * n_trees) / len(taus)
+        self.first_seconds[...] += cpu_seconds
 
     def pair_with_most_folds(self) -> Pair:
         """Return the pair whose folds show most held-out losses, of several that with the smallest in those folds."""

@@ -258,9 +258,10 @@ def aim_at(now: PairBounds, gap: float, still_open: BoolArray) -> Aim | None:
         return Aim(winner, np.inf)
     if not others.any():
         return None
-    # the pair furthest below the cutoff holds the lower bound of the whole grid
-    g, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf))), others.shape)
-    return Aim((int(g), int(t)), float(cutoff))
+    # the pair furthest below the cutoff holds the lower bound of the whole grid; of several the one with the largest
+    # gamma, whose trees are the smallest
+    last, t = np.unravel_index(int(np.argmin(np.where(others, now.lower, np.inf)[::-1])), others.shape)
+    return Aim((len(others) - 1 - int(last), int(t)), float(cutoff))
 
 
 def cells_to_raise(cells: CellTable, aim: Aim, still_open: BoolArray) -> list[Where]:

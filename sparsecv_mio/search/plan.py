@@ -138,7 +138,10 @@ class Plan:
     )
     choice_share: float = _setting(0.5, "share of a limit", "for the choice of the pair; then the weakest pairs first")
     weakest_share: float = _setting(0.02, "share of the gap", "of the smallest bound, within which pairs are weakest")
-    rise_share: float = _setting(0.1, "share of the upper bound", "by which weak pairs are raised late in a limit")
+    rise_share: float = _setting(
+        0.1, "share of the upper bound", "by which full-data trees, or lists late in a limit, raise a pair"
+    )
+    raised_share: float = _setting(0.2, "share of the gap", "by which the weakest pairs are raised at once")
     closed_share: float = _setting(0.5, "share of the gap", "that a list may leave in folds that are not solved alone")
 
     @classmethod

@@ -68,8 +68,8 @@ class Writer:
                 self._take_group(account, group)
 
     def _take_group(self, account: str, group: Sequence[Findings]) -> None:
-        state, promised = self.state, sum(findings.step.promised for findings in group)
-        before = state.bounds() if promised else None
+        state = self.state
+        before = state.bounds() if any(findings.step.promised for findings in group) else None
         self._touched[...] = False
         for findings in group:
             self.accounts.took(account, findings.cpu_seconds)
@@ -85,16 +85,19 @@ class Writer:
             self._store_sums(findings)
         state.forget_computed()
         if before is not None:
-            self._record_rises(group[0].step.source, before, promised)
+            self._record_rises(group, before)
 
-    def _record_rises(self, source: str, before: PairBounds, promised: float) -> None:
-        """Note by which shares of what they missed the pairs rose, beside what the steps of a source promised."""
-        goal, record = before.ceiling * (1.0 - self.state.context.gap), self.state.records_of(source)
-        if np.isfinite(goal):
-            room = np.maximum(goal - before.lower, 0.0)
-            rise = np.minimum(self.state.bounds().lower - before.lower, room)
-            record.promised += promised
+    def _record_rises(self, group: Sequence[Findings], before: PairBounds) -> None:
+        """Note the rises of the weakest pairs, in shares of what they missed, with what the steps promised and took."""
+        least, state = float(before.lower.min()), self.state
+        line = least + self.plan.raised_share * (before.ceiling - least)
+        room, record = np.maximum(line - before.lower, 0.0), state.records_of(group[0].step.source)
+        if np.isfinite(line):
+            rise = np.minimum(state.bounds().lower - before.lower, room)
+            record.promised += sum(findings.step.promised for findings in group)
             record.kept += float((rise[room > 0.0] / room[room > 0.0]).sum())
+            record.work += sum(findings.step.work for findings in group)
+            record.seconds += sum(findings.cpu_seconds for findings in group)
 
     def _count_tries(self, findings: Findings) -> None:
         """Note what a step tried; what the clock ended may be tried again."""

@@ -1,7 +1,6 @@
 """The order that raises the smallest lower bounds of the grid: these are the gap that a limit leaves.
 
-Trees on the full data compete with trees of folds with weighted held-out rows, by what each keeps of its promises for
-the nodes that it takes.
+Trees on the full data compete with trees of folds with weighted held-out rows, by the measured rise a second.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
 from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.orders.in_question import InQuestion
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
@@ -41,29 +41,29 @@ def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
 
     Work is counted in nodes, so that a slow second of a busy machine changes little. A pair of a new size takes as much
     as one of the last new size, and more with each size by as much as pairs did from one to the next so far. A pair
-    that was swept takes more than at first by as much as the node limit grew. inf where nothing is known of it.
+    that is still in question takes more than at first by as much as its node limit grew. inf where nothing is known.
 
     Parameters
     ----------
     state, plan, pairs
         As of `is_weakest_due`.
     """
-    swept = np.flatnonzero(state.first_trees > 0)
+    swept, n_pairs = np.flatnonzero(state.first_work > 0.0), pairs.sum(axis=0)
     if not len(swept) or not state.first_seconds:
         return float(np.inf)
-    n_pairs, n_folds = pairs.sum(axis=0), state.context.folds.k
+    n_swept = ((state.full_tries > 0) | (state.lowest_tries > 0)).sum(axis=0)
     each = np.zeros(len(n_pairs))
-    each[swept] = state.first_work[swept] / state.first_trees[swept] * n_folds
+    each[swept] = state.first_work[swept] / np.maximum(n_swept[swept], 1)
     growth = max(each[swept[-1]] / each[swept[0]], 1.0) ** (1.0 / max(len(swept) - 1, 1))
-    tries = np.where(pairs, state.lowest_tries, DONE).min(axis=0)
+    tries = np.where(pairs, InQuestion.of(state, plan).tries, DONE).min(axis=0)
     each[swept] *= np.float64(plan.node_growth) ** np.where(tries < DONE, tries, 0)[swept]
-    new = np.flatnonzero((state.first_trees == 0) & (n_pairs > 0))
+    new = np.flatnonzero((state.first_work == 0.0) & (n_pairs > 0))
     each[new] = each[swept[-1]] * growth ** (1.0 + np.arange(len(new)))
     return float(each @ n_pairs) * float(state.first_seconds / state.first_work.sum()) / plan.n_threads
 
 
 def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
-    """Yield the step that raises the smallest lower bounds most for its nodes.
+    """Yield the step that raises the smallest lower bounds most for its time, as the records of sources tell.
 
     Parameters
     ----------
@@ -74,17 +74,14 @@ def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:
     """
     lower, ceiling = state.bounds().lower, float(state.bounds().upper.min())
     sums = np.where(pairs, lower, np.inf)
-    near = pairs & (sums <= sums.min(axis=0)) & (sums <= sums.min() + 0.5 * plan.rise_share * ceiling)
-    aims = np.minimum(lower + plan.rise_share * ceiling, state.bars_in_question())
-    tries = np.where(state.all_rows.solved_pairs(), DONE, state.full_tries)
-    lowest = int(np.where(near, tries, DONE).min())
-    full = FullDataTrees().steps_of_pairs(
-        state, plan, near & (tries == lowest), aims, lowest, plan.node_limit(lowest), plan.slice_seconds
-    )  # fmt: skip
-    trees = WeightedTrees().steps(state, plan, near, aims)
-    steps = [step for source in (full, trees) for step in islice(source, plan.compared_steps)]
+    rise = plan.raised_share * (ceiling - float(lower.min()))
+    near = pairs & (sums <= sums.min(axis=0)) & (sums <= sums.min() + 0.5 * rise)
+    aims = np.minimum(lower + rise, state.bars_in_question())
+    sources = FullDataTrees().ranked_steps(state, plan, near, aims), WeightedTrees().steps(state, plan, near, aims)
+    steps = [step for source in sources for step in islice(source, plan.compared_steps)]
     ranked = sorted(
         (step for step in steps if step.promised > 0.0),
-        key=lambda step: -step.promised * state.records_of(step.source).share / step.work,
+        key=lambda step: state.records_of(step.source).expect_rates(step.promised, step.work),
+        reverse=True,
     )
     yield from ranked[: plan.n_threads]

@@ -157,12 +157,29 @@ class FullDataTrees:
             starts = [state.full_support((other, t)) for other in near for t in taus]
             numbers = np.unique(state.cells.support[g, taus]).tolist()
             starts += [state.cells.pool.supports[number] for number in numbers]
-            rise = state.rise_by_full_data(g, taus, bars)
             yield Step(
                 self.name, g, tuple(taus), FULL_DATA, tuple(taus_of[taus].tolist()), tuple(starts), node_limit,
                 tries=tries, cutoffs=cutoffs[g, taus].copy(), seconds=seconds * plan.n_threads / len(by_gamma),
-                promised=rise, work=float(min(node_limit, plan.node_limit(max(tries, 0))) * len(taus)),
             )  # fmt: skip
+
+    def ranked_steps(self, state: GridState, plan: Plan, pairs: BoolArray, aims: FloatArray) -> Iterator[Step]:
+        """Yield trees of the pairs (G, T) with the fewest tries, with the rises to sums `aims` that they promise.
+
+        Parameters
+        ----------
+        state : GridState
+        plan : Plan
+        pairs : (G, T) bool array
+        aims : (G, T) array
+        """
+        tries = np.where(pairs & ~state.all_rows.solved_pairs(), state.full_tries, DONE)
+        lowest = int(tries.min())
+        node_limit = plan.node_limit(lowest)
+        for step in self.steps_of_pairs(
+            state, plan, pairs & (tries == lowest), aims, lowest, node_limit, plan.slice_seconds
+        ):  # fmt: skip
+            promised = state.rise_by_full_data(step.gamma, list(step.taus), aims)
+            yield replace(step, promised=promised, work=float(node_limit * len(step.taus)))
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Grow the tree; a new support is fitted in every fold at once where the problem can do so."""
@@ -218,6 +235,8 @@ class FullDataTrees:
             solved = state.all_rows.solved_pairs()[step.gamma, list(step.taus)]
             state.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)
             state.is_looked_at[step.gamma, list(step.taus)] = True
+            if step.tries == 0:
+                state.count_first_trees(step.taus, len(step.taus), findings.n_nodes, findings.cpu_seconds)
             return
         is_done = findings.is_finished or (step.node_limit >= UNLIMITED and not np.isfinite(step.cutoff))
         state.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1

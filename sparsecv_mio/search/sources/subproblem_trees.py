@@ -17,8 +17,6 @@ from sparsecv_mio.search.problems.outcomes import bound_subproblems
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.steps import Findings, FoldBounds, Step
 
-ROOT_NODES = 32  # what a tree takes beside its nodes (moments, eigenvalues, the root of a fold), in nodes
-
 
 class SubproblemTrees:
     """Trees of single folds, of one pair or, where sizes share a tree, of many."""
@@ -130,9 +128,7 @@ class SubproblemTrees:
             for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):
                 state.tree_tries[known.gamma, t, known.folds.start] = tried
         if step.tries == 0 and len(step.taus) == 1:
-            state.first_work[step.taus[0]] += findings.n_nodes + ROOT_NODES * n_pairs
-            state.first_trees[step.taus[0]] += n_pairs
-            state.first_seconds[...] += findings.cpu_seconds
+            state.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
 
 
 def _always() -> bool:

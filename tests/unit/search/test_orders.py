@@ -15,9 +15,12 @@ from zoo import RandomProblem, random_problem
 from sparsecv_mio.search import plan
 from sparsecv_mio.search.api import cross_validate
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.orders.by_size import InQuestion
+from sparsecv_mio.search.grid_state import SourceRecord
+from sparsecv_mio.search.orders.in_question import InQuestion
+from sparsecv_mio.search.orders.weakest import forecast_sweeps, weakest
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
 from sparsecv_mio.search.sources.full_data import FullDataTrees
+from sparsecv_mio.search.sources.weighted_trees import WeightedTrees
 
 from .judged import check_state, do, patch_all, random_search, search_over
 
@@ -208,3 +211,47 @@ def test_small_sizes_are_solved_before_better_supports_are_searched_for(monkeypa
     in_question = search.state.subproblems_in_question()
     assert not (in_question & small[None, :, None] & (np.asarray(search.state.tree_tries) == 0)).any()
     assert record_of(search).lower <= record_of(search).upper
+
+
+def test_the_weakest_pairs_are_raised_by_the_source_that_raised_most_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    n_ranked, names = 0, (FullDataTrees.name, WeightedTrees.name)
+    for seed in range(500, 512):
+        with monkeypatch.context() as patch:
+            case, search = begun(patch, seed)
+            state, plan = search.state, search.plan
+            pairs = np.asarray(state.subproblems_in_question().any(axis=2))
+            for fast, slow in (names, names[::-1]):
+                state.records.update({fast: SourceRecord(1.0, 1.0, 1.0, 1e-9), slow: SourceRecord(1.0, 1.0, 1.0, 1e9)})
+                steps = list(weakest(state, replace(plan, n_threads=100), pairs)) if pairs.any() else []
+                if {step.source for step in steps} == set(names):
+                    n_ranked += 1
+                    first = next(at for at, step in enumerate(steps) if step.source == slow)
+                    assert all(step.source == fast for step in steps[:first]) and first > 0
+            before, lower = dict(vars(state.records_of(names[0]))), state.bounds().lower.copy()
+            found = do(search, [step for step in steps if step.source == names[0]])
+            after = state.records_of(names[0])
+            assert after.work - before["work"] == sum(findings.step.work for findings in found)
+            assert (state.bounds().lower >= lower).all() and after.kept >= before["kept"]
+            check_state(case, search)
+    assert n_ranked > 3
+
+
+def test_sweeps_are_expected_to_take_what_they_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the work so far, at twice the pairs: as long again; a pair that stays in question takes more each time."""
+    _, search = begun(monkeypatch, 501)
+    state, plan = search.state, replace(search.plan, n_threads=1)
+    pairs, none = np.ones(state.is_offered.shape, dtype=bool), np.zeros(state.is_offered.shape, dtype=bool)
+    state.first_work[:], state.first_seconds[...] = 0.0, 0.0
+    assert forecast_sweeps(state, plan, pairs) == np.inf
+    for array in (state.full_tries, state.lowest_tries):
+        array[:] = 0
+        array[:, 0] = 1
+    state.first_work[0], state.first_seconds[...] = 600.0, 3.0
+    assert forecast_sweeps(state, plan, none) == 0.0
+    new = none.copy()
+    new[:, 1:3] = True
+    assert forecast_sweeps(state, plan, new) == pytest.approx(6.0)
+    assert forecast_sweeps(state, replace(plan, n_threads=2), new) == pytest.approx(3.0)
+    again = none.copy()
+    again[:, 0] = True
+    assert forecast_sweeps(state, plan, again) == pytest.approx(3.0 * plan.node_growth)
