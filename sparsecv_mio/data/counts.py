@@ -14,31 +14,31 @@ from sparsecv_mio.data.weights import weights_of, with_class_weight
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.words import Intercept, Loss
 
-LARGEST_COUNT = 1e15  # beyond, numbers are no longer apart by 1/8
-MOST_EXPOSURE = 1e12  # and the least, one over it
+LARGEST_COUNT = 1e15  # beyond this, the spacing of floats exceeds 1/8
+MOST_EXPOSURE = 1e12  # maximum exposure; the minimum is its reciprocal
 
 
 def exposure_columns(name: str | None) -> tuple[str, ...]:
-    """Return the columns of the data that exposures need beside features and target."""
+    """Return the columns that exposures need in addition to the features and the target."""
     return () if name is None else (name,)
 
 
 def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True) -> Dataset:
-    """Return the data with the exposures of their rows, the target checked.
+    """Return the data as counts: the target is checked, and the exposure of each row is stored.
 
     Parameters
     ----------
     dataset : Dataset
-        With the column of exposures in `aux`.
+        Data with the column of exposures in `aux`.
     exposure : str, optional
-        That column; without it every row has the exposure 1.
+        Name of that column; without it every row has exposure 1.
     whole : bool
-        Whether counts must be whole numbers; of data that are counts already they need not be.
+        True if counts must be integers; data that are counts already are not checked for this.
 
     Raises
     ------
     BadInput
-        For a target that is no count, all zeros, or an exposure that is not above 0.
+        If the target has a value that is not a count or consists of zeros, or an exposure is not positive.
 
     Examples
     --------
@@ -67,14 +67,14 @@ def for_loss(
     class_weight: str | None = None,
     exposure: str | None = None,
 ) -> Dataset:
-    """Return the data as a loss is fitted to them: of two classes, weighed; or counts, with exposures.
+    """Return the data in the form that a loss needs: two classes with class weights, or counts with exposures.
 
     Parameters
     ----------
     dataset : Dataset
     loss : Loss
     positive : str or number, optional
-        The class that is 1.
+        The class that becomes 1.
     class_weight : {"balanced"}, optional
     exposure : str, optional
     """
@@ -87,7 +87,7 @@ def for_loss(
 
 
 def exposures_of(dataset: Dataset, name: str) -> FloatArray:
-    """Return the exposures that a column in `aux` holds, checked."""
+    """Return the checked exposures from a column in `aux`."""
     try:
         exposures = np.asarray(weights_of(dataset, name), dtype=np.float64)
     except (TypeError, ValueError):
@@ -115,7 +115,7 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
 
 
 def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss: Loss) -> None:
-    """Raise `BadInput` where a loss has no best intercept in some training rows: these are of one class, or all 0.
+    """Raise `BadInput` if the intercept has no optimum because training rows have one class or only zeros.
 
     Parameters
     ----------
@@ -131,12 +131,12 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
 
 
 def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:
-    """Raise `BadInput` where the training rows of a fold are all zeros: its intercept has no best value.
+    """Raise `BadInput` if the training rows of a fold are all zero: the intercept has no optimum.
 
     Parameters
     ----------
     dataset : Dataset
-        Of counts.
+        Data with a target of counts.
     folds : FoldPlan
     intercept : Intercept
     """

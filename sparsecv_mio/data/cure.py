@@ -47,18 +47,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as exports write them
-NO_LEVEL = "none"  # the mark that is a word most often: no garage, no treatment
-STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # that some write where nothing is known, below zero too
+MISSING_MARKS = frozenset({"na", "n/a", "<na>", "nan", "null", "none", "?", "."})  # lower case, as in exports
+NO_LEVEL = "none"  # the code that is most often a word: no garage, no treatment
+STAND_INS = (99.0, 999.0, 9999.0, 99999.0, 999999.0)  # numbers used as missing-value codes, also with a minus sign
 
 
 def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
-    """Whether a cell is empty or holds a mark that stands for nothing, NaN among them.
+    """Return True if a cell is empty or holds a missing-value code, including NaN.
 
     Parameters
     ----------
     marks : collection of str
-        In small letters.
+        Missing-value codes in lower case.
 
     Examples
     --------
@@ -72,16 +72,16 @@ def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
 
 
 def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
-    """Return the error for one cell.
+    """Return the error for one invalid cell.
 
     Parameters
     ----------
     row : int
-        1-based, the header not counted.
+        Row number from 1, without the header.
     value : object
-        What the cell holds; None where it is empty.
+        Content of the cell; None if it is empty.
     line : int, optional
-        Its line in a text file.
+        Line of the cell in a text file.
     """
     fault = Fault(column, row, value, line, missing=is_missing(value))
     return BadInput(f"column {fault.words()}: {fault.remedy()}")
@@ -89,10 +89,10 @@ def bad_cell(column: str, row: int, value: object, line: int | None = None) -> B
 
 @dataclass
 class Fault:
-    """The first bad cell of a column, and how many there are: of its `row`, from 1 on, and its `line` in the file.
+    """The first invalid cell of a column (`row`, from 1, and `line` in the file) and the number of such cells.
 
-    `levels` are the different texts in them, up to one more than a feature may have. `missing`: whether nothing is
-    there; `as_word`: how to ask for the mark that says so as a word, where it may be one.
+    `levels` are the distinct texts of these cells, up to one more than a feature may have. `missing` states that the
+    cells are empty. If the missing-value code may be a word, `as_word` gives the option that reads it as a word.
     """
 
     column: str
@@ -105,24 +105,24 @@ class Fault:
     as_word: str = ""
 
     def add(self, value: object) -> None:
-        """Note what a bad cell of the column holds."""
+        """Record another invalid cell of the column."""
         if isinstance(value, str) and len(self.levels) <= MOST_LEVELS:
             self.levels.add(value)
 
     def name(self, rows: int) -> bool:
-        """Whether the column names its rows, nearly each by a word of its own, as `inspect` tells; of so many rows."""
+        """Return True if the column only names its rows, with a distinct text in nearly every row."""
         plain = isinstance(self.value, str) and not self.missing and not reading_options.what_else(self.value)
         return plain and not self.few(rows) and name_like(len(self.levels), self.count)
 
     def has_classes(self, rows: int) -> bool:
-        """Return True if a column of so many rows holds more than two text values, none of which spells a number."""
+        """Return True if the column has more than two text values, none of which can be read as a number."""
         return (
             isinstance(self.value, str) and not self.missing and len(self.levels) > 2 and not self.few(rows)
             and not any(map(reading_options.what_else, self.levels))
         )  # fmt: skip
 
     def words(self) -> str:
-        """Say which cell, and what it holds."""
+        """Return a description of the cell and its content."""
         where = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
         value = self.value
         if value is None or (isinstance(value, str) and not value.strip()):
@@ -134,11 +134,11 @@ class Fault:
         return f"{self.column!r} holds {value} in {where}"
 
     def few(self, rows: int) -> bool:
-        """Whether these are words among numbers: less than half of so many rows."""
+        """Return True if text values occur in fewer than half of the rows, so the column is mainly numeric."""
         return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
 
     def remedy(self, rows: int = 0) -> str:
-        """Say what to do, by hand; of so many rows."""
+        """Return advice on how to correct the file by hand."""
         if isinstance(self.value, str) and not self.missing and (kind := reading_options.what_else(self.value)):
             return f"{kind}, or drop the column"
         if self.few(rows):
@@ -151,14 +151,14 @@ class Fault:
         return "replace it by a finite number or remove the row"
 
     def remedy_of_new(self, many: int = 1) -> str:
-        """Say what to do in new rows, where so many cells of the column are alike."""
+        """Return advice for new rows in which `many` cells of the column have the same fault."""
         if isinstance(self.value, str) and not self.missing:
-            advice = reading_options.what_else(self.value).partition(' with dates="days"')[0]  # no option of new rows
+            advice = reading_options.what_else(self.value).partition(' with dates="days"')[0]  # no option for new rows
             return advice or "give numbers"
         return "fill the cell, or leave the row out" if many == 1 else "fill them, or leave these rows out"
 
     def option(self, target: str, rows: int = 0) -> str:
-        """Return the keyword that cures the column of so many rows; empty where none does."""
+        """Return the keyword that imputes or encodes the column, or an empty text."""
         if self.missing:
             cures = 'na="drop"' if self.column == target else 'na="drop" or na="mean"'
             return f"{cures}, or {self.as_word}" if self.as_word else cures
@@ -180,11 +180,11 @@ MORE_CLASSES = (
 
 @dataclass
 class Faults:
-    """The bad cells of a table of `rows`: of every column the first that is empty, and the first that is no number.
+    """The invalid cells of a table: for each column the first empty cell and the first cell that is not a number.
 
-    `subjects`: the column that names subjects of several rows each, if there is one. `marks`: by column, what its cells
-    show of how numbers are written. `settled`: whether these are new rows of a model, which needs all of its columns
-    and has no options of how cells are treated. `lines`: in which lines of a file some rows end.
+    `subjects` is the column that names subjects with several rows each, if there is one. `marks` describes the number
+    format of each column. `settled` is True for new rows of a model, which need all columns of the model and have no
+    options for cells. `lines` returns the lines of a file in which rows end.
     """
 
     target: str
@@ -196,7 +196,7 @@ class Faults:
     lines: Callable[[Collection[int]], Mapping[int, int]] | None = None
 
     def add(self, column: str, row: int, value: object, empty: bool = False, as_word: str = "") -> None:
-        """Note a bad cell: its row, from 1 on, what it holds, whether that stands for nothing, and else for a word."""
+        """Record an invalid cell: its row, from 1, its content, and whether it is empty or a missing-value code."""
         if isinstance(value, str) and not empty and column in self.marks:
             self.marks[column].text(value)
         if (column, empty) in self.found:
@@ -206,7 +206,7 @@ class Faults:
         self.found[column, empty].add(value)
 
     def raise_if_any(self) -> None:
-        """Raise `BadInput` that names every bad column, and the keyword that would cure it."""
+        """Raise `BadInput` that names every invalid column and the keyword that imputes or encodes it."""
         faults = sorted(self.found.values(), key=lambda one: one.row)
         if not faults:
             return
@@ -274,19 +274,19 @@ class Faults:
         return one.missing and one.count == self.rows and one.column != self.target
 
     def _held_out(self, one: Fault) -> str:
-        """Return what to do with the name of a subject."""
+        """Return advice for a column that names subjects."""
         if one.column != self.subjects or one.missing or not isinstance(one.value, str):
             return ""
         spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
         return f"several rows each, so give folds={spec}, which holds them out together"
 
     def _dropped(self, one: Fault) -> str:
-        """Return the keyword that leaves a column of names out."""
+        """Return the keyword that drops a column of names."""
         feature = one.column not in (self.target, self.subjects)
         return left_out(one.column) if feature and one.name(self.rows) else ""
 
     def _written(self, one: Fault) -> str:
-        """Return the keywords with which the text of a column is numbers; both, where there are two readings."""
+        """Return the keywords with which the text of a column is numeric; both readings if it is ambiguous."""
         marks = self.marks.get(one.column)
         if marks is None or not marks.ways or not isinstance(one.value, str) or one.missing:
             return ""
@@ -298,7 +298,7 @@ class Faults:
 
 
 def left_out(*names: str) -> str:
-    """Return the keyword that leaves columns out.
+    """Return the keyword that drops columns.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def left_out(*names: str) -> str:
 
 
 def has_decimals(column: FloatArray) -> bool:
-    """Whether a number shows that the decimal mark before its digits sets off no thousands: these are not three."""
+    """Return True if a number shows, by other than three decimals, that its mark is the decimal mark."""
     fractions = np.abs(column[column != np.rint(column)])
     return bool(
         np.any(
@@ -321,14 +321,14 @@ def has_decimals(column: FloatArray) -> bool:
 
 
 def stand_in(numbers: FloatArray) -> float | None:
-    """Return the number of nines, -999 for one, that lies farther from all others than these do from each other.
+    """Return a number of nines, such as -999, that is farther from all others than their range, or None.
 
-    Of 99, which is a number like others more often, three times as far.
+    For 99, which occurs more often as a normal value, the distance must be more than three times the range.
 
     Parameters
     ----------
     numbers : (n,) array
-        Finite.
+        Finite numbers.
 
     Examples
     --------
@@ -345,7 +345,7 @@ def stand_in(numbers: FloatArray) -> float | None:
 
 
 def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> tuple[str, ...]:
-    """Return a sentence for every column that holds such a number."""
+    """Return a sentence for every column that contains such a number."""
     ends = np.abs([X.min(axis=0), X.max(axis=0)])
     places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
     values = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
@@ -358,7 +358,7 @@ def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: s
 
 
 def check_finite(X: FloatArray, y: FloatArray, names: Sequence[str], target: str) -> None:
-    """Raise `BadInput` at the first row that holds NaN or infinity; O(np) time, one chunk of memory."""
+    """Raise `BadInput` at the first row with NaN or infinity; O(np) time, memory of one block."""
     step = max(1, (1 << 20) // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block, response = X[start : start + step], y[start : start + step]
@@ -375,30 +375,31 @@ MOST_LEVELS = 50
 
 
 def name_like(levels: int, cells: int) -> bool:
-    """Whether a column of so many words in so many cells names its rows and is no feature."""
+    """Return True if a text column has so many distinct values that it names its rows and is not a feature."""
     return levels > MOST_LEVELS or levels >= max(3, cells)
 
 
 @dataclass(frozen=True, eq=False)
 class RawColumn:
-    """The cells of a column: its numbers, and what else it holds.
+    """The cells of a column: its numbers and its other cells.
 
     Attributes
     ----------
     name : str
+        Name of the column.
     numbers : (n,) array
-        NaN where a cell is no number.
+        Numbers; NaN if a cell is not a number.
     empty : (n,) bool array
-        Where nothing is, or a mark that says so.
+        True for cells that are empty or hold a missing-value code.
     absent : object
-        What the first of these cells holds.
+        Content of the first such cell.
     others : dict of int to str
-        Text by row, where a cell is neither.
+        Text by row, for cells that are neither numeric nor missing.
     marks : Marks
-        What its text shows of how numbers are written.
+        Evidence of the number format in the text of the cells.
     nothing : mapping of str to int
-        The usual marks for nothing that it has, as they stand, each with the number of its cells; not those that the
-        reading names itself.
+        Usual missing-value codes in the column, as written, with their numbers of cells; codes that the reading options
+        name are not included.
     """
 
     name: str
@@ -411,12 +412,12 @@ class RawColumn:
 
     @classmethod
     def of(cls, name: str, cells: Sequence[Any], how: reading_options.Reading) -> RawColumn:
-        """Look at the cells of a column: numbers, text, or what a frame holds; O(n).
+        """Return the column of cells that are numbers, text, or objects of a frame; O(n).
 
         Parameters
         ----------
         how : Reading
-            How numbers are written, and what stands for nothing.
+            Number format and missing-value codes.
         """
         marks, (decimal, thousands), (no_words, no_numbers) = reading_options.Marks(how.way), how.way, how.absent
         numbers, empty, others = np.full(len(cells), np.nan), np.zeros(len(cells), dtype=bool), dict[int, str]()
@@ -447,7 +448,7 @@ class RawColumn:
             else:
                 others[row] = str(cell)
         if others and len(others) + np.sum(empty) == len(cells):
-            with suppress(ValueError):  # a cell is no duration: they are words
+            with suppress(ValueError):  # if a cell is not a duration, all cells are text values
                 numbers[list(others)] = [parse_duration(text) for text in others.values()]
                 marks, others = reading_options.Marks(how.way), {}
         absent = _text_of_nothing(cells[int(np.argmax(empty))]) if empty.any() else None
@@ -458,24 +459,24 @@ class RawColumn:
 
     @property
     def kind(self) -> str:
-        """What the first text is that is no word, such as `22%`, and what to do with it; empty where all are words."""
+        """Description of the first text that is not a text value, such as `22%`, with advice; may be empty."""
         return next((said for said in map(self._kind_of, dict.fromkeys(self.others.values())) if said), "")
 
     @property
     def is_words(self) -> bool:
-        """Whether words are what the column is made of: at least half of its cells."""
+        """True if at least half of the cells that are not missing hold text values."""
         words = len(self.others)
         if self.kind:
             words = sum(count for text, count in Counter(self.others.values()).items() if not self._kind_of(text))
         return 2 * words >= max(1, int(np.sum(~self.empty)))
 
     def _kind_of(self, text: str) -> str:
-        """Say what a text is that is no word; `<18` is one where no cell is a number."""
+        """Describe a text that is not a text value; `<18` is a text value if no cell is a number."""
         beside = len(self.others) + int(self.empty.sum()) < len(self.numbers)
         return reading_options.what_else(text) if beside or not reading_options.BOUND.fullmatch(text) else ""
 
     def levels(self, order: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return the words of a declared order, or those of the column: no before yes, else in alphabetical order."""
+        """Return the declared order, or the text values of the column: no before yes, otherwise alphabetical."""
         if order:
             return order
         words = sorted({*self.others.values(), *(f"{value:g}" for value in set(self.numbers[~self._gaps()].tolist()))})
@@ -485,7 +486,7 @@ class RawColumn:
         )
 
     def as_one(self, levels: Sequence[str]) -> str:
-        """Say which words that differ by capital letters alone count as one, or as several; empty where none do."""
+        """Return a note on text values that differ only in upper and lower case; empty if there are none."""
         spelt: dict[str, set[str]] = {level: set() for level in levels}
         alike: dict[str, list[str]] = {}
         for word in set(self.others.values()):
@@ -501,14 +502,14 @@ class RawColumn:
         return first_named(said)
 
     def codes(self, levels: Sequence[str]) -> NDArray[np.int64]:
-        """Return the place of every cell in the levels, -1 where it is empty; `BadInput` for words that are none."""
+        """Return the index of every cell in the levels, -1 if it is missing; raise `BadInput` for other values."""
         codes, unknown = self._places(levels)
         if unknown:
             raise BadInput(_unknown_words(self.name, unknown, levels))
         return codes
 
     def unknown(self, levels: Sequence[str]) -> dict[int, str]:
-        """Return the words that are none of the levels, by row from 0."""
+        """Return the text values that are not levels, by row from 0."""
         return self._places(levels)[1]
 
     def _places(self, levels: Sequence[str]) -> tuple[NDArray[np.int64], dict[int, str]]:
@@ -522,7 +523,7 @@ class RawColumn:
         return codes, unknown
 
     def at(self, rows: NDArray[np.intp]) -> RawColumn:
-        """Return the column on some rows, in rising order."""
+        """Return the column for some rows in ascending order."""
         place = {row: k for k, row in enumerate(rows.tolist())} if self.others else {}
         others = {place[row]: word for row, word in self.others.items() if row in place}
         return replace(self, numbers=self.numbers[rows], empty=self.empty[rows], others=others)
@@ -534,7 +535,7 @@ class RawColumn:
 
 
 def _text_of_nothing(cell: object) -> object:
-    """Return the mark in a cell that stands for nothing, or the NaN that it spells; None where nothing is there."""
+    """Return the missing-value code in a cell, or NaN if it is written so; None if the cell is empty."""
     if not isinstance(cell, str) or not is_missing(cell):
         return None
     with suppress(ValueError):
@@ -544,9 +545,9 @@ def _text_of_nothing(cell: object) -> object:
 
 @dataclass(frozen=True, eq=False)
 class RawTable:
-    """The columns of a table as they are: features, the target where there is one, others as arrays by name.
+    """The unprocessed columns of a table: features, an optional target, and other columns as arrays by name.
 
-    `lines` returns in which lines of a file some rows end, counted from 1. `declared`: the words of ordered categories,
+    `lines` returns the lines of a file, from 1, in which rows end. `declared` has the levels of ordered categories,
     from the lowest to the highest.
     """
 
@@ -559,16 +560,16 @@ class RawTable:
 
     @property
     def marks(self) -> dict[str, reading_options.Marks]:
-        """By column, what its text shows of how numbers are written."""
+        """Evidence of the number format, by column."""
         return {column.name: column.marks for column in self.columns}
 
     @property
     def columns(self) -> list[RawColumn]:
-        """The features, and the target after them where there is one."""
+        """The features, followed by the target if there is one."""
         return [*self.features, *([self.target] if self.target else [])]
 
     def may_be_word(self, one: RawColumn) -> str:
-        """Return the usual mark for nothing, `none` before others, that a column of words has and no other one."""
+        """Return a usual missing-value code (`none` first) that only text columns contain, or an empty text."""
         if not (one.nothing and one.others and one.is_words):
             return ""
         others = {mark.lower() for column in self.columns if not column.others for mark in column.nothing}
@@ -576,13 +577,13 @@ class RawTable:
         return min(words, key=lambda mark: mark.lower() != NO_LEVEL, default="")
 
     def keeping(self, word: str, how: reading_options.Reading) -> reading_options.Reading:
-        """Return how it is read if a mark is a word, and `none` where that may be one; all others stand for nothing."""
+        """Return reading options under which a code, and `none` if it may be one, is a word; other codes are not."""
         words = {word.lower(), *({NO_LEVEL} & {self.may_be_word(column).lower() for column in self.columns})}
         marks = {mark.lower(): mark for column in self.columns for mark in column.nothing if mark.lower() not in words}
         return replace(how, keep_default_na=False, na_values=(*how.na_values, *marks.values()))
 
     def doubt(self, one: RawColumn, how: reading_options.Reading) -> str:
-        """Say which cells of a column of words count as empty whose mark may be a word, and what would say so."""
+        """Return a note on codes in a text column that count as missing but may be words, with the option."""
         word = self.may_be_word(one)
         if not word:
             return ""
@@ -599,20 +600,20 @@ def raw_table(
     how: reading_options.Reading,
     declared: Mapping[str, Sequence[Any]] | None = None,
 ) -> RawTable:
-    """Look at the columns of a table.
+    """Return the unprocessed columns of a table.
 
     Parameters
     ----------
     names : iterable of str
-        Features.
+        Names of the features.
     goal : str
-        Name of the target, empty where there is none.
+        Name of the target; empty without a target.
     cells : callable
-        Returns the cells of a column.
+        Function that returns the cells of a column.
     aux : dict of str to (n,) array
         Group, fold and weight columns.
     declared : mapping of str to sequence, optional
-        The values of ordered categories by column, from the lowest to the highest.
+        Levels of ordered categories by column, from the lowest to the highest.
     """
     features = [RawColumn.of(name, cells(name), how) for name in names]
     target = RawColumn.of(goal, cells(goal), how) if goal else None
@@ -625,9 +626,9 @@ def raw_table(
 
 
 class Made(NamedTuple):
-    """What a data set is assembled of: features (n, p), target (n,), their names, other columns, what was learnt.
+    """The parts of a data set: features (n, p), target (n,), names, other columns, and the learned preprocessing.
 
-    `holes`, (n, p), are the cells that were empty and are filled; None where there are none.
+    `holes`, (n, p), marks the cells that were missing and are imputed; None if there are none.
     """
 
     X: FloatArray
@@ -640,22 +641,27 @@ class Made(NamedTuple):
 
 
 def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> Made:
-    """Make features of the columns of a table, as a reading says.
+    """Return the features of a table after the imputation and encoding that the options request.
 
     Parameters
     ----------
+    table : RawTable
+        The unprocessed table.
+    how : Reading
+        The reading options.
     wanted : Wanted
-        Whether the target may hold two words, and whether it is known how numbers are written.
+        The selected columns; states also whether the target may hold two text values, and whether the number format is
+        known.
 
     Returns
     -------
     Made
-        With what was learnt, in `reading`.
+        The parts of the data set; `reading` has the learned preprocessing.
 
     Raises
     ------
     BadInput
-        The message names every column with cells that the reading does not allow, or numbers that could be others.
+        If a column has cells that the options do not allow, or ambiguous numbers; the message names every such column.
     """
     columns = tuple(column.name for column in table.features)
     table, date_forms = numbered_dates(table, how)
@@ -686,21 +692,21 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
 def numbered_dates(
     table: RawTable, how: reading_options.Reading, forms: Mapping[str, str] | None = None
 ) -> tuple[RawTable, dict[str, str]]:
-    """Return a table with columns of numbers instead of those of dates, and the form of the dates of each.
+    """Return a table with numeric columns instead of dates, and the date format of each date column.
 
     Parameters
     ----------
     table : RawTable
-        The table; dates of the target become days, whatever features become.
+        Table with dates; dates of the target become days for every choice of date features.
     how : Reading
-        The numbers that dates become; none by default.
+        Options with the numbers that dates become; none by default.
     forms : mapping of str to str, optional
-        The form of the dates of each column, where it is known from other rows.
+        Date format of each column, if it is known from other rows.
 
     Raises
     ------
     BadInput
-        No column holds dates, a cell of such a column is none, or the order of day and month is not clear.
+        If no column holds dates, a cell of a date column is not a date, or the order of day and month is ambiguous.
     """
     if not how.dates:
         return table, {}
@@ -722,7 +728,7 @@ def numbered_dates(
 def _numbers_of_dates(
     column: RawColumn, form: str, made: Mapping[str, str], how: reading_options.Reading
 ) -> list[RawColumn]:
-    """Return columns of numbers that stand for a column of dates: some names, each with the part of a date."""
+    """Return the numeric columns of a date column, one for each requested part of the date."""
     rows = np.flatnonzero(~column.empty).tolist()
     moments = []
     for row in rows:
@@ -742,23 +748,26 @@ def _numbers_of_dates(
     return features
 
 
-KEPT = "(row)"  # column beside rows of which others were left out: their places in what was read
+KEPT = "(row)"  # auxiliary column with the input positions of the rows that are not dropped
 
 
 def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
-    """Make features of new rows by what was learnt from others.
+    """Return the features of new rows, with the preprocessing learned from other rows.
 
-    Where rows with empty cells were left out, such new ones are too.
+    If rows with missing cells were dropped there, such new rows are dropped as well.
 
     Parameters
     ----------
     table : RawTable
-        Some of the columns; the target, where there is one, may have empty cells.
+        The required columns; the target, if there is one, may have missing cells.
+    learnt : Applied
+        The learned preprocessing.
 
     Raises
     ------
     BadInput
-        For a word that was not there, an empty cell for which no mean was learnt, or numbers that could be others.
+        If there is an unknown text value, a missing cell in a column without a learned fill value, or an ambiguous
+        number.
     """
     columns = tuple(column.name for column in table.features)
     table, _ = numbered_dates(table, learnt.how, learnt.date_forms)
@@ -785,7 +794,7 @@ def read_alike(table: RawTable, learnt: reading_options.Applied) -> Made:
 
 
 def _check_words(table: RawTable, levels: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise `BadInput` that names the words of all features that none of their levels is."""
+    """Raise `BadInput` that names the text values of all features that are not levels."""
     unknown = [(column, column.unknown(levels[column.name])) for column in table.features if column.name in levels]
     said = [_unknown_words(column.name, rows, levels[column.name]) for column, rows in unknown if rows]
     if said:
@@ -794,7 +803,7 @@ def _check_words(table: RawTable, levels: Mapping[str, tuple[str, ...]]) -> None
 
 
 def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) -> str:
-    """Say which words of a column are none of its levels, each with its first row."""
+    """Return a description of the text values of a column that are not levels, each with its first row."""
     first: dict[str, int] = {}
     for row, word in rows.items():
         first.setdefault(word, row)
@@ -826,10 +835,10 @@ def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_
 
 
 def rows_without_data(table: RawTable) -> dict[int, str]:
-    """Return the rows of a file that hold no data, each with a text in it: a second header, units, totals.
+    """Return the rows of a file without data, such as a second header, units or totals, with their text.
 
-    Such a row has text or nothing in more than half of the columns of numbers; a last row may have text without a digit
-    in the first column alone.
+    In such a row, more than half of the numeric columns are text or empty. The last row also counts if its only text is
+    one without a digit in the first column.
     """
     columns = [column for column in table.columns if not column.is_words]
     texts = {
@@ -848,13 +857,13 @@ def rows_without_data(table: RawTable) -> dict[int, str]:
 
 
 def skipped_lines(table: RawTable, how: reading_options.Reading, rows: Iterable[int]) -> str:
-    """Return the numbers of the lines that are left out if some rows, counted from 0, are too."""
+    """Return the line numbers to skip if the given rows, from 0, are skipped as well."""
     lines = {} if table.lines is None else table.lines({row + 1 for row in rows})
     return how.skipping(lines.values())
 
 
 def _check_rows(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
-    """Raise `BadInput` that names rows which hold no data, and the keyword that leaves them out."""
+    """Raise `BadInput` that names rows without data and the keyword that skips them."""
     rows = {} if wanted.settled else rows_without_data(table)
     if rows:
         named = first_named([f"{text[:30]!r} in row {row + 1}" for row, text in rows.items()])
@@ -866,7 +875,7 @@ def _check_rows(table: RawTable, how: reading_options.Reading, wanted: reading_o
 
 
 def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
-    """Raise `BadInput` for an order that does not fit its column, and for words to be ranked that have no order."""
+    """Raise `BadInput` for an order that does not fit its column, and for ordinal columns without an order."""
     columns, orders = {column.name: column for column in table.features}, how.orders
     for name, order in orders.items():
         if name not in columns:
@@ -893,13 +902,13 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
 
 
 def name_of_subjects(table: RawTable) -> str:
-    """Return the name of the feature that names subjects of several rows each; empty without one."""
+    """Return the name of the feature that identifies subjects with several rows, or an empty text."""
     subjects = subjects_of(table.features) if table.target is not None else None
     return "" if subjects is None else subjects.column
 
 
 def _as_word(one: RawColumn, table: RawTable, how: reading_options.Reading) -> str:
-    """Return the keywords with which a mark for nothing in a column of words is a word; empty where it has none."""
+    """Return the keywords that read a missing-value code of a text column as a word, or an empty text."""
     word = table.may_be_word(one)
     if not word:
         return ""
@@ -927,7 +936,7 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
 
 
 def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
-    """Return which rows are kept, and the table of these, `KEPT` in it; `targets`: whether each needs its own."""
+    """Return the mask of kept rows and the table of these rows; `targets` requires a target in each."""
     whole = np.ones(table.rows, dtype=bool)
     if targets and table.target is not None and how.na is not Missing.ERROR:
         whole &= ~table.target.empty
@@ -943,14 +952,14 @@ def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool 
 
 
 def fill_value(numbers: FloatArray, na: Missing) -> float:
-    """Return the mean, or the median, of the numbers of a column that are there.
+    """Return the mean or the median of the numbers of a column, without its missing cells.
 
     Parameters
     ----------
     numbers : (m,) array
-        NaN where a cell is empty; not all of them.
+        Numbers of the column, NaN for missing cells; at least one number.
     na : Missing
-        One that fills.
+        A rule that imputes.
 
     Examples
     --------
@@ -962,7 +971,7 @@ def fill_value(numbers: FloatArray, na: Missing) -> float:
 
 
 def _fills(table: RawTable, how: reading_options.Reading) -> dict[str, float]:
-    """Return what fills the cells of every column of numbers: new rows may have empty ones where these have none."""
+    """Return the fill values of all numeric columns, since new rows may have missing cells where these have none."""
     if not how.na.fills:
         return {}
     for column in table.features:
@@ -982,24 +991,24 @@ def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
 
 
 def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
-    """Say which cells of columns of words count as empty whose marks may be words themselves."""
+    """Return notes on missing cells of text columns whose missing-value codes may be words."""
     said = ((column.name, table.doubt(column, how)) for column in table.columns)
     return [f"column {name!r}: {doubt} (keep_default_na in Python)" for name, doubt in said if doubt]
 
 
 def absent_note(one: RawColumn) -> str:
-    """Say what becomes of the empty cells of a column of words, where those of numbers are filled."""
+    """Return a note on missing cells of a text column, if cells of numeric columns are imputed."""
     cells, level = int(one.empty.sum()), reading_options.indicator_of(one.name)
     own = "is a level of its own" if cells == 1 else "are a level of their own"
     return f"{several(cells, 'empty cell')} of {one.name!r} {own}, {level}"
 
 
 HELD_OUT_TOO = ", held-out ones included"
-OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # in the note of what fills empty cells
+OVER_ALL_ROWS = f"over all rows{HELD_OUT_TOO}"  # part of the note on imputed cells
 
 
 def without_folds(notes: Iterable[str]) -> tuple[str, ...]:
-    """Return notes as they are where no row is held out.
+    """Return notes with their wording for data without held-out rows.
 
     Examples
     --------
@@ -1010,7 +1019,7 @@ def without_folds(notes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _filled(table: RawTable, how: reading_options.Reading, means: Mapping[str, float]) -> list[tuple[str, str]]:
-    """Say how many empty cells of columns of numbers are filled with what, and name these; nothing where none is."""
+    """Return the numbers of imputed cells with their fill values and columns; empty if no cell is imputed."""
     columns = [column for column in table.features if column.name in means and column.empty.any()]
     cells = several(sum(int(column.empty.sum()) for column in columns), "empty cell")
     names = first_named([repr(column.name) for column in columns])
@@ -1032,7 +1041,7 @@ def _cell_notes(
 
 
 def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
-    """Put the columns into one array: numbers, filled where they were empty, and words encoded."""
+    """Return the parts of a data set: one array of numbers, imputed, with text values encoded."""
     made: list[tuple[str, FloatArray]] = []
     filled: dict[str, BoolArray] = {}
     levels = dict(learnt.levels)
@@ -1068,9 +1077,9 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
 
 
 def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tuple[str, FloatArray]]:
-    """Return the columns of numbers that stand for a column of words: one of their places, or zeros and ones."""
+    """Return the numeric columns of a text column: one of ranks, or one of 0/1 for each level."""
     codes = one.codes([level for level in levels if level != reading_options.ABSENT])
-    codes[codes < 0] = len(levels) - 1  # the last one stands for empty cells, where there are any
+    codes[codes < 0] = len(levels) - 1  # the last level is that of missing cells, if there are any
     names = reading_options.feature_names(one.name, levels, encode)
     if names == (one.name,):
         return [(one.name, codes.astype(float))]
@@ -1078,8 +1087,8 @@ def _encoded(one: RawColumn, levels: Sequence[str], encode: Encode) -> list[tupl
     return [(name, (codes == first + k).astype(float)) for k, name in enumerate(names)]
 
 
-FEW_ROWS = 10  # below, a column of 1 to n in some other order may be one by chance
-SURE_LEVELS = 8  # words from which repeats are subjects, whatever their names: factors of an experiment have fewer
+FEW_ROWS = 10  # rows, below which a permutation of 1 to n may occur by chance
+SURE_LEVELS = 8  # levels, from which a repeated column names subjects whatever its name
 ID = re.compile(r"(?i:(^|.*[_. -])(id|ids|uid|pid|sid|index|idx|row|rownames|obs|case|nr))|.*[a-z]I[dD]|")
 SUBJECT = re.compile(r"(?i).*(subject|subj|patient|person|participant|animal|mouse|rat|child|pupil|student|id)s?")
 VISIT = re.compile(r"(?i).*(visit|time|week|day|month|year|wave|session|occasion|trial|period|round|age)s?([_. -]?\d*)")
@@ -1087,14 +1096,14 @@ VISIT = re.compile(r"(?i).*(visit|time|week|day|month|year|wave|session|occasion
 
 @dataclass(frozen=True)
 class Subjects:
-    """Rows that are measured on the same subjects.
+    """Rows measured on the same subjects.
 
     Attributes
     ----------
     column, visit : str
-        That name the subject and number its rows; without a `visit` the name of the column says so.
+        Columns that name the subject and number its rows; if `visit` is empty, the name of `column` identifies it.
     count : int
-        Subjects.
+        Number of subjects.
     """
 
     column: str
@@ -1103,18 +1112,18 @@ class Subjects:
 
     @property
     def option(self) -> str:
-        """How `solve` holds them out together."""
+        """Option of `solve` that holds out all rows of a subject together."""
         return f"--folds {quoted([f'groups:{self.column}'])}"
 
     @property
     def note(self) -> str:
-        """What to say of the column."""
+        """Note on the column."""
         why = f"told apart by {self.visit!r}" if self.visit else "subjects by its name"
         return f"several rows each, {why}: {self.option} holds them out together"
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Return names as one word of a shell's command line, quoted as in a CSV file where they hold commas.
+    """Return names as one word of a shell command, quoted as in a CSV file if they contain commas.
 
     Examples
     --------
@@ -1127,7 +1136,7 @@ def quoted(names: Iterable[str]) -> str:
 
 
 def numbers_rows(one: RawColumn) -> str:
-    """Return why a column of whole numbers only numbers the rows; empty where it does not."""
+    """Return the reason why a column of integers only numbers the rows, or an empty text."""
     numbers = one.numbers
     n = len(numbers)
     if one.others or one.empty.any() or n < 4 or not np.all(numbers == np.rint(numbers)):
@@ -1144,9 +1153,9 @@ def numbers_rows(one: RawColumn) -> str:
 
 
 def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
-    """Return which column names subjects that have several rows each; None without one.
+    """Return the column that names subjects with several rows each, or None.
 
-    Another column numbers these rows, or it holds words and its name says what they are.
+    Another column numbers the rows of each subject, or the column holds text and its name identifies it.
     """
     for column in features:
         if column.empty.any() or not _may_name(column):
@@ -1165,7 +1174,7 @@ def subjects_of(features: Sequence[RawColumn]) -> Subjects | None:
 
 
 def _visit_of(subject: RawColumn, codes: IntArray, features: Sequence[RawColumn]) -> RawColumn | None:
-    """Return the column that numbers the rows of each subject; None without one."""
+    """Return the column that numbers the rows of each subject, or None."""
     rows = np.bincount(codes)
     for visit in features:
         told = SUBJECT.fullmatch(subject.name) or VISIT.fullmatch(visit.name) or len(rows) >= SURE_LEVELS
@@ -1175,7 +1184,7 @@ def _visit_of(subject: RawColumn, codes: IntArray, features: Sequence[RawColumn]
 
 
 def _may_name(one: RawColumn) -> bool:
-    """Whether a column may name subjects: it holds words, or whole numbers under the name of a subject."""
+    """Return True if a column may name subjects: it holds text, or integers under a name such as `subject`."""
     if one.others:
         return one.is_words
     return bool(SUBJECT.fullmatch(one.name)) and bool(np.all(one.numbers == np.rint(one.numbers)))
@@ -1187,7 +1196,7 @@ def _may_number(one: RawColumn) -> bool:
 
 
 def _tells_apart(numbers: FloatArray, codes: IntArray, most: int) -> bool:
-    """Whether numbers differ in the rows of a subject and come back in those of others."""
+    """Return True if the numbers differ within a subject and recur in other subjects."""
     pairs, values = set(zip(codes.tolist(), numbers.tolist(), strict=True)), set(numbers.tolist())
     return len(pairs) == len(numbers) and 2 <= len(values) <= 2 * most
 
@@ -1198,14 +1207,14 @@ def is_arrow_table(data: Any) -> bool:
 
 
 def as_pandas(data: Any) -> Any:
-    """Return a table of polars, DuckDB or Arrow as a frame of pandas, and any other object as it is.
+    """Return a table of polars, DuckDB or Arrow as a pandas frame, and any other object unchanged.
 
     Durations in a frame become numbers of days.
 
     Raises
     ------
     BadInput
-        The object exports Arrow, but not as a table of rows and columns.
+        If the object exports Arrow, but not as a table of rows and columns.
     """
     if not is_arrow_table(data):
         return _with_durations_in_days(data) if hasattr(data, "isetitem") else data
@@ -1220,7 +1229,7 @@ def as_pandas(data: Any) -> Any:
 
 
 def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a frame with numbers of days instead of durations."""
+    """Return a frame with durations converted to numbers of days."""
     places = [j for j, kind in enumerate(frame.dtypes) if kind.kind == "m"]
     frame = frame.copy(deep=False) if places else frame
     for j in places:
@@ -1231,7 +1240,7 @@ def _with_durations_in_days(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_frame(frame: Any, wanted: reading_options.Wanted, how: reading_options.Reading) -> Made:
-    """Copy a frame's columns one by one; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
+    """Return the parts of a data set from a frame; see :meth:`sparsecv_mio.data.dataset.Dataset.from_frame`."""
     frame = as_pandas(frame)
     if not (hasattr(frame, "iloc") and hasattr(frame, "columns")):
         lazy = "; call its .collect() first" if hasattr(frame, "collect") else ""
@@ -1249,24 +1258,24 @@ def read_frame(frame: Any, wanted: reading_options.Wanted, how: reading_options.
         return Made(X, y, chosen.names, chosen.goal, aux, None)
     except BadInput:
         if not cures:
-            cured(_raw_frame(frame, chosen, aux, how), how, wanted)  # names all bad columns
+            cured(_raw_frame(frame, chosen, aux, how), how, wanted)  # raises an error that names all invalid columns
         raise
 
 
 def _is_numeric(column: pd.Series) -> bool:
-    """Whether a column of a frame holds numbers, or true and false."""
+    """Return True if a column of a frame holds numbers or truth values."""
     return column.to_numpy().dtype.kind in "biuf"
 
 
 def _names_of_columns(frame: pd.DataFrame) -> list[str]:
-    """Return the names of the columns of a frame as text; empty for None and NaN, which name nothing."""
+    """Return the column names of a frame as text; empty for None and NaN."""
     import pandas as pd
 
     return ["" if name is None or name is pd.NA or name != name else str(name) for name in frame.columns]
 
 
 def frame_alike(frame: pd.DataFrame, features: Sequence[str], learnt: reading_options.Applied) -> Made:
-    """Read some features of the new rows of a frame as those were that a model was fitted on."""
+    """Return features of new rows in a frame, with the preprocessing of the rows of the model."""
     wanted = reading_options.Wanted("", learnt.columns_of(features), None, (), needed=False)
     return read_alike(_raw_frame(frame, wanted.within(_names_of_columns(frame)), {}, learnt.how), learnt)
 
@@ -1283,7 +1292,7 @@ def _raw_frame(
 
 
 def frame_numbers(frame: Any) -> FloatArray:
-    """Return all columns of a frame as numbers; `BadInput` names the first cell that is none."""
+    """Return all columns of a frame as numbers; `BadInput` names the first cell that is not a number."""
     X = np.empty(frame.shape)
     for j, name in enumerate(frame.columns):
         X[:, j] = series_numbers(frame.iloc[:, j], str(name))
@@ -1291,7 +1300,7 @@ def frame_numbers(frame: Any) -> FloatArray:
 
 
 def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
-    """Return a column of a frame as numbers; `BadInput` names the first cell that is none."""
+    """Return a column of a frame as numbers; `BadInput` names the first cell that is not a number."""
     if series.dtype.kind in "biuf":
         missing = series.isna().to_numpy()
         if missing.any():

@@ -42,23 +42,23 @@ class Dataset:
     aux : mapping of str to (n,) array
         Group and fold columns, numbers or text; never features.
     weights : str, optional
-        Column, or name, of the weights of the rows (:mod:`sparsecv_mio.data.weights`).
+        Column, or name, of the row weights (:mod:`sparsecv_mio.data.weights`).
     row_weights : (n,) array, optional
-        The weights themselves, positive: of every row in the fits and in the errors. None: each row counts once.
+        Positive row weights, used in the fits and in the errors. None: each row counts once.
     reading : Applied, optional
-        How a file was read that is no plain table of numbers.
+        Preprocessing of a file that is not a plain table of numbers.
     classes : tuple of two str, optional
-        Of a target of two classes, which then is 0 and 1, their names (:mod:`sparsecv_mio.data.two_classes`).
+        Names of the two classes if the target was converted to 0 and 1 (:mod:`sparsecv_mio.data.two_classes`).
     class_weight : {"balanced"}, optional
-        How much rows of each class count; `row_weights` are with it.
+        Class weights, which `row_weights` include.
     counts : bool
-        Whether the target is of counts, to which a rate is fitted (:mod:`sparsecv_mio.data.counts`).
+        True if the target consists of counts, to which a rate is fitted (:mod:`sparsecv_mio.data.counts`).
     exposure : str, optional
-        Column of their exposures.
+        Column of the exposures.
     row_exposure : (n,) array, optional
-        The exposures themselves, positive.
+        Positive exposures of the rows.
     holes : (n, p) bool array, optional
-        Cells of the file that were empty and are filled, as `reading` says. None: there are none.
+        Cells that were empty in the file and were imputed as `reading` describes. None: no such cells.
 
     Examples
     --------
@@ -106,7 +106,7 @@ class Dataset:
 
     @property
     def places(self) -> IntArray:
-        """(n,) places of the rows in what was read, counted from 0: rows with empty cells or of weight 0 are missing.
+        """(n,) positions of the rows in the input, from 0; dropped rows and rows of weight 0 are missing.
 
         Examples
         --------
@@ -118,19 +118,19 @@ class Dataset:
 
     @property
     def target_words(self) -> tuple[str, ...]:
-        """Words that the file holds in place of the target's values 0, 1, ...; none where it holds numbers."""
+        """Text values of the target in the file for the numbers 0, 1, ...; empty for a numeric target."""
         return () if self.reading is None else tuple(self.reading.levels.get(self.target, ()))
 
     def weight_of(self, rows: slice | IntArray) -> float:
-        """Return the weight of some rows together; their number where each counts once."""
+        """Return the total weight of some rows; without weights, their number."""
         if self.row_weights is not None:
             return float(self.row_weights[rows].sum())
         return len(range(self.n)[rows]) if isinstance(rows, slice) else len(rows)
 
     def store_by_columns(self) -> None:
-        """Let the same numbers of X lie column by column, as fits of two classes and counts read them: then once.
+        """Store X in column-major order, as logistic and Poisson fits read it, so that fits need no copy.
 
-        Few numbers stay as they are: a copy of them costs nothing.
+        A small X is left unchanged: copying it takes no time.
         """
         if self.X.size > CACHED_NUMBERS and self.X.flags.c_contiguous:
             X = put_beside_ones(self.X, np.arange(self.p))[1:].T
@@ -138,7 +138,7 @@ class Dataset:
             object.__setattr__(self, "X", X)
 
     def take(self, rows: IntArray) -> Dataset:
-        """Return some rows, in their order."""
+        """Return a data set of some rows, in the given order."""
         aux = {name: column[rows] for name, column in self.aux.items()}
         weights, exposures = (
             None if of_rows is None else of_rows[rows] for of_rows in (self.row_weights, self.row_exposure)
@@ -152,9 +152,9 @@ class Dataset:
     def fingerprint(self) -> str:
         """`"sha256:<hex>"` of names, target, X and y, read a megabyte at a time.
 
-        Equal numbers give equal fingerprints whatever the file format: the bytes are little-endian float64 in row
-        order and -0 counts as 0. Weights and exposures come last where there are any. Group and fold columns are left
-        out; the digest of the folds speaks for them.
+        Equal numbers give equal fingerprints in every file format: the bytes are little-endian float64 in row order,
+        and -0 counts as 0. Weights and exposures, if any, come last. Group and fold columns are not included; the
+        digest of the folds covers them.
         """
         digest = hashlib.sha256()
         head = {"n": self.n, "p": self.p, "names": list(self.names), "target": self.target}
@@ -177,12 +177,12 @@ class Dataset:
         target: str = "y",
         aux: Mapping[str, ArrayLike] | None = None,
     ) -> Dataset:
-        """Copy arrays into a data set.
+        """Return a data set with copies of arrays.
 
         Parameters
         ----------
         X : (n, p) array_like of numbers
-            A table of pandas, polars, DuckDB or Arrow gives its column names.
+            Features; a table of pandas, polars, DuckDB or Arrow also gives the column names.
         y : (n,) array_like of numbers
         names : sequence of p str, optional
             Feature names; `x0, x1, ...` by default.
@@ -227,29 +227,29 @@ class Dataset:
         two_words: bool = False,
         **reading: Any,
     ) -> Dataset:
-        """Copy the columns of a table in memory into a data set.
+        """Return a data set with copies of the columns of a table in memory.
 
         Parameters
         ----------
         frame : pandas.DataFrame, or a table with `__arrow_c_stream__`
             A table of polars, DuckDB or Arrow (the second kind) is read as the same frame of pandas.
         target : str or int
-            Column name, or 0-based position where no column has that name.
+            Column name, or 0-based position if no column has that name.
         features, drop : sequence of str, optional
-            Columns to keep, or to leave out; at most one of the two.
+            Columns to keep, or to drop; at most one of the two.
         aux : sequence of str
             Group and fold columns.
         two_words : bool
-            Whether the target may hold two words, for a classification: they become 0 and 1.
+            True if the target may hold two text values, for classification; they become 0 and 1.
         **reading
-            What is done with cells that are no numbers: `na`, `na_values`, `keep_default_na`, `encode`, `order`,
-            `dates`, and for text `decimal` and `thousands`, see :class:`~sparsecv_mio.data.reading_options.Reading`.
+            Options for cells that are not numbers: `na`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`,
+            and for text `decimal` and `thousands`; see :class:`~sparsecv_mio.data.reading_options.Reading`.
 
         Raises
         ------
         BadInput
             If a name is unknown or given twice, a used column holds text, empty cells, NaN or infinity that no option
-            allows, or an option is of files.
+            allows, or an option applies to files only.
 
         Examples
         --------
@@ -268,18 +268,18 @@ class Dataset:
 
 
 def required(data: object, who: str) -> Dataset:
-    """Return data that are a `Dataset`.
+    """Return the argument if it is a `Dataset`.
 
     Parameters
     ----------
     data : object
     who : str
-        Takes it.
+        Name of the function that needs it, for the message.
 
     Raises
     ------
     BadInput
-        For anything else.
+        If it is not a `Dataset`.
     """
     if not isinstance(data, Dataset):
         how = "Dataset.from_frame makes one of a frame, read_dataset of a file"
@@ -291,22 +291,22 @@ def assemble(
     X: FloatArray, y: FloatArray, names: tuple[str, ...], target: str, aux: Mapping[str, ArrayLike],
     reading: Applied | None = None, holes: BoolArray | None = None,
 ) -> Dataset:  # fmt: skip
-    """Check arrays that nobody else holds and wrap them without a copy.
+    """Return a data set that wraps arrays without a copy, after checking them; nobody else may hold the arrays.
 
     Parameters
     ----------
     aux : mapping of str to (n,) array_like
         Group and fold columns.
     reading : Applied, optional
-        How the file was read.
+        Preprocessing of the file.
     holes : (n, p) bool array, optional
-        Cells that were empty and are filled.
+        Cells that were empty and were imputed.
 
     Raises
     ------
     BadInput
-        No rows or columns, a name twice or one that is reserved, a column of the wrong length, a number that is not
-        finite.
+        If there are no rows or columns, a name is repeated or reserved, a column has the wrong length, or a number is
+        not finite.
     """
     n, p = X.shape
     if n == 0:
@@ -335,7 +335,7 @@ def assemble(
     return Dataset(X, y, names, target, columns, reading=reading, holes=holes)
 
 
-INTERCEPT = "(intercept)"  # the name of the constant among the coefficients of an answer
+INTERCEPT = "(intercept)"  # name of the intercept among the coefficients
 NUMPY_TEXT = re.compile(r"np\.(?:str|bytes)_\((.*)\)")  # how numpy 2 writes a text value
 
 
@@ -351,17 +351,17 @@ def _as_floats(values: ArrayLike, what: str, ndim: int) -> FloatArray:
 
 
 def shaped(array: NDArray[Any], what: str, ndim: int) -> NDArray[Any]:
-    """Return an array of so many dimensions; a single column is a vector too.
+    """Return an array with the given number of dimensions; a single column also counts as a vector.
 
     Parameters
     ----------
     what : str
-        What the message calls it.
+        Name of the array in messages.
 
     Raises
     ------
     BadInput
-        It has more dimensions, or fewer.
+        If the number of dimensions differs.
     """
     if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array.reshape(-1)

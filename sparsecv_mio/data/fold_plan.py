@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, IntArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_readable
 
-FOLD_FILE_BYTES, MOST_BYTES_A_ROW = 1 << 20, 1 << 12  # of a fold file
+FOLD_FILE_BYTES, MOST_BYTES_A_ROW = 1 << 20, 1 << 12  # size limits of a fold file
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 
 
@@ -30,7 +30,7 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
     Raises
     ------
     BadInput
-        At the first missing id; `what` names the column or file.
+        If an id is missing; `what` names the column or file.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def as_ids(values: NDArray[Any], what: str) -> NDArray[Any]:
 
 
 def _is_missing(value: object) -> bool:
-    # NaN and pandas' NaT differ from themselves; pandas' NA prints as such and has no truth value to ask for.
+    # NaN and pandas' NaT differ from themselves; pandas' NA is recognised by its text, since it has no truth value.
     return value is None or repr(value) == "<NA>" or (isinstance(value, float) and value != value)
 
 
@@ -67,7 +67,7 @@ def group_labels(values: NDArray[Any], what: str) -> IntArray:
 def fold_labels(values: NDArray[Any], what: str) -> IntArray:
     """Return labels of ids that number the folds: -1 (or any whole number below 0) means never held out.
 
-    Whole numbers must run without a gap: a missing number is an empty fold. Text is taken as it comes.
+    Integers must be consecutive: a missing number would be an empty fold. Text labels are used unchanged.
 
     Examples
     --------
@@ -92,14 +92,14 @@ def fold_labels(values: NDArray[Any], what: str) -> IntArray:
 
 
 def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
-    """Read a CSV with a line per row of the data, and perhaps a header line.
+    """Return the cells of a CSV file with one line for each row of the data, and an optional header line.
 
     Parameters
     ----------
     n : int
-        Rows of the data.
+        Number of rows of the data.
     kind, item : str
-        What the messages call the file and an entry.
+        Names of the file and of an entry in messages.
 
     Returns
     -------
@@ -138,7 +138,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
 
 
 def read_fold_file(path: Path, n: int) -> NDArray[Any]:
-    """Read a CSV with a fold id per row, in a column per repeat; the number of lines tells a header line.
+    """Return the fold ids of a CSV file with one column for each repeat; extra lines count as a header.
 
     Returns
     -------
@@ -159,12 +159,12 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
     return np.array(ids)
 
 
-WEIGHTED = " weighted"  # after the spec of the folds
-MOST_ROWS = 100_000_000  # that all folds together may list: 0.8 GB
+WEIGHTED = " weighted"  # suffix of the spec of weighted folds
+MOST_ROWS = 100_000_000  # maximum number of rows listed by all folds together: 0.8 GB
 
 
 class RowLists(NamedTuple):
-    """Rows of every fold, one fold after the other: those of fold j are `rows[starts[j]:starts[j + 1]]`, ascending."""
+    """Rows of all folds, one fold after the other: fold j has `rows[starts[j]:starts[j + 1]]`, ascending."""
 
     rows: IntArray
     starts: IntArray
@@ -194,24 +194,24 @@ class FoldPlan:
     Attributes
     ----------
     spec : str
-        What the user asked for.
+        Specification given by the user.
     seed : int or None
-        Seed of the shuffle, None where nothing is shuffled.
+        Seed of the shuffle; None without a shuffle.
     n : int
         Number of rows.
     k : int
         Number of scored folds.
     order : (m,) int array
-        Scored rows, fold after fold, ascending in each; the rows that are never scored follow.
+        Scored rows, fold by fold and ascending within a fold, followed by the rows that are never scored.
     starts : (k + 1,) int array
         Fold j scores `order[starts[j]:starts[j + 1]]`.
     left : RowLists or None
-        Rows that each fold does not train on, where some fold scores only a part of them; None where every fold trains
-        on all rows but those it scores.
+        Rows that each fold does not train on, if some fold scores only a part of them; otherwise None, and every fold
+        trains on all rows except those it scores.
     repeats : int
-        How often the rows were dealt to folds.
+        Number of times that the rows were split into folds.
     stands_for : (n,) int array, optional
-        Where folds have rows of their own, the row of the data that each stands for (:mod:`.rows_of_folds`).
+        Row of the data behind each row of an expanded table (:mod:`.rows_of_folds`).
 
     Examples
     --------
@@ -232,48 +232,48 @@ class FoldPlan:
 
     @property
     def sizes(self) -> IntArray:
-        """(k,) numbers of scored rows."""
+        """(k,) number of rows that each fold scores."""
         return np.diff(self.starts)
 
     @property
     def scored(self) -> int:
-        """Number of scored rows, each as often as a fold scores it."""
+        """Number of scored rows, counted as often as a fold scores them."""
         return int(self.starts[-1])
 
     @cached_property
     def all_scored(self) -> IntArray:
-        """(scored,) scored rows of all folds, ascending, each as often as a fold scores it."""
+        """(scored,) ascending scored rows of all folds, repeated as often as a fold scores them."""
         rows = self.order[: self.scored]
         return rows if np.all(rows[:-1] <= rows[1:]) else np.sort(rows)
 
     @property
     def left_sizes(self) -> IntArray:
-        """(k,) numbers of rows that a fold does not train on."""
+        """(k,) number of rows that each fold does not train on."""
         return self.sizes if self.left is None else np.diff(self.left.starts)
 
     @property
     def least_training(self) -> int:
-        """Rows of the smallest training set."""
+        """Number of rows of the smallest training set."""
         return self.n - int(self.left_sizes.max())
 
     @cached_property
     def scores_all_left_out(self) -> BoolArray:
-        """(k,) whether a fold scores every row that it does not train on."""
+        """(k,) True for each fold that scores every row that it does not train on."""
         return np.asarray(self.sizes == self.left_sizes)
 
     @cached_property
     def is_partition(self) -> bool:
-        """Whether no row is scored twice and every fold trains on all rows but those it scores."""
+        """True if no row is scored twice and every fold trains on all rows except those it scores."""
         return self.left is None and bool(np.all(np.diff(self.all_scored) > 0))
 
     @cached_property
     def labels(self) -> IntArray:
-        """(n,) fold that scores each row of a partition, -1 for rows that are never scored.
+        """(n,) index of the fold that scores each row of a partition; -1 for rows that are never scored.
 
         Raises
         ------
         BadInput
-            The folds are no partition.
+            If the folds are not a partition.
         """
         self.check_partition("labels")
         labels = np.full(self.n, -1, dtype=np.int64)
@@ -285,7 +285,7 @@ class FoldPlan:
         return labels
 
     def check_partition(self, who: str) -> None:
-        """Raise `BadInput` unless the folds are a partition; `who` needs one."""
+        """Raise `BadInput` unless the folds are a partition; `who` names the feature that needs one."""
         if not self.is_partition:
             raise BadInput(
                 f"{who}: folds {self.spec!r} overlap or leave rows out of both parts; give folds that score each row "
@@ -294,18 +294,18 @@ class FoldPlan:
 
     @property
     def has_standard_error(self) -> bool:
-        """Whether the CV error has a standard error over folds: more than one is needed to score every row once."""
+        """True if more than one fold is needed to score every row once, so a standard error exists."""
         return self.k > self.times_scored * (1.0 + 1e-9)
 
     @cached_property
     def times_scored(self) -> float:
-        """How often a row that is scored at all is scored, on average: 1 for a partition."""
+        """Average number of times that a scored row is scored: 1 for a partition."""
         distinct = len(self.distinct_scored)
         return self.scored / distinct if distinct else 1.0
 
     @property
     def distinct_scored(self) -> IntArray:
-        """Scored rows, ascending, each once; of several that stand for one row of the data the first."""
+        """Ascending scored rows without repetition; among copies of a row of the data, the first."""
         rows = np.unique(self.all_scored)
         if self.stands_for is None:
             return rows
@@ -316,10 +316,11 @@ class FoldPlan:
 
     @cached_property
     def digest(self) -> str:
-        """`"sha256:<hex>"`, all numbers as little-endian int64.
+        """`"sha256:<hex>"` of the folds, with all numbers as little-endian int64.
 
-        Of the labels of a partition; else of n, k, where the scored rows of each fold start, these rows, and, where
-        folds score only a part of what they leave out, the same of the rows left out.
+        For a partition the digest is of the labels. Otherwise it is of n, k, the start of the scored rows of each fold
+        and these rows. If folds score only a part of the rows that they hold out, the same data of the held-out rows
+        follow.
         """
         if self.is_partition:
             parts = [self.labels]
@@ -331,21 +332,21 @@ class FoldPlan:
         return f"sha256:{digest.hexdigest()}"
 
     def scored_rows(self, j: int) -> IntArray:
-        """Return the rows fold j scores, ascending."""
+        """Return the rows that fold j scores, ascending."""
         return self.order[self.starts[j] : self.starts[j + 1]]
 
     def left_out(self, j: int) -> IntArray:
-        """Return the rows fold j does not train on, ascending: those it scores and perhaps others."""
+        """Return the rows that fold j does not train on, ascending; they include the rows that it scores."""
         return self.scored_rows(j) if self.left is None else self.left.of(j)
 
     def train_rows(self, j: int) -> IntArray:
-        """Return the rows fold j trains on, ascending."""
+        """Return the rows that fold j trains on, ascending."""
         train = np.ones(self.n, dtype=bool)
         train[self.left_out(j)] = False
         return np.flatnonzero(train).astype(np.int64, copy=False)
 
     def count_left_out(self, marked: BoolArray) -> IntArray:
-        """Return (k,) the number of marked rows that each fold does not train on. O(n + rows left out).
+        """Return (k,) the number of marked rows that each fold does not train on; O(n + held-out rows).
 
         Parameters
         ----------
@@ -362,7 +363,7 @@ class FoldPlan:
         return np.asarray(total[starts[1:]] - total[starts[:-1]])
 
     def with_all_rows(self) -> FoldPlan:
-        """Return the same folds and one more, the last, that trains on all rows and scores none.
+        """Return the folds with an additional last fold that trains on all rows and scores none.
 
         Examples
         --------
@@ -374,21 +375,21 @@ class FoldPlan:
         return replace(self, k=self.k + 1, starts=np.append(self.starts, self.starts[-1]), left=left_out)
 
     def without_folds(self) -> FoldPlan:
-        """Return a plan of the same rows and no fold."""
+        """Return a plan of the same rows without folds."""
         order = self.order if self.is_partition else np.arange(self.n)
         return replace(self, k=0, order=order, starts=np.zeros(1, dtype=np.int64), left=None)
 
     @cached_property
     def pieces(self) -> tuple[tuple[int, int, bool], ...]:
-        """Consecutive folds that can share their sums over rows: `(first, end, nested)` of each piece.
+        """Runs of consecutive folds that can share their sums over rows, as `(first, end, nested)`.
 
-        Either no row is left out by two folds of a piece; or, in a nested one, every fold trains on all rows that the
-        fold before it trains on, and perhaps more.
+        In a run that is not nested, no two folds hold out the same row. In a nested run, every fold trains on all
+        training rows of the fold before it, and perhaps on more.
         """
         if self.is_partition:
             return ((0, self.k, False),)
         runs: list[tuple[int, int, bool]] = []
-        taken = np.zeros(self.n, dtype=bool)  # rows left out by the piece; of a nested one, by its last fold
+        taken = np.zeros(self.n, dtype=bool)  # rows held out by the run; in a nested run, by its last fold
         for j in range(self.k):
             rows = self.left_out(j)
             first, end, nested = runs[-1] if runs else (0, 0, False)
@@ -406,19 +407,19 @@ class FoldPlan:
 
 
 def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single: bool = False) -> FoldPlan:
-    """Return the plan in which every row is scored by the fold of its label, or by none.
+    """Return the plan in which the label of each row is the fold that scores it.
 
     Parameters
     ----------
     labels : (n,) int array
-        0..k-1, or -1 for rows never held out.
+        Labels 0..k-1, or -1 for rows that are never held out.
     single : bool
-        Whether one fold is enough.
+        True if a single fold is allowed.
 
     Raises
     ------
     BadInput
-        For labels that are no such numbers, an empty fold, a single one, or a training set below two rows.
+        If a label is invalid, a fold is empty, there is a single fold, or a training set has fewer than two rows.
     """
     n = labels.shape[0]
     k = int(labels.max(initial=-1)) + 1
@@ -432,13 +433,13 @@ def plan_of_labels(labels: IntArray, spec: str, seed: int | None = None, single:
     if not sizes.all():
         raise BadInput(f"folds {spec!r}: fold {int(np.argmin(sizes))} is empty: every fold must hold out a row")
     order, starts = np.argsort(np.where(labels < 0, k, labels), kind="stable").astype(np.int64), _starts(sizes)
-    if np.array_equal(order, starts[:n]):  # each row is a fold, in its turn: the numbers are there once
+    if np.array_equal(order, starts[:n]):  # every row is a fold, in order: both arrays can share their numbers
         order = starts[:n]
     return _checked(FoldPlan(spec, seed, n, k, order, starts))
 
 
 def repeated_plan(repeats: Sequence[FoldPlan]) -> FoldPlan:
-    """Return the folds of several plans of the same rows as one plan, with the spec and seed of the first.
+    """Return one plan with the folds of several plans of the same rows; spec and seed are those of the first.
 
     Examples
     --------
@@ -460,20 +461,20 @@ def repeated_plan(repeats: Sequence[FoldPlan]) -> FoldPlan:
 def plan_of_rows(
     scored: RowLists, left: RowLists | None, n: int, spec: str, seed: int | None = None, repeats: int = 1
 ) -> FoldPlan:
-    """Return the plan whose folds score some rows and leave some out of training.
+    """Return the plan with the given scored and held-out rows of each fold.
 
     Parameters
     ----------
     scored, left : RowLists
-        Of every fold the rows it scores, and those it does not train on, which include them; both ascending. None:
-        they are the same.
+        Ascending rows that each fold scores, and rows that it does not train on, which include them; None if both are
+        the same.
     n : int
         Number of rows of the data.
 
     Raises
     ------
     BadInput
-        A training set has less than two rows, or all folds together list more than `MOST_ROWS`.
+        If a training set has fewer than two rows, or all folds together list more than `MOST_ROWS` rows.
     """
     left_out = None if left is not None and np.array_equal(left.starts, scored.starts) else left
     listed = len(scored.rows) + (0 if left_out is None else len(left_out.rows))
@@ -486,7 +487,7 @@ def plan_of_rows(
 
 
 def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
-    """Return the folds of data in which every row is there as often as it counts: a fold that scores no row is gone.
+    """Return the folds of data in which each row is repeated by its count; folds without rows are dropped.
 
     Examples
     --------
@@ -498,7 +499,7 @@ def repeated_folds(folds: FoldPlan, counts: IntArray) -> FoldPlan:
         numbers = np.unique(labels[labels >= 0])
         labels = np.where(labels >= 0, np.searchsorted(numbers, labels), -1)
         return plan_of_labels(labels, folds.spec, folds.seed, single=folds.k == 1)
-    first = np.cumsum(counts) - counts  # where the copies of each row begin
+    first = np.cumsum(counts) - counts  # start of the copies of each row
 
     def copies(rows: IntArray) -> IntArray:
         many = counts[rows]

@@ -30,9 +30,9 @@ SPECS = (
 
 
 def _draws(count: int, seed: int, repeat: int) -> NDArray[np.uint64]:
-    """Return raw random numbers, every repeat the next ones of the stream."""
-    # numpy keeps the raw stream of PCG64 across versions but not what Generator.permutation makes of it, and a record
-    # must still find its folds years later.
+    """Return raw random numbers; repeat r uses the r-th part of the stream."""
+    # numpy guarantees the raw stream of PCG64 across versions, but not the result of Generator.permutation. A record
+    # must be able to rebuild its folds years later.
     bits = np.random.PCG64(seed)
     if repeat:
         bits.advance(repeat * count)
@@ -40,7 +40,7 @@ def _draws(count: int, seed: int, repeat: int) -> NDArray[np.uint64]:
 
 
 def _dealt_labels(labels: IntArray, seed: int, repeat: int) -> IntArray:
-    """Deal labels to rows in a shuffled order."""
+    """Assign labels to rows in a shuffled order."""
     order = np.argsort(_draws(len(labels), seed, repeat), kind="stable")
     dealt = np.empty(len(labels), dtype=np.int64)
     dealt[order] = labels
@@ -48,20 +48,20 @@ def _dealt_labels(labels: IntArray, seed: int, repeat: int) -> IntArray:
 
 
 def whole_number(text: str, spec: str) -> int:
-    """Return the number that a part of a spec spells, or refuse the spec."""
+    """Return the integer in a part of a spec, or raise `BadInput`."""
     if not (text.isascii() and text.isdigit()):
         near = did_you_mean(text, ("loo",)) if ":" not in spec else ""
         raise BadInput(f"folds {spec!r} are unknown{near}: use {SPECS}")
-    return int(text) if len(text) <= 18 else 10**18  # more than any data have rows
+    return int(text) if len(text) <= 18 else 10**18  # larger than any number of rows
 
 
 def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
-    """Return labels of `K` shuffled folds whose sizes differ by at most one.
+    """Return labels of `K` shuffled folds whose sizes differ by at most 1.
 
     Parameters
     ----------
     text : str
-        `K` as it was given.
+        Text of `K`.
     n : int
         Number of rows.
 
@@ -86,12 +86,13 @@ def _fold_count(text: str, spec: str, n: int) -> int:
 def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray:
     """Return labels of `stratified:K`: K folds with the same share of every quantile of the target.
 
-    In the order of the target, equal ones shuffled, each K rows in turn go to the K folds in a random order.
+    The rows are sorted by the target, with ties in random order. Each run of K sorted rows is assigned to the K folds
+    in a random order.
 
     Parameters
     ----------
     text : str
-        `K` as it was given.
+        Text of `K`.
     y : (n,) array
         Target.
 
@@ -115,14 +116,14 @@ def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray
 
 
 def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
-    """Return the rows scored and the rows left out by the folds of `forward:K`, as scikit-learn's TimeSeriesSplit.
+    """Return the scored and the held-out rows of the folds of `forward:K`, as scikit-learn's TimeSeriesSplit.
 
     Parameters
     ----------
     text : str
-        `K`, or `K:GAP` to leave out GAP rows between the training rows and the scored rows of each fold too.
+        Text `K`, or `K:GAP` to exclude also GAP rows between the training rows and the scored rows of each fold.
     n : int
-        Number of rows, in the order of time.
+        Number of rows, in time order.
 
     Raises
     ------
@@ -155,7 +156,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     )
 
 
-GROUPS_IN_FOLDS = re.compile(r"(.+):([0-9]+)")  # what follows `groups:` where whole groups are assigned to K folds
+GROUPS_IN_FOLDS = re.compile(r"(.+):([0-9]+)")  # text after `groups:` if whole groups are assigned to K folds
 
 
 def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
@@ -164,13 +165,13 @@ def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
     Parameters
     ----------
     count : str
-        `K` as it was given.
+        Text of `K`.
     groups : (n,) int array
         The group of each row, 0 and up.
     spec : str
-        The whole text, for messages.
+        Whole spec, for messages.
     seed : int
-        The seed of the shuffle.
+        Seed of the shuffle.
 
     Raises
     ------
@@ -195,12 +196,12 @@ def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
 
 
 def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
-    """Return labels of `blocks:B`: floor(n / B) blocks, the rows left over dealt out one to a block in turn.
+    """Return labels of `blocks:B`: floor(n / B) blocks; each remaining row is added to a different block in turn.
 
     Parameters
     ----------
     text : str
-        `B` as it was given.
+        Text of `B`.
     n : int
         Number of rows.
 
@@ -220,12 +221,12 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
 
 
 def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
-    """Return labels of `holdout:F`: 0 for the nearest whole number to F n rows (at least one), -1 for the others.
+    """Return labels of `holdout:F`: 0 for F n rows, rounded and at least one, and -1 for the others.
 
     Parameters
     ----------
     text : str
-        `F` as it was given.
+        Text of `F`.
     n : int
         Number of rows.
 
@@ -263,7 +264,7 @@ AnyFolds = fold_plan.FoldPlan | str | int | Splitter | Iterable[Any]
 
 
 def canonical(spec: str) -> str:
-    """Return a spec whose word is in small letters; what follows its colon is as it was.
+    """Return a spec with its keyword in lower case; the text after the colon is unchanged.
 
     Examples
     --------
@@ -275,7 +276,7 @@ def canonical(spec: str) -> str:
 
 
 def fold_columns(spec: str) -> tuple[str, ...]:
-    """Return the columns of the data that a spec needs beside features and target.
+    """Return the columns that a spec needs in addition to the features and the target.
 
     Examples
     --------
@@ -289,30 +290,30 @@ def fold_columns(spec: str) -> tuple[str, ...]:
 
 
 def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan:
-    """Build the folds a spec describes.
+    """Return the folds that a spec describes.
 
     Parameters
     ----------
     spec : str
-        `K`: shuffled, sizes differ by at most one; of data of two classes `stratified:K`. `loo`: every row a fold.
-        `stratified:K`: like `K`, but each fold gets one of every K rows that are next to each other in the order of the
-        target. `blocks:B`: floor(n / B) blocks of B rows after a shuffle, the rows left over dealt out one to a block.
-        `holdout:F`: one scored fold of the share F of the rows, rounded. `RxSPEC`, SPEC one of these but `loo`: R
-        repeats, each dealt anew (`5x10`).
-        `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows before it;
-        `forward:K:GAP` leaves GAP rows between them. `groups:COLUMN`: leave one group out. `groups:COLUMN:K`: K folds
-        of whole groups. `column:COLUMN`, `file:F`: a fold id per row, -1 for rows that are never held out, beside which
-        a single fold will do; a file may have a column per repeat.
+        Specification of the folds. `K`: K shuffled folds whose sizes differ by at most one; with a two-class target the
+        same as `stratified:K`. `loo`: every row is a fold. `stratified:K`: like `K`, but of every K rows that are
+        neighbours in the order of the target, each fold gets one. `blocks:B`: floor(n / B) blocks of B rows after a
+        shuffle; the remaining rows are added one to a block. `holdout:F`: one scored fold with the fraction F of the
+        rows, rounded. `RxSPEC`, where SPEC is one of the above except `loo`: R repeats with independent shuffles
+        (`5x10`). `forward:K`: K folds of floor(n / (K + 1)) rows at the end of the data, each trained on all rows
+        before it; `forward:K:GAP` excludes GAP rows between training and scored rows. `groups:COLUMN`: every group is a
+        fold. `groups:COLUMN:K`: K folds of whole groups. `column:COLUMN`, `file:F`: a fold id for each row, -1 for rows
+        that are never held out, in which case a single fold is allowed; a file may have one column for each repeat.
     dataset : Dataset
-        Holds the columns of `fold_columns(spec)` in `aux`.
+        Data with the columns of `fold_columns(spec)` in `aux`.
     seed : int
-        Seed of the shuffle: the order of n raw draws of PCG64.
+        Seed of the shuffle, which orders the rows by n raw draws of PCG64.
 
     Raises
     ------
     BadInput
-        If the spec is unknown or out of range, there are fewer rows than folds, a single fold (other than holdout), an
-        empty fold, or a training set below two rows.
+        If the spec is unknown or out of range, there are fewer rows than folds, a single fold (other than holdout) or
+        an empty fold, or a training set has fewer than two rows.
 
     Examples
     --------
@@ -328,11 +329,11 @@ def make_folds(spec: str, dataset: Dataset, seed: int = 0) -> fold_plan.FoldPlan
     >>> [(ahead.train_rows(j).tolist(), ahead.scored_rows(j).tolist()) for j in range(2)]
     [([0, 1, 2], [3, 4]), ([0, 1, 2, 3, 4], [5, 6])]
     """
-    if dataset.weights is not None and spec.endswith(fold_plan.WEIGHTED):  # as a record has it
+    if dataset.weights is not None and spec.endswith(fold_plan.WEIGHTED):  # the form of the spec in a record
         return replace(make_folds(spec.removesuffix(fold_plan.WEIGHTED), dataset, seed), spec=spec)
     text, n = canonical(spec), dataset.n
     if dataset.classes is not None and PLAIN_COUNT.fullmatch(text):
-        text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of classes are dealt by class
+        text = PLAIN_COUNT.sub(r"\1stratified:\2", text)  # folds of a two-class target are stratified
     _check_seed(seed)
     plan = _plan_of_rows_stated(text, dataset, seed)
     if plan is not None:
@@ -392,7 +393,7 @@ def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
 
 
 def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterator[IntArray]:
-    """Yield the labels of every repeat of a spec that deals rows at random."""
+    """Yield the labels of every repeat of a spec that assigns rows at random."""
     kind, colon, value = text.partition(":")
     for repeat in range(repeats):
         if not colon and kind != "loo":
@@ -410,7 +411,7 @@ def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterat
 
 
 def _plan_of_columns(columns: NDArray[Any], spec: str) -> fold_plan.FoldPlan:
-    """Return the plan of fold ids (n, R), a column per repeat."""
+    """Return the plan of (n, R) fold ids, with one column for each repeat."""
     repeats = columns.shape[1]
     sources = [
         spec.replace("file:", "fold file ") + (f", column {r + 1}" if repeats > 1 else "") for r in range(repeats)
@@ -420,14 +421,14 @@ def _plan_of_columns(columns: NDArray[Any], spec: str) -> fold_plan.FoldPlan:
 
 
 def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.FoldPlan:
-    """Build the folds from a label per row; from a column of labels per repeat.
+    """Return the folds of a label for each row, or of one column of labels for each repeat.
 
-    Labels are 0..k-1, or -1 for rows never held out, or texts, each of which names a fold.
+    Labels are 0..k-1, -1 for rows that are never held out, or texts, one text for each fold.
 
     Raises
     ------
     BadInput
-        As :func:`make_folds`; a single fold is accepted where `spec` starts with `holdout:`.
+        As for :func:`make_folds`; a single fold is accepted if `spec` starts with `holdout:`.
 
     Examples
     --------
@@ -449,7 +450,7 @@ def folds_from_labels(labels: ArrayLike, spec: str = "labels") -> fold_plan.Fold
 def folds_from_splitter(
     splitter: Splitter | Iterable[tuple[Any, Any]], dataset: Dataset, groups: ArrayLike | None = None
 ) -> fold_plan.FoldPlan:
-    """Build the folds from a scikit-learn splitter or from pairs (train, test).
+    """Return the folds of a scikit-learn splitter or of pairs (train, test).
 
     Parameters
     ----------
@@ -460,8 +461,8 @@ def folds_from_splitter(
     Raises
     ------
     BadInput
-        If a fold scores no row, scores a row that it trains on, or names a row twice or one that is not there; if a
-        training set has less than two rows.
+        If a fold scores no row, scores a row that it trains on, or names a row twice or a missing row; if a training
+        set has fewer than two rows.
 
     Examples
     --------
@@ -496,7 +497,7 @@ def folds_from_splitter(
 
 
 def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, IntArray]:
-    """Return the rows that a fold scores, and those that it does not train on, ascending."""
+    """Return the rows that a fold scores and the rows that it does not train on, ascending."""
     trained, scored = _mask(train, n, f"{who}: training rows"), _mask(test, n, f"{who}: scored rows")
     if not scored.any():
         raise BadInput(f"{who} scores no row: give every fold at least one")
@@ -507,7 +508,7 @@ def _rows_of_pair(train: Any, test: Any, n: int, who: str) -> tuple[IntArray, In
 
 
 def _mask(rows: Any, n: int, who: str) -> BoolArray:
-    """Return (n,) whether a row is among some that are given by their numbers or by such a mask."""
+    """Return an (n,) mask of rows that are given by their positions or by a mask."""
     numbers = np.asarray(rows)
     if numbers.dtype == bool and numbers.shape == (n,):
         return numbers
@@ -525,23 +526,23 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
 
 
 def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike | None = None) -> fold_plan.FoldPlan:
-    """Return the folds that a plan, a spec, a splitter, labels or pairs of row numbers stand for.
+    """Return the folds of a plan, a spec, a splitter, labels or pairs of row positions.
 
     Parameters
     ----------
     given : FoldPlan, str, int, splitter, (n,) array of int or str, (n, R) int array, or iterable of (train, test)
-        A text or a number as for :func:`make_folds`; a splitter or pairs as for :func:`folds_from_splitter`; labels as
-        for :func:`folds_from_labels`.
+        Definition of the folds: a text or a number as for :func:`make_folds`, a splitter or pairs as for
+        :func:`folds_from_splitter`, or labels as for :func:`folds_from_labels`.
     dataset : Dataset
     seed : int
-        Of the shuffle, where `given` is a text or a number.
+        Seed of the shuffle if `given` is a text or a number.
     groups : (n,) array_like, optional
-        For a splitter that needs them.
+        Groups of the rows, for a splitter that needs them.
 
     Raises
     ------
     BadInput
-        See the functions above; also for groups that nothing asks for.
+        As for these functions, and if groups are given but not needed.
 
     Examples
     --------
@@ -571,8 +572,8 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     return folds_from_splitter(listed, dataset)
 
 
-DEALT = ("blocks", "holdout")  # kinds of folds, beside numbers and `loo`, that are dealt at random
-LIKE_INNER = ("forward", "stratified")  # kinds that outer folds are of, too
+DEALT = ("blocks", "holdout")  # kinds of random folds in addition to numbers and `loo`
+LIKE_INNER = ("forward", "stratified")  # kinds of inner folds whose outer folds are of the same kind
 
 
 def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: str = "nested") -> fold_plan.FoldPlan:
@@ -581,13 +582,13 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
     Parameters
     ----------
     count : int
-        How many.
+        Number of outer folds.
     plan : FoldPlan
-        The folds by which a model is chosen.
+        Folds by which a model is chosen.
     dataset : Dataset
-        The rows of the plan.
+        Rows of the plan.
     option : str
-        That asks for them, in messages; `nested` says how many, any other has its own number.
+        Option that requests them, for messages; with `nested` the message gives the number as its value.
 
     Raises
     ------
@@ -618,7 +619,7 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
     if not plan.is_partition:
         raise BadInput(f"{option}: the folds overlap and were stated row by row: no outer folds can be made of them")
     labels = plan.labels
-    together = np.where(labels < 0, plan.k, labels)  # rows that no fold holds out stay together too
+    together = np.where(labels < 0, plan.k, labels)  # rows that are never held out stay together as well
     groups = int(together.max()) + 1
     if groups <= count:
         most = f"ask for at most {groups - 1}" if groups > 2 else "nested folds need at least three"
@@ -630,21 +631,21 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
 
 
 def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> fold_plan.FoldPlan:
-    """Return the folds by which a model is chosen on an outer training set alone.
+    """Return the folds that choose a model within an outer training set.
 
     Parameters
     ----------
     plan : FoldPlan
-        Those of all rows.
+        Folds of all rows.
     rows : int array
-        The outer training rows, ascending.
+        Outer training rows, ascending.
     training : Dataset
-        The same.
+        Data of these rows.
 
     Raises
     ------
     BadInput
-        If they are too few.
+        If there are too few rows.
 
     Examples
     --------
@@ -661,7 +662,7 @@ def inner_folds(plan: fold_plan.FoldPlan, rows: IntArray, training: Dataset) -> 
 
 
 def is_dealt(plan: fold_plan.FoldPlan) -> bool:
-    """Whether folds can be dealt anew to other rows: they were not stated row by row, nor are they groups."""
+    """Return True if the folds can be drawn again for other rows: they are not given row by row, nor groups."""
     kind = _kind_of_folds(plan)
     return kind == "loo" or (plan.seed is not None and (kind[:1].isdigit() or kind in DEALT))
 

@@ -13,17 +13,17 @@ import numpy as np
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray
 from sparsecv_mio.data.dataset import Dataset
 
-READ_DIGITS = 17  # that it reads, zeros before the first other digit among them
-EXACT_BELOW = 1e15  # whole numbers below are read exactly
+READ_DIGITS = 17  # digits that pandas reads, including leading zeros
+EXACT_BELOW = 1e15  # integers below this value are read exactly
 
 
 def as_pandas_2(numbers: FloatArray) -> FloatArray:
-    """Return numbers as pandas 2 reads them, where the file has the shortest text of each.
+    """Return numbers as pandas 2 parses them from a file that holds the shortest text of each number.
 
     Parameters
     ----------
     numbers : array
-        Finite.
+        Finite numbers.
 
     Examples
     --------
@@ -51,13 +51,13 @@ def _digit_by_digit(text: str) -> float:
 
 
 def read_by_pandas_2(data: Dataset, fingerprint: str) -> tuple[Dataset, str] | None:
-    """Return the data as pandas 2 reads them, and how far they are from these; None unless the fingerprint is theirs.
+    """Return the data with the rounding of pandas 2 and a description of the difference, or None.
 
     Parameters
     ----------
     data : Dataset
     fingerprint : str
-        Of the data that are looked for.
+        Fingerprint of the data to be reproduced; None is returned if it does not match.
     """
     if data.X.size > BLOCK_NUMBERS:
         return None

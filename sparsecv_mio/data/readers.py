@@ -33,11 +33,11 @@ SUFFIXES = (".parquet", *FEATHER)
 
 
 def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
-    """Read a few columns of one part of the rows at a time.
+    """Return the data of a columnar file, read a few columns of a block of rows at a time.
 
     Notes
     -----
-    Peak memory is X plus one column, or 32 MB where that is more.
+    Peak memory is X plus one column or 32 MB, whichever is larger.
     """
     import pyarrow as pa
 
@@ -55,7 +55,7 @@ def read_columnar(path: Path, wanted: Wanted, how: Reading = STRICT) -> Dataset:
 
 @contextmanager
 def _opened(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
-    """Yield a file as a data set of Arrow, and the columns that are wanted of it."""
+    """Yield a file as an Arrow data set, with the selected columns."""
     import pyarrow as pa
     from pyarrow import dataset
 
@@ -63,13 +63,13 @@ def _opened(path: Path, wanted: Wanted) -> Iterator[tuple[Any, Selection]]:
     try:
         form = dataset.IpcFileFormat() if feather else dataset.ParquetFileFormat(pre_buffer=False)
         file = dataset.dataset(str(path.absolute()), format=form)
-        # pandas writes its row index as such a column; it numbers the rows and is no measurement.
+        # pandas writes its row index as such a column; it only numbers the rows.
         chosen = wanted.within([name for name in file.schema.names if not re.fullmatch(r"__index_level_\d+__", name)])
         check_numbers(path, file.count_rows(), len(chosen.numeric) + len(chosen.aux))
         yield file, chosen
     except pa.ArrowException as error:
         if "duplicate field names" in str(error):
-            wanted.within(_header(path, feather))  # says which
+            wanted.within(_header(path, feather))  # raises the error that names the missing columns
         kind = "Feather" if feather else "Parquet"
         raise BadInput(f"file {str(path)!r} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
 
@@ -122,7 +122,7 @@ def _check_type(name: str, kind: Any) -> None:
 
 
 def read_npz(path: Path, wanted: Wanted) -> Dataset:
-    """Read the arrays X, y and names of an NPZ file; group and fold columns are arrays of their own or columns of X."""
+    """Return the data of an NPZ file; group and fold columns are separate arrays or columns of X."""
     if not zipfile.is_zipfile(path):
         raise BadInput(f"file {str(path)!r} is not an NPZ archive: save it with numpy.savez(file, X=X, y=y)")
     try:
@@ -154,19 +154,19 @@ def read_npz(path: Path, wanted: Wanted) -> Dataset:
 def from_matrix(
     path: Path, wanted: Wanted, X: FloatArray, y: FloatArray, names: list[str], extra: dict[str, NDArray[Any]]
 ) -> Dataset:
-    """Select columns of a matrix whose target is called `y`.
+    """Return selected columns of a matrix whose target is named `y`.
 
     Parameters
     ----------
     path : Path
-        For messages.
+        Path of the file, for messages.
     extra : dict of str to (n,) array
-        Group and fold columns that stand beside the matrix.
+        Group and fold columns outside the matrix.
 
     Raises
     ------
     BadInput
-        Another target was asked for, or a name is wrong.
+        If another target is requested, or a name is wrong.
     """
     if wanted.needed and str(wanted.target) != "y":
         raise BadInput(f"file {str(path)!r} holds its target under the name 'y': ask for target y, not {wanted.target}")
@@ -182,14 +182,15 @@ def _array(values: NDArray[Any], key: str, ndim: int, path: Path) -> FloatArray:
     if values.dtype.kind not in "biuf":
         raise BadInput(f"array {key!r} of {str(path)!r} has the type {values.dtype}, not numbers: save it as float64")
     values = shaped(values, f"array {key!r} of {str(path)!r}", ndim)
-    with np.errstate(over="ignore"):  # a number that float64 does not hold is named as one that is not finite
+    with np.errstate(over="ignore"):  # a number beyond float64 is reported as not finite
         return values.astype(np.float64, copy=False)
 
 
 def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
-    """Read the file as a dense array whose columns are named `x` and their index in the file.
+    """Return the data of an svmlight file as a dense array; columns are named `x` and their index in the file.
 
-    An index 0 anywhere makes the first feature `x0`, else it is `x1`. Indices no row mentions are columns of zeros.
+    If the index 0 occurs, the first feature is `x0`, otherwise `x1`. An index that no row mentions is a column of
+    zeros.
     """
     with naming_extras():
         from sklearn.datasets import load_svmlight_file
@@ -208,7 +209,7 @@ def read_svmlight(path: Path, wanted: Wanted) -> Dataset:
 
 
 def _blame_line(path: Path) -> None:
-    """Raise `BadInput` at the first line that is no svmlight; return where every line is fine."""
+    """Raise `BadInput` at the first line that is not svmlight; return if every line is valid."""
     row = 0
     with path.open(encoding="utf-8", errors="replace") as handle:
         for line, text in enumerate(handle, start=1):
@@ -237,7 +238,7 @@ MATRICES: dict[str, Callable[[Path, Wanted], Dataset]] = {
     ".svmlight": read_svmlight,
     ".libsvm": read_svmlight,
 }
-OTHERS = {  # what pandas reads, and how
+OTHERS = {  # formats that pandas can read, with its function
     **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), "pd.read_excel({file})"),
     ".dta": "pd.read_stata({file})",
     **dict.fromkeys((".sav", ".zsav", ".por"), "pd.read_spss({file})"),
@@ -256,17 +257,17 @@ OWN_TARGET = (".npz", ".svm", ".svmlight", ".libsvm")
 
 
 def target_of(path: str | Path, target: str | int | None, option: str = "target") -> str | int:
-    """Return the target of a file: where none is named, `y` of those formats that keep it apart.
+    """Return the target of a file; the default is `y` for formats that store the target separately.
 
     Parameters
     ----------
     option : str
-        What the message calls the option.
+        Name of the option in messages.
 
     Raises
     ------
     BadInput
-        If the file needs one.
+        If the format requires a target name and none is given.
 
     Examples
     --------
@@ -292,31 +293,29 @@ def read_dataset(
     weights: str | None = None,
     **reading: Any,
 ) -> Dataset:
-    r"""Read a data file, or a table of pandas, polars, DuckDB or Arrow.
+    r"""Return the data set of a file, or of a table of pandas, polars, DuckDB or Arrow.
 
     Parameters
     ----------
     path : str, Path, pandas.DataFrame, or a table with `__arrow_c_stream__`
-        A frame, or a table of polars, DuckDB or Arrow, is read as by
-        :meth:`~sparsecv_mio.data.dataset.Dataset.from_frame`; a file is
-        `.csv`, `.tsv` and `.txt` (UTF-8, one header line; packed too: `.csv.gz`, `.csv.zip`), `.parquet`,
-        `.feather` and `.arrow`, `.npz` (arrays `X`, `y` and optionally `names`), or svmlight text (`.svm`,
-        `.svmlight`, `.libsvm`; its features are named `x` and their number in the file).
+        Data source. A table in memory is read as by :meth:`~sparsecv_mio.data.dataset.Dataset.from_frame`. The file
+        formats are `.csv`, `.tsv` and `.txt` (UTF-8, one header line; also compressed: `.csv.gz`, `.csv.zip`),
+        `.parquet`, `.feather` and `.arrow`, `.npz` (arrays `X`, `y` and optionally `names`), and svmlight text (`.svm`,
+        `.svmlight`, `.libsvm`; features are named `x` and their index in the file).
     target : str or int
-        Column name, or 0-based position where no column has that name; `y` for NPZ and svmlight files.
+        Column name, or 0-based position if no column has that name; `y` for NPZ and svmlight files.
     features, drop : sequence of str, optional
-        Columns to keep, or to leave out, by name or position; at most one of the two. Columns not kept may hold
-        anything.
+        Columns to keep, or to drop, by name or position; at most one of the two. Other columns may hold anything.
     aux : sequence of str
         Group and fold columns (see :func:`sparsecv_mio.data.folds.fold_columns`); never features.
     two_words : bool
-        Whether the target may hold two words, for a classification: they become 0 and 1.
+        True if the target may hold two text values, for classification; they become 0 and 1.
     weights : str, optional
-        The column that says how much each row counts, or `file:FILE` with a number a line; rows of weight 0 are left
-        out. `solve` then deals the rows that are left.
+        Column of row weights, or `file:FILE` with one number in each line. Rows of weight 0 are dropped, and `solve`
+        assigns only the other rows to folds.
     **reading
-        `sep`, `decimal`, `thousands`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`, `na`, `na_indicator`,
-        `na_values`, `keep_default_na`, `encode`, `order`, `dates`: see
+        Reading options `sep`, `decimal`, `thousands`, `comment`, `skip_lines`, `encoding`, `header`, `index_col`, `na`,
+        `na_indicator`, `na_values`, `keep_default_na`, `encode`, `order`, `dates`; see
         :class:`~sparsecv_mio.data.reading_options.Reading`.
 
     Returns
@@ -327,8 +326,8 @@ def read_dataset(
     Raises
     ------
     BadInput
-        If the file is missing, empty or malformed, a name is wrong, or a used cell is not a finite number, or could be
-        two; the message names column and row (1-based, header not counted).
+        If the file is missing, empty or malformed, a name is wrong, or a used cell is not a finite number or is
+        ambiguous; the message names column and row (1-based, header not counted).
 
     Notes
     -----
@@ -354,9 +353,10 @@ def read_dataset(
 
 
 class NewRows(NamedTuple):
-    """Rows to predict; whether their target is `known`, and what is wrong with it if the file has one that is not.
+    """Rows to predict, with their target if it is `known`.
 
-    `ids` are the cells of the column that names the rows, those too that have no prediction; empty without one.
+    `doubt` describes the error in the target if the file has a target that cannot be read. `ids` are the cells of the
+    column that names the rows, including rows without a prediction; empty without such a column.
     """
 
     data: Dataset
@@ -366,7 +366,7 @@ class NewRows(NamedTuple):
 
     @property
     def left_out(self) -> int:
-        """Rows of the file that are not among the data, as a cell is empty."""
+        """Number of rows of the file that were dropped because a cell is empty."""
         return self.data.reading.left_out if self.data.reading is not None else 0
 
 
@@ -377,30 +377,30 @@ def read_rows(
     path: str | Path, features: Sequence[str], target: str, learnt: Applied | None = None, id: str | None = None,
     aux: tuple[str, ...] = (),
 ) -> NewRows:  # fmt: skip
-    """Read some columns of new rows, of which the target may not be known yet.
+    """Return selected columns of new rows, whose target may be missing.
 
     Parameters
     ----------
     path : str or Path
-        As for :func:`read_dataset`.
+        Path of a file as for :func:`read_dataset`.
     features : sequence of str
         Names of features.
     learnt : Applied, optional
-        How the rows were read that a model was fitted on; the new ones are read alike.
+        Preprocessing of the rows that the model was fitted to, which is applied to the new rows.
     id : str, optional
-        A column that names the rows.
+        Column that names the rows.
     aux : tuple of str
-        Columns beside features and target: exposures.
+        Additional columns, such as exposures.
 
     Returns
     -------
     NewRows
-        With zeros for a target that is not known, in some row or at all, and no name of it.
+        The rows. If the target is missing, in some row or completely, it is zero and has no name.
 
     Raises
     ------
     BadInput
-        As :func:`read_dataset`; the message names every column that is missing.
+        As for :func:`read_dataset`; the message names every missing column.
     """
     columns, how = features, STRICT
     if learnt is not None:
@@ -409,7 +409,7 @@ def read_rows(
     try:
         data, doubt = read_by(path, wanted, how, learnt), ""
     except BadInput as error:
-        data, doubt = read_by(path, replace(wanted, target=""), how, learnt), str(error)  # raises if not the target's
+        data, doubt = read_by(path, replace(wanted, target=""), how, learnt), str(error)  # raises if others are bad
     if id is None:
         return NewRows(data, not doubt and data.target == target, doubt)
     named = replace(wanted, target="", features=columns[:1], aux=(id,), role="id column")
@@ -418,14 +418,14 @@ def read_rows(
 
 
 def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | None = None) -> Dataset:
-    """Read a data file.
+    """Return the data set of a file with parsed options.
 
     Parameters
     ----------
     wanted : Wanted
-        Which columns.
+        Selected columns.
     learnt : Applied, optional
-        How other rows were read; these are read alike.
+        Preprocessing of other rows, which is applied to these rows.
 
     Raises
     ------
@@ -446,17 +446,17 @@ def read_by(path: str | Path, wanted: Wanted, how: Reading, learnt: Applied | No
 
 
 def read_raw(path: str | Path, wanted: Wanted, how: Reading) -> RawTable:
-    """Read a data file, whatever its cells hold.
+    """Return the unchecked columns of a data file.
 
     Parameters
     ----------
     wanted : Wanted
-        Which columns.
+        Selected columns.
 
     Raises
     ------
     BadInput
-        As :func:`read_dataset`, but for cells that are no numbers.
+        As for :func:`read_dataset`, except that cells need not be numbers.
     """
     with _regular(path) as file:
         return _raw_by_kind(file, wanted, how)
@@ -476,7 +476,7 @@ def _raw_by_kind(file: Path, wanted: Wanted, how: Reading) -> RawTable:
 
 @contextmanager
 def _regular(path: str | Path) -> Iterator[Path]:
-    """Yield a path that is a file with something in it; `BadInput` for what cannot be read there."""
+    """Yield the path if it is a non-empty regular file; raise `BadInput` otherwise."""
     file = Path(path)
     shown = str(file)
     try:
@@ -500,7 +500,7 @@ def _regular(path: str | Path) -> Iterator[Path]:
 
 
 def _known_kind(file: Path, how: Reading) -> str:
-    """Return what a file holds; `BadInput` for what is not read, or not with these options."""
+    """Return the format of a file; raise `BadInput` if it is not supported, or not with these options."""
     kind = text_tables.kind_of(file)
     if kind in TEXT:
         return kind

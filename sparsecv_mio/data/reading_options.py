@@ -25,14 +25,14 @@ from sparsecv_mio.digits import MOST_NAMED, first_named, plural, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean, word_of
 from sparsecv_mio.words import Encode, Missing
 
-NONE = "none"  # said of thousands: they are not set off, whatever it looks like
-SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks that look alike
+NONE = "none"  # keyword: digits are not grouped, even if the file looks like it
+SAME = {"'": "'\u2019", " ": " \u00a0\u2009\u202f"}  # marks with the same meaning
 WORDS = {" ": "space", "'": "apostrophe"}
 
 _NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][+-]?\d+)?"
 _MONEY = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]|USD|EUR|GBP|CHF|JPY)"
 BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
-TEXTS = (  # what is no word, though no number as it stands, and what to do with it
+TEXTS = (  # texts that are neither words nor plain numbers, with advice
     (BOUND, "values known as bounds alone: put a number for each, half of the limit say"),
     (re.compile(rf"[+-]?{_NUMBER}\s*%"), "numbers with a percent sign: take the signs off"),
     (
@@ -57,13 +57,13 @@ TEXTS = (  # what is no word, though no number as it stands, and what to do with
 
 
 class Way(NamedTuple):
-    """A way to write numbers: the decimal mark, and what sets off thousands, if anything does."""
+    """A number format: the decimal mark, and the mark that groups digits by three, if there is one."""
 
     decimal: str
     thousands: str | None
 
     def given(self, now: Way) -> str:
-        """Return the keywords that ask for it, where another one is in force."""
+        """Return the keywords that request this format instead of another one."""
         changed = [f'decimal="{self.decimal}"'] if self.decimal != now.decimal else []
         if self.thousands is not None:
             changed.append(f'thousands="{WORDS.get(self.thousands, self.thousands)}"')
@@ -76,7 +76,7 @@ POINT, COMMA, COMMA_GROUPS, POINT_GROUPS = Way(".", None), Way(",", None), Way("
 WAYS = (
     POINT, COMMA, COMMA_GROUPS, POINT_GROUPS, Way(".", "'"), Way(".", " "), Way(",", "'"), Way(",", " "),
 )  # fmt: skip
-BOTH = {",": (COMMA, COMMA_GROUPS), ".": (POINT, POINT_GROUPS)}  # by mark, what it may mean before three digits
+BOTH = {",": (COMMA, COMMA_GROUPS), ".": (POINT, POINT_GROUPS)}  # possible formats, by the mark before three digits
 
 
 @cache
@@ -86,14 +86,14 @@ def _grouped(decimal: str, thousands: str) -> re.Pattern[str]:
 
 
 def parse_number(text: str, decimal: str = ".", thousands: str | None = None) -> float:
-    """Read a decimal number; ValueError for text, also for the spellings that only Python knows (1_000).
+    """Return a decimal number; raise ValueError for other text, including Python spellings such as 1_000.
 
     Parameters
     ----------
     decimal : str
-        The decimal mark.
+        Decimal mark.
     thousands : str, optional
-        What sets off thousands, in groups of three digits.
+        Mark that groups digits by three.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def parse_number(text: str, decimal: str = ".", thousands: str | None = None) ->
 
 
 def reads(text: str, way: Way) -> bool:
-    """Whether a text is a number, written in some way."""
+    """Return True if a text is a number in the given format."""
     try:
         parse_number(text, *way)
     except ValueError:
@@ -122,12 +122,12 @@ def reads(text: str, way: Way) -> bool:
 
 
 def reads_somehow(text: str) -> bool:
-    """Whether a text is a number in some way or other."""
+    """Return True if a text is a number in any format."""
     return any(reads(text, way) for way in WAYS)
 
 
 def what_else(text: str) -> str:
-    """Say what a text is that is neither a word nor a number as it stands, and what to do with it; empty for a word.
+    """Return a description of a text that is neither a word nor a plain number, with advice; empty for a word.
 
     Examples
     --------
@@ -139,27 +139,27 @@ def what_else(text: str) -> str:
 
 
 class Marks:
-    """What the cells of a column show of how its numbers are written.
+    """Evidence in the cells of a column about its number format.
 
     Parameters
     ----------
     way : Way
-        How they are read.
+        Format in which the cells are read.
 
     Attributes
     ----------
     grouped : str
-        The first cell whose decimal mark could set off thousands as well: `1.078`.
+        First cell whose decimal mark could also group digits: `1.078`.
     plain, large : bool
-        Whether another cell is a whole number without a mark, not zero; whether one of these has four digits or more.
+        True if another cell is a nonzero integer without a mark; True if one of these has four digits or more.
     proof : bool
-        Whether a cell shows that the decimal mark is one: `1.07`, `0.576`.
+        True if a cell shows that the decimal mark is one: `1.07`, `0.576`.
     odd : str
-        The first cell that is no number.
+        First cell that is not a number.
     ways : tuple of Way
-        In which all cells that are none would be.
+        Formats in which all cells that are not numbers would be numbers.
     against : str
-        The cell that is no number in any way that the cells before it allow.
+        Cell that is not a number in any format that the earlier cells allow.
     """
 
     def __init__(self, way: Way) -> None:
@@ -171,7 +171,7 @@ class Marks:
         self._group = re.compile(rf"\s*[+-]?[1-9]\d{{0,2}}{re.escape(way.decimal)}\d{{3}}\s*", re.ASCII)
 
     def number(self, text: str) -> None:
-        """Note a cell that is a number."""
+        """Record a cell that is a number."""
         if self.proof:
             return
         if self._mark in text:
@@ -185,29 +185,29 @@ class Marks:
                 self.plain, self.large = True, self.large or len(digits) > 3
 
     def text(self, text: str) -> None:
-        """Note a cell that is no number."""
+        """Record a cell that is not a number."""
         self.odd = self.odd or text.strip()
         if self.ways:
             self.ways = tuple(way for way in self.ways if reads(text, way))
             self.against = "" if self.ways or text.strip() == self.odd else text.strip()
 
     def allows(self, way: Way) -> bool:
-        """Whether the cells that are numbers now are so in another way too."""
+        """Return True if the cells that are numbers now are numbers in another format as well."""
         if way.decimal == self.way.decimal:
             return True
         return not self.proof and (not self.grouped or way.thousands == self.way.decimal)
 
     def doubtful(self, evident: bool, semicolons: bool) -> bool:
-        """Whether the decimal mark may set off thousands.
+        """Return True if the decimal mark may group digits.
 
         Parameters
         ----------
         evident : bool
-            Whether other columns show that it does not. A comma beside whole numbers, `1,078` and `576`, is in doubt
-            all the same: read in the wrong way some cells are a thousandth of what they should be, and others not.
+            True if other columns show that it does not. A decimal comma next to integers, as in `1,078` and `576`, is
+            still ambiguous: in the wrong format some cells would be too small by a factor of 1,000.
         semicolons : bool
-            Whether cells are between semicolons, as where commas are decimal marks: then points in every row are in
-            doubt as well. Else they are so beside whole numbers alone, none of which has four digits.
+            True if cells are separated by semicolons, as is usual with decimal commas; then points in every row are
+            ambiguous as well. Otherwise points are ambiguous only next to integers, none of which has four digits.
         """
         if self.way.thousands is not None or not self.grouped or self.proof:
             return False
@@ -217,12 +217,12 @@ class Marks:
 
 
 def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
-    """Return the ways in which all columns are numbers that now hold text of that kind.
+    """Return the formats in which all columns that now hold numeric text are numbers.
 
     Returns
     -------
     tuple of Way
-        None, one, or two that make different numbers of the same text.
+        No format, one, or two that read different numbers from the same text.
     """
     every = list(columns)
     needy = [marks for marks in every if marks.odd and marks.ways]
@@ -236,20 +236,20 @@ def ways_to_read(columns: Iterable[Marks]) -> tuple[Way, ...]:
 
 
 def _witness(columns: Iterable[Marks], ways: Sequence[Way]) -> str:
-    """Return a text of which two ways make different numbers, empty where there is none."""
+    """Return a text that two formats read as different numbers, or an empty text."""
     texts = (text for marks in columns for text in (marks.odd if marks.ways else "", marks.grouped) if text)
     return next((text for text in texts if parse_number(text, *ways[0]) != parse_number(text, *ways[1])), "")
 
 
 def either(text: str, now: Way, ways: Sequence[Way]) -> str:
-    r"""Say which two numbers a text may be, and how to ask for each.
+    r"""Return a description of the two numbers that a text may be, with the keywords for each.
 
     Parameters
     ----------
     text : str
-        `1,078` or `1.078`.
+        Ambiguous text such as `1,078` or `1.078`.
     now : Way
-        How it is read.
+        Format in which it is read.
 
     Examples
     --------
@@ -262,7 +262,7 @@ def either(text: str, now: Way, ways: Sequence[Way]) -> str:
 
 
 def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
-    """Return what is to be decided, by the name of a column whose numbers could be read in two ways.
+    """Return a description of each column whose numbers are ambiguous, by name.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, st
 
 
 def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
-    """Refuse columns of numbers that could be read in two ways.
+    """Raise `BadInput` if the numbers of a column are ambiguous.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     Raises
     ------
     BadInput
-        The message names them, and how to ask for each reading.
+        If a column is ambiguous; the message names these columns and the keywords for each format.
     """
     sentences = doubts(columns, sep)
     if sentences:
@@ -300,9 +300,9 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
 
 
 def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
-    """Say which other numbers a file may hold where every cell with a point has three digits behind it.
+    """Return a note on the other numbers that a file may hold if every point has three digits after it.
 
-    Nothing shows then that points set off no thousands; they are taken for decimal marks, with this sentence.
+    In such a file nothing shows whether points group digits; they are read as decimal marks, and this note is added.
     """
     if any(marks.proof for marks in columns.values()):
         return ()
@@ -333,28 +333,28 @@ OF_CELLS = (
     "order",
     "dates",
     "thousands",
-)  # of the options those that frames have too
+)  # options that also apply to frames
 MAY_LACK = ("sep", "comment", "thousands")
-ABSENT = "(missing)"  # the word that stands for empty cells in a column of words
+ABSENT = "(missing)"  # level of missing cells in a text column
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How a file is read; the defaults refuse whatever is not a clean table of numbers.
+    """Options for reading a file; the default options reject everything except a clean table of numbers.
 
     Attributes
     ----------
     sep : str, optional
-        The character between cells, or `comma`, `semicolon`, `tab`, `pipe`, or `space` for any run of blanks; by
-        default a comma in `.csv` and a tab in `.tsv` and `.txt` files.
+        Separator of cells: a character, `comma`, `semicolon`, `tab`, `pipe`, or `space` for any run of blanks. The
+        default is a comma for `.csv` and a tab for `.tsv` and `.txt` files.
     decimal : str
-        The decimal mark.
+        Decimal mark.
     comment : str, optional
-        Lines that begin with it are left out.
+        Prefix of lines that are skipped.
     encoding : str
-        Of the text.
+        Encoding of the text.
     header : bool
-        Whether the first line names the columns; else they are `x0`, `x1`, ...
+        True if the first line names the columns; otherwise the names are `x0`, `x1`, ...
     index_col : str, optional
         Name or position of a column that only numbers the rows.
     na : {"error", "drop", "mean", "median"}
@@ -363,20 +363,20 @@ class Reading:
     encode : {"error", "onehot", "ordinal"}
         Treatment of columns of text values: an error, a column of zeros and ones for every value, or ranks.
     thousands : str, optional
-        What sets off thousands, in groups of three digits: a comma, a point, `space` or `apostrophe`, in all of their
-        forms; `none` where nothing does, whatever it looks like. By default nothing does, and numbers that could be
-        read in two ways are refused.
+        Mark that groups digits by three: a comma, a point, `space` or `apostrophe`, in all of their forms; `none` if
+        digits are not grouped, even if the file looks like it. By default digits are not grouped, and ambiguous numbers
+        raise an error.
     na_values : tuple of str
-        Cells that stand for nothing too, numbers or words: `-999`, or `refused`.
+        Additional missing-value codes, numbers or words: `-999`, or `refused`.
     keep_default_na : bool
-        Whether the usual marks (NA, null, none and the like) stand for nothing; else they are words like others.
+        True if the usual codes (NA, null, none and similar ones) count as missing; otherwise they are ordinary words.
     na_indicator : bool
-        Whether a column of zeros and ones beside every filled one says which of its cells were empty.
+        True to add, for every imputed column, a column of zeros and ones that marks its missing cells.
     order : tuple of (str, tuple of str)
-        Columns of words that are coded by rank, 0, 1, ..., whatever `encode` is; each with its words from the lowest
-        to the highest.
+        Text columns that are coded by rank, 0, 1, ..., for every value of `encode`; each with its values from the
+        lowest to the highest.
     skip_lines : str, optional
-        Numbers of lines of a text table that are left out, counted from 1: `1:3,32`.
+        Numbers of lines of a text table to skip, counted from 1: `1:3,32`.
     dates : tuple of str
         The numbers that every column of dates becomes: `days` since 1970-01-01 under the name of the column; `year`,
         `month` and `weekday` (1 is Monday) as columns such as `sold.year`. `dayfirst` or `monthfirst` states the order
@@ -401,7 +401,7 @@ class Reading:
 
     @classmethod
     def of(cls, **words: Any) -> Reading:
-        r"""Check the options.
+        r"""Return checked reading options.
 
         Parameters
         ----------
@@ -414,7 +414,7 @@ class Reading:
         BadInput
             The message names the option.
         TypeError
-            For a keyword that is none.
+            If a keyword is unknown.
 
         Examples
         --------
@@ -446,58 +446,58 @@ class Reading:
 
     @property
     def cures(self) -> bool:
-        """Whether cells are allowed that are no plain numbers."""
+        """True if cells that are not plain numbers are allowed."""
         groups = self.thousands not in (None, NONE)
         encodes = self.encode is not Encode.ERROR or bool(self.order)
         return self.na is not Missing.ERROR or encodes or groups or bool(self.na_values or self.dates)
 
     @property
     def orders(self) -> dict[str, tuple[str, ...]]:
-        """The words of each column with a declared order, from the lowest to the highest."""
+        """Levels of each column with a declared order, from the lowest to the highest."""
         return dict(self.order)
 
     def encode_of(self, column: str) -> Encode:
-        """Return how a column of words is encoded."""
+        """Return the encoding of a text column."""
         return Encode.ORDINAL if column in self.orders else self.encode
 
     def with_declared(self, orders: Mapping[str, tuple[str, ...]]) -> Reading:
-        """Return the reading with the orders that the data declare, which apply with `ordinal`; `order` has precedence.
+        """Return options with the orders declared by the data, which apply to `ordinal`; `order` has priority.
 
         Parameters
         ----------
         orders : mapping of str to tuple of str
-            The words of each ordered category, from the lowest to the highest.
+            Levels of each ordered category, from the lowest to the highest.
         """
         return replace(self, order=tuple({**orders, **self.orders}.items())) if self.encode is Encode.ORDINAL else self
 
     @cached_property
     def absent(self) -> tuple[frozenset[str], frozenset[float]]:
-        """Cells that stand for nothing beside the usual marks: words in small letters, and numbers."""
+        """Additional missing-value codes: words in lower case, and numbers."""
         return frozenset(word.strip().lower() for word in self.na_values), frozenset(_read_numbers(self.na_values))
 
     @property
     def way(self) -> Way:
-        """How numbers are written."""
+        """Number format."""
         return Way(self.decimal, self.thousands)
 
     @property
     def rewrites(self) -> bool:
-        """Whether the text has to be rewritten before it is a plain table."""
+        """True if the text must be rewritten before it is a plain table."""
         plain = self.comment is None and self.skip_lines is None and self.sep != " "
         return not plain or codecs.lookup(self.encoding).name != "utf-8"
 
     @cached_property
     def skipped(self) -> tuple[range, ...]:
-        """The numbers of the lines that are left out."""
+        """Ranges of the line numbers to skip."""
         return tuple(_line_range(part) for part in self.skip_lines.split(",")) if self.skip_lines else ()
 
     def skipping(self, lines: Iterable[int]) -> str:
-        """Return the numbers of the lines that are left out and of further ones.
+        """Return the line numbers to skip, with further ones added.
 
         Parameters
         ----------
         lines : iterable of int
-            The further ones.
+            Further line numbers.
 
         Examples
         --------
@@ -511,7 +511,7 @@ class Reading:
         return ",".join(parts)
 
     def given(self) -> list[str]:
-        """Return the names of the options that are not at their defaults."""
+        """Return the names of the options that differ from their defaults."""
         return [f.name for f in fields(self) if getattr(self, f.name) != f.default]
 
 
@@ -522,7 +522,7 @@ def _read_numbers(texts: Iterable[str]) -> Iterator[float]:
 
 
 def _separator_and_decimal(sep: str | None, decimal: str) -> tuple[str | None, str]:
-    """Return the separator, None for the likeliest, and the decimal mark; raise `BadInput` for what is neither."""
+    """Return the separator (None for the default) and the decimal mark, after checking both."""
     decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
     between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
     if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
@@ -534,7 +534,7 @@ def _separator_and_decimal(sep: str | None, decimal: str) -> tuple[str | None, s
 
 
 def _check_kinds(given: Mapping[str, Any]) -> None:
-    """Refuse unknown names of options, and values of another kind than they take."""
+    """Raise an error for unknown option names and for values of the wrong type."""
     names = [field.name for field in fields(Reading)]
     for unknown in set(given) - set(names):
         meant = did_you_mean(unknown, names)
@@ -550,7 +550,7 @@ def _check_kinds(given: Mapping[str, Any]) -> None:
 
 
 def _thousands(given: str | None, decimal: str) -> str | None:
-    """Return the mark that sets off thousands, by its word or any of its forms."""
+    """Return the mark that groups digits, from its keyword or any of its forms."""
     if given is None:
         return None
     marks = {"comma": ",", "point": ".", "dot": ".", NONE: NONE} | {word: mark for mark, word in WORDS.items()}
@@ -567,7 +567,7 @@ def _thousands(given: str | None, decimal: str) -> str | None:
 
 
 def _absent_words(given: Any) -> tuple[str, ...]:
-    """Return cells that stand for nothing as texts."""
+    """Return missing-value codes as texts."""
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
     if not all(isinstance(word, str | Real) for word in listed):
@@ -602,14 +602,14 @@ def _line_numbers(given: Any) -> str | None:
 
 
 def order_text(column: str, words: Sequence[str]) -> str:
-    """Return the order of the words of a column as one text, as the option takes it.
+    """Return the order of the levels of a column as text in the form of the option.
 
     Parameters
     ----------
     column : str
         The name of the column.
     words : sequence of str
-        Its words, from the lowest to the highest.
+        Levels of the column, from the lowest to the highest.
 
     Examples
     --------
@@ -622,7 +622,7 @@ def order_text(column: str, words: Sequence[str]) -> str:
 
 
 def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the words of columns in their order, from a mapping or from texts such as `size=small<medium<large`."""
+    """Return the ordered levels of columns, from a mapping or from texts such as `size=small<medium<large`."""
     pairs: list[Any] = list(given.items()) if isinstance(given, Mapping) else []
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, str) else given or ()
@@ -648,28 +648,28 @@ STRICT = Reading()
 
 @dataclass(frozen=True)
 class Applied:
-    """How the numbers of a data set were made of a file, so that new rows can be read alike.
+    """The preprocessing of a data set, which is stored to transform new rows in the same way.
 
     Attributes
     ----------
     how : Reading
-        What was asked for.
+        Requested options.
     columns : tuple of str
-        The features as the file names them; a column of words may have become several.
+        Feature columns as named in the file; a text column may have become several features.
     means : mapping of str to float
-        By column, the mean, or median, of all rows that fills its empty cells.
+        Mean or median over all rows that replaces missing cells, by column.
     levels : mapping of str to tuple of str
-        By column, its words; the target's too where it holds two.
+        Levels by text column; includes the target if it holds two text values.
     left_out : int
-        Number of rows that were left out.
+        Number of rows that were dropped.
     marked : tuple of str
-        Columns beside which another one says which cells were empty.
+        Columns with an additional column that marks their missing cells.
     filled : tuple of str, optional
-        The columns whose empty cells were filled; None where they are not known.
+        Columns with imputed cells; None if they are not known.
     notes : tuple of str
-        The same in sentences, with what a user should know of it.
+        Sentences about the preprocessing for the user.
     date_forms : mapping of str to str
-        The form of the dates of each column that holds dates, `%Y-%m-%d` for one.
+        Date format of each date column, such as `%Y-%m-%d`.
     """
 
     how: Reading
@@ -684,20 +684,20 @@ class Applied:
 
     @property
     def is_told(self) -> bool:
-        """Whether new rows have to be read in a way of their own: not where a plain table has notes alone."""
+        """True if new rows need preprocessing; False for a plain table that has only notes."""
         return bool(self.how.given() or self.means or self.levels or self.left_out)
 
     @property
     def factors(self) -> tuple[str, ...]:
-        """Columns of words that became several features, one for each level."""
+        """Text columns that became several features, one for each level."""
         return tuple(name for name in self.levels if len(self.names_of(name)) > 1)
 
     def columns_of(self, features: Collection[str]) -> list[str]:
-        """Return the columns of a file that some features are made of."""
+        """Return the columns of the file from which some features are made."""
         return [name for name in self.columns if any(made in features for made in self.names_of(name))]
 
     def names_of(self, column: str) -> tuple[str, ...]:
-        """Return the features that a column of the file became."""
+        """Return the features that are made from a column of the file."""
         if column in self.levels:
             return feature_names(column, self.levels[column], self.how.encode_of(column))
         numbers = date_features(column, self.how.dates) if column in self.date_forms else (column,)
@@ -705,7 +705,7 @@ class Applied:
 
 
 def indicator_of(column: str) -> str:
-    """Return the name of the column that says which cells of another one were empty.
+    """Return the name of the column that marks the missing cells of another column.
 
     Examples
     --------
@@ -716,15 +716,19 @@ def indicator_of(column: str) -> str:
 
 
 def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[str, ...]:
-    """Return the names of the features that a column of words becomes.
+    """Return the names of the features that a text column becomes.
 
-    Two opposites, such as no and yes, and with `ordinal` all words, make one feature of the column's name; other two
-    words one that has the name of the second; more words one each.
+    Two opposites, such as no and yes, become one feature with the name of the column, as do all levels under `ordinal`.
+    Any other two levels become one feature named after the second level. More levels become one feature each.
 
     Parameters
     ----------
+    column : str
+        Name of the column.
     levels : sequence of str
-        Its words.
+        Levels of the column.
+    encode : Encode
+        Requested encoding.
 
     Examples
     --------
@@ -740,25 +744,25 @@ def feature_names(column: str, levels: Sequence[str], encode: Encode) -> tuple[s
 
 @dataclass(frozen=True)
 class Wanted:
-    """The user's words about columns, before any header is known."""
+    """The columns that the user requests, before the header is known."""
 
     target: str | int
     features: Sequence[str] | None
     drop: Sequence[str] | None
     aux: tuple[str, ...]
-    needed: bool = True  # whether the data must have the target
+    needed: bool = True  # True if the data must have the target
     index: str | None = None  # a column that only numbers the rows
-    two_words: bool = False  # whether the target may hold two words
-    sure: bool = False  # whether it is known how numbers are written, as where rows are read once more
-    role: str = "id, fold, group, weight or exposure column"  # of what is in `aux`, for messages
+    two_words: bool = False  # True if the target may hold two text values
+    sure: bool = False  # True if the number format is known, as for a second read
+    role: str = "id, fold, group, weight or exposure column"  # role of the columns in `aux`, for messages
 
     @property
     def settled(self) -> bool:
-        """Whether the way to read is that of a record, so that no other can be proposed: its data, or new rows."""
+        """True if the options are those of a record, for its data or new rows, so no others can be proposed."""
         return self.sure or not self.needed
 
     def within(self, header: Sequence[str]) -> Selection:
-        """Resolve the words against the names of the columns.
+        """Return the positions of the requested columns in a header.
 
         Raises
         ------
@@ -772,12 +776,12 @@ class Wanted:
         """
         features, drop = _words(self.features, "features"), _words(self.drop, "drop")
         names = tuple(header)
-        if self.index is not None:  # it may be nameless
+        if self.index is not None:  # it may have no name
             place = _column(names, self.index, "index column")
             names = (*names[:place], names[place] or "(index)", *names[place + 1 :])
             if features is None:
                 drop = list(dict.fromkeys([*(drop or ()), names[place]]))
-        if self.settled and features is not None:  # names of a record: none of them is a position
+        if self.settled and features is not None:  # names of a record are never positions
             if self.needed:
                 _position(names, str(self.target), "target")
             _check_there(features, names)
@@ -798,7 +802,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Selection:
-    """Positions in a header: the target, if any, the features in file order, the auxiliary columns by name."""
+    """Positions in a header: the target, if any, the features in file order, and the auxiliary columns by name."""
 
     header: tuple[str, ...]
     target: int | None
@@ -825,7 +829,7 @@ def _kept(
     names: tuple[str, ...], goal: int | None, extra: tuple[int, ...],
     features: Sequence[str] | None, drop: Sequence[str] | None,
 ) -> set[int]:  # fmt: skip
-    """Return the places of the features, by those to keep or to leave out."""
+    """Return the positions of the features, from the columns to keep or to drop."""
     if features is None:
         gone = {_column(names, name, "dropped column") for name in drop or ()}
         if goal in gone:
@@ -855,7 +859,7 @@ def _check_header(names: tuple[str, ...]) -> None:
 
 
 def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
-    """Return names or positions of columns as texts; a single one may stand alone."""
+    """Return names or positions of columns as a list of texts; a single value is allowed."""
     if given is None:
         return None
     several = [given] if isinstance(given, str | Integral) else given
@@ -885,7 +889,7 @@ def _target(names: tuple[str, ...], target: str | int) -> int:
 
 
 def _column(names: tuple[str, ...], given: str, role: str) -> int:
-    """Return the place of a column that is given by name or, where none has that name, by its place."""
+    """Return the position of a column given by name or, if no column has that name, by position."""
     word = str(given).strip()
     if word in names:
         return names.index(word)
@@ -913,7 +917,7 @@ def _positions(names: tuple[str, ...], features: Sequence[str]) -> set[int]:
 
 
 def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
-    """Raise `BadInput` that names the features which are not among the columns, of many the first few."""
+    """Raise `BadInput` that names the features that are not columns of the data."""
     header = set(names)
     missing = [name for name in wanted if name not in header]
     if len(missing) == 1:
@@ -924,7 +928,7 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
 
 
 def _names_listed(names: tuple[str, ...]) -> str:
-    """Write names for a message; of many the first ones and the last, which is the target in most files."""
+    """Return names for a message; a long list has the first names and the last, which is often the target."""
     if len(names) <= MOST_NAMED:
         return ", ".join(map(quoted_name, names))
     first, last = ", ".join(map(quoted_name, names[: MOST_NAMED - 1])), quoted_name(names[-1])

@@ -25,7 +25,7 @@ from sparsecv_mio.words import Intercept, Missing, Scale, Within
 
 @dataclass(frozen=True)
 class OfTrainingRows:
-    """What is computed from the training rows of each fold: what fills empty cells (`na`), and scales."""
+    """Preprocessing by the training rows of each fold: imputation (`na`) and scaling."""
 
     na: Within = Within.ALL
     scale: Within = Within.ALL
@@ -34,13 +34,13 @@ class OfTrainingRows:
         return Within.FOLDS in (self.na, self.scale)
 
     def check(self, dataset: Dataset) -> None:
-        """Raise `BadInput` where empty cells are to be filled by folds and none may be filled at all."""
+        """Raise `BadInput` if imputation within folds is requested, but no imputation is allowed."""
         if self.na is Within.FOLDS and _rule(dataset) is None:
             raise BadInput("na-within folds: no empty cell is filled: goes with --na mean or median of a file or frame")
 
 
 def _rule(dataset: Dataset) -> Missing | None:
-    """Return how empty cells are filled; None where they are not."""
+    """Return the imputation rule, or None without imputation."""
     na = Missing.ERROR if dataset.reading is None else dataset.reading.how.na
     return na if na.fills else None
 
@@ -52,7 +52,7 @@ class Measures:
     Attributes
     ----------
     center, scale : (p,) arrays
-        The scale of a column that is constant is 1.
+        Centres and scales; the scale of a constant column is 1.
     varies : (p,) bool array
     """
 
@@ -62,16 +62,16 @@ class Measures:
 
     @classmethod
     def of(cls, dataset: Dataset, X: FloatArray, scale: str, intercept: str, rows: IntArray | slice) -> Measures:
-        """Compute them of some rows; O(m p).
+        """Return the centres and scales of some rows; O(m p).
 
         Parameters
         ----------
         dataset : Dataset
         X : (n, p) array
-            Its features, empty cells filled in some way.
+            Features of the data, with missing cells imputed.
         scale : {"length", "variance", "none"}
         intercept : {"fold", "none"}
-            Without one nothing is centred.
+            Type of the intercept; with `none` nothing is centred.
         rows : (m,) int array or slice
         """
         moments = column_moments(X[rows], None if dataset.row_weights is None else dataset.row_weights[rows])
@@ -83,7 +83,7 @@ class Measures:
 
 
 def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
-    """(K, p) what fills the empty cells of each column in each fold; NaN for columns without any.
+    """Return the (K, p) fill values of each column in each fold; NaN for columns without missing cells.
 
     Parameters
     ----------
@@ -116,12 +116,12 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class RowsOfFolds:
-    """The table in which every fold has rows of its own, and its folds.
+    """The expanded table of fold-specific preprocessing, and its folds.
 
     Attributes
     ----------
     dataset : Dataset
-        The rows of the data come first, as all rows together see them.
+        Expanded table; its first rows are those of the data with preprocessing over all rows.
     folds : FoldPlan
     """
 
@@ -130,7 +130,7 @@ class RowsOfFolds:
 
     @classmethod
     def of(cls, dataset: Dataset, folds: FoldPlan, within: OfTrainingRows, scale: str, intercept: str) -> RowsOfFolds:
-        """Make them.
+        """Return the expanded table and its folds.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class RowsOfFolds:
 
         Notes
         -----
-        O(n p) for all rows; of folds that scale O(n p) each, else O(m p) for the m rows with empty cells.
+        O(n p) for all rows, plus for each fold O(n p) with scaling, otherwise O(m p) for the m rows with missing cells.
 
         Examples
         --------
@@ -168,13 +168,13 @@ class RowsOfFolds:
 
     @property
     def row_of(self) -> IntArray:
-        """(n,) row of the data that each row of the table stands for."""
+        """(n,) row of the data behind each row of the table."""
         stands_for = self.folds.stands_for
         return np.arange(self.dataset.n) if stands_for is None else stands_for
 
 
 def _filled(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures) -> RowsOfFolds:
-    """Return the table in which rows with empty cells stand once for each way that they are filled."""
+    """Return the table with one copy of a row with missing cells for each distinct imputation."""
     holes = dataset.holes if dataset.holes is not None and fills.size else np.zeros((dataset.n, 0), dtype=bool)
     holed = np.flatnonzero(holes.any(axis=1))
     _check_size(folds, dataset.n + folds.k * len(holed), dataset.p)
@@ -205,7 +205,7 @@ def _filled(dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures
 def _scaled(
     dataset: Dataset, folds: FoldPlan, fills: FloatArray, base: Measures, units: tuple[str, str]
 ) -> RowsOfFolds:
-    """Return the table in which all rows stand once for each fold, which measures them in scales of its own."""
+    """Return the table with one copy of all rows for each fold, scaled by its training rows."""
     n = dataset.n
     _check_size(folds, n * (folds.k + 1), dataset.p)
     X = np.empty((n * (folds.k + 1), dataset.p))
@@ -215,7 +215,7 @@ def _scaled(
         if dataset.holes is not None and fills.size:
             filled = np.where(dataset.holes, fills[fold], filled)
         own = Measures.of(dataset, filled, *units, folds.train_rows(fold))
-        scale = np.where(own.varies & base.varies, own.scale, base.scale)  # one that is constant there has no own
+        scale = np.where(own.varies & base.varies, own.scale, base.scale)  # a constant column keeps its base scale
         X[n * (fold + 1) : n * (fold + 2)] = (filled - base.center) / scale
     return _dealt(
         dataset, folds, X, np.tile(np.arange(n), folds.k + 1), lambda fold: n * (fold + 1) + np.arange(n)
@@ -234,7 +234,7 @@ def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
 def _dealt(
     dataset: Dataset, folds: FoldPlan, X: FloatArray, stands_for: IntArray, seen_by: Callable[[int], IntArray]
 ) -> RowsOfFolds:
-    """Make the table of its features, and the folds of the places at which each fold sees the rows of the data."""
+    """Return the table of the given features, and folds of the positions at which each fold finds its rows."""
     everywhere, scored, left_out = np.arange(len(X)), [], []
     for fold in range(folds.k):
         places = seen_by(fold)

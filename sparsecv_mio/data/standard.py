@@ -29,7 +29,7 @@ class ColumnMoments:
     largest : (p,) array
         Largest absolute value.
     constant : (p,) bool array
-        All values equal up to `4 eps` of the largest: what is left is the rounding of whoever wrote the file.
+        True if all values are equal up to `4 eps` of the largest, which may be rounding in the file.
     mean : (p,) array
         Column means, weighted.
     norm : (p,) array
@@ -46,16 +46,18 @@ class ColumnMoments:
 
 
 def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMoments:
-    """Two passes over power-of-two multiples of the columns; O(np) time, one 8 MB chunk of memory.
+    """Return the moments of all columns, from two passes in O(np) time and one 8 MB block of memory.
 
     Each column is multiplied by the power of two that brings its largest value into [1/2, 1), which is exact, so the
-    squares stay in range for values up to 2^1000 in size. The second pass corrects the first pass's mean, which makes
-    both moments accurate to a few ulps whatever the number of rows.
+    squares stay in range for values up to 2^1000 in size. The second pass corrects the mean of the first pass, which
+    makes both moments accurate to a few ulps for any number of rows.
 
     Parameters
     ----------
+    X : (n, p) array
+        The columns.
     weights : (n,) array, optional
-        Of the rows, positive; 1 by default.
+        Positive row weights; 1 by default.
 
     Examples
     --------
@@ -88,25 +90,27 @@ def column_moments(X: FloatArray, weights: FloatArray | None = None) -> ColumnMo
         block -= mean
         drift += summed(block, rows)
         squares += squared(block, rows)
-        del block  # else the next one is made beside it
+        del block  # frees the memory before the next block is computed
     squares = np.maximum(squares - drift * (drift / total), 0.0)
     constant = high * factor - low * factor <= WRITTEN * (largest * factor)
-    with np.errstate(over="ignore"):  # a norm beyond the floats becomes infinite and is refused by the caller
+    with np.errstate(over="ignore"):  # a norm that overflows is infinite, and the caller rejects it
         norm, raw_norm = np.ldexp(np.sqrt(squares), exponent), np.ldexp(np.sqrt(raw), exponent)
     return ColumnMoments(largest, constant, np.ldexp(mean + drift / total, exponent), norm, raw_norm)
 
 
 def mean_beside(values: FloatArray, center: float, weights: FloatArray | None = None) -> float:
-    """Return how far the mean of some numbers is from a float near it, rounded once.
+    """Return the difference between the mean of some numbers and a float near it, with one rounding.
 
-    Two columns that are all but equal beside one huge value differ by what is below the rounding of their means.
+    Two nearly equal columns that share one huge value differ by less than the rounding of their means.
 
     Parameters
     ----------
     values : (n,) array
+        The numbers.
     center : float
+        A float near their mean.
     weights : (n,) array, optional
-        1 by default.
+        Weights of the numbers; 1 by default.
 
     Examples
     --------
@@ -134,16 +138,16 @@ def nearest_exponent(values: FloatArray) -> IntArray:
 def about_means(
     V: FloatArray, r: FloatArray, root: FloatArray | None, v_mean: FloatArray, r_mean: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Take means off rows, off each as often as the root of its weight says.
+    """Return rows minus the means; each mean is multiplied by the square root of the row weight.
 
     Parameters
     ----------
     V, r : (m, q), (m,) arrays
-        Each row times the root of its weight.
+        Rows and targets, multiplied by the square roots of their weights.
     root : (m,) array or None
-        These roots; None where each row counts once.
+        Square roots of the weights; None if each row counts once.
     v_mean, r_mean : (q,) array, float
-        Not scaled.
+        Unscaled means.
 
     Examples
     --------
@@ -170,9 +174,9 @@ def find_copies(
     Parameters
     ----------
     project : callable
-        `g -> V' g` for a vector g of n numbers.
+        Function `g -> V' g` for a vector g of n numbers.
     column : callable
-        `j -> V[:, j]`.
+        Function `j -> V[:, j]`.
     norm : (q,) array
         l2 norms of the columns of V.
     weight : (q,) array
@@ -222,12 +226,12 @@ def _same_columns(v: FloatArray, w: FloatArray, atol: float) -> bool:
 
 
 def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> FloatArray:
-    """(q,) bounds on how far columns are off those that they copy; `norm` are their lengths. O(n) a copy."""
+    """Return (q,) bounds on the distance of columns from the columns that they duplicate; O(n) for each duplicate."""
     off, X = np.zeros(data.q), data.dataset.X
     for j in np.flatnonzero(copy_of >= 0).tolist():
         i = int(copy_of[j])
         ratio = float(data.divisor[i] / data.divisor[j])
-        if np.frexp(ratio)[0] == 0.5:  # a power of two: what is equal in the file is equal here
+        if np.frexp(ratio)[0] == 0.5:  # a power of two: columns that are equal in the file are equal here
             v, w = X[:, data.columns[i]], X[:, data.columns[j]] * ratio
             if np.array_equal(v, w) or np.array_equal(v, -w):
                 continue
@@ -239,8 +243,8 @@ def _off_copies(data: StandardData, copy_of: IntArray, norm: FloatArray) -> Floa
 
 COLUMN_EXPONENT = 900  # beyond 2^900 a sum of squares over the rows could leave the range of float64
 TARGET_EXPONENTS = (-505, 508)  # the CV error is in squared units of the target and must stay in range too
-FEW_PART = 4  # columns of which less than a fourth is wanted are gathered one by one
-WEIGHT_EXPONENTS = (-1020, 1000)  # leaves room for lam; clipping moves no objective by a representable amount
+FEW_PART = 4  # columns are gathered one by one if fewer than a fourth of them is needed
+WEIGHT_EXPONENTS = (-1020, 1000)  # leave room for lam; clipping changes no objective by a representable amount
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,9 +254,9 @@ class StandardData:
     The training objective is `sum_i (r_i - b0 - v_i' beta)^2 + lam sum_j weight_j beta_j^2` with `lam = gamma / 2`; it
     equals the user's objective divided by `loss_unit` (theory section 0).
 
-    Where rows have weights w, every row that is handed out is times `root_i = sqrt(w_i)`, and so is the constant 1 that
-    an intercept multiplies: sums of squares of scaled rows are weighted sums of squares, and whoever centres rows does
-    so along `root`, by means `sum w_i v_i / sum w_i`. Means are never scaled.
+    If rows have weights w, every returned row is multiplied by `root_i = sqrt(w_i)`, and so is the constant 1 of the
+    intercept. Sums of squares of scaled rows are therefore weighted sums of squares. Rows are centred along `root`, by
+    means `sum w_i v_i / sum w_i`. Means are never scaled.
 
     Attributes
     ----------
@@ -277,22 +281,22 @@ class StandardData:
         The earliest earlier column that equals this one or its negative in these coordinates with the same weight, up
         to `COPY_RTOL`, else -1.
     copy_off : (q,) array
-        At most so far, by length, is it off that column; 0 where the file has them equal, up to a power of two.
+        Upper bounds on the distance from that column, by length; 0 if the file has equal columns, up to a power of two.
     copy_length : (q,) array
-        Lengths of the columns that are copies, else 0.
+        Lengths of the duplicate columns, else 0.
     warnings : tuple of str
-        Lines for the user: constant columns, copies.
+        Messages for the user on constant and duplicate columns.
     rest, r_rest : (q,) array, float
-        Mean of the rows and of the targets after `center` and `y_center`, taken off as well under `global`: a centre
-        is rounded, and beside a spread much smaller than itself that shows.
+        Means of the rows and of the targets after subtracting `center` and `y_center`, which are subtracted as well
+        under `global`. They matter if the spread of a column is much smaller than its centre, which is rounded.
     restrictions : Restrictions
-        What every model must and may not contain, by the names of the data.
+        Restrictions on the models, by names of the data.
     root : (n,) array, optional
-        Roots of the weights of the rows; None where each counts once.
+        Square roots of the row weights; None if each row counts once.
     keeps_rows : bool
-        Whether all rows are computed once and kept.
+        True if all rows are computed once and stored.
     loss : Loss
-        Of the targets: of two classes these stay 0 and 1, `y_center` 0 and `y_unit` 1.
+        Loss of the fits; a two-class target stays 0 and 1, with `y_center` 0 and `y_unit` 1.
     """
 
     dataset: Dataset
@@ -327,7 +331,7 @@ class StandardData:
 
     @property
     def loss_unit(self) -> float:
-        """What losses of rows, and objectives, are in the file's units where they are 1 here; 1 of two classes."""
+        """Loss or objective in units of the file that equals 1 here; 1 for two classes."""
         return self.y_unit**2
 
     @property
@@ -337,23 +341,23 @@ class StandardData:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """What models of the q columns consist of, by positions; none where nothing is said: each is a term then."""
+        """Terms of models of the q columns, by positions; empty if every column is a term."""
         place = {name: j for j, name in enumerate(self.names)}
         return tuple(term.at(place) for term in self.restrictions.terms(self.names)) if self.restrictions else ()
 
     @cached_property
     def forced(self) -> IntArray:
-        """Those of the q columns that are in every support, ascending: forced in, or adjusted for."""
+        """Ascending positions, among the q columns, of forced and adjustment columns."""
         return np.array(sorted(j for term in self.terms if term.always for j in term.columns), dtype=np.int64)
 
     @cached_property
     def adjusting(self) -> IntArray:
-        """Those of the q columns that are adjusted for, ascending; without a penalty, and not counted in tau."""
+        """Ascending positions, among the q columns, of adjustment columns (unpenalised, not counted in tau)."""
         return np.array(sorted(j for term in self.terms if not term.count for j in term.columns), dtype=np.int64)
 
     @property
     def free(self) -> tuple[int, ...]:
-        """Positions in the data set of the columns that are not penalised."""
+        """Positions in the data set of the unpenalised columns."""
         return tuple(self.columns[self.adjusting].tolist())
 
     @cached_property
@@ -366,7 +370,7 @@ class StandardData:
         return V, r
 
     def rows(self, index: slice | IntArray | NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-        """Return `(V, r)` for some rows, each times the root of its weight.
+        """Return `(V, r)` for some rows, multiplied by the square roots of their weights.
 
         Parameters
         ----------
@@ -379,7 +383,7 @@ class StandardData:
 
         Notes
         -----
-        O(mq). All rows are computed once and kept when they take at most 256 MB; a slice is then a read-only view.
+        O(mq). All rows are computed once and stored if they take at most 256 MB; a slice is then a read-only view.
         """
         cached = self._all_rows
         if cached is None:
@@ -387,16 +391,16 @@ class StandardData:
         return cached[0][index], cached[1][index]
 
     def targets(self, index: slice | IntArray | NDArray[np.intp]) -> FloatArray:
-        """Return `r` of some rows, each times the root of its weight."""
+        """Return `r` of some rows, multiplied by the square roots of their weights."""
         r: FloatArray = (self.dataset.y[index] - self.y_center) / self.y_unit - self.r_rest
         return r if self.root is None else r * self.root[index]
 
     def root_of(self, index: slice | IntArray) -> FloatArray | None:
-        """Return the roots of the weights of some rows; None where rows have none."""
+        """Return the square roots of the weights of some rows; None without weights."""
         return None if self.root is None else self.root[index]
 
     def about(self, index: slice | IntArray, v_mean: FloatArray, r_mean: float) -> tuple[FloatArray, FloatArray]:
-        """Return `(V, r)` for some rows about given means, each times the root of its weight.
+        """Return `(V, r)` for some rows about given means, multiplied by the square roots of the weights.
 
         Parameters
         ----------
@@ -422,13 +426,14 @@ class StandardData:
         return V, self.targets(index)
 
     def about_own_centres(self, rows: IntArray) -> StandardData:
-        """Return the same scales about the means of some rows, for those whose digits other centres would take.
+        """Return data with the same scales, centred at the means of some rows to keep their digits.
 
-        Only for a free intercept, under which any centres will do.
+        This is valid only for a free intercept, under which any centre gives the same fit.
 
         Parameters
         ----------
         rows : (m,) int array
+            The rows.
         """
         X, y = part_of(self.dataset.X, rows, self.columns), self.dataset.y[rows]
         weights = None if self.dataset.row_weights is None else self.dataset.row_weights[rows]
@@ -437,16 +442,16 @@ class StandardData:
 
     @property
     def has_intercept(self) -> bool:
-        """Whether there is one that every training set fits for itself."""
+        """True if every training set fits a separate intercept."""
         return self.intercept is Intercept.FOLD
 
     def of_columns(self, index: slice | IntArray, columns: IntArray) -> FloatArray:
-        """Return `V` of some rows and columns, not scaled by the weights of the rows. O(m s)."""
+        """Return `V` of some rows and columns, not multiplied by roots of weights; O(m s)."""
         columns_read = part_of(self.dataset.X, index, self.columns[columns])
         return (columns_read - self.center[columns]) / self.divisor[columns] - self.rest[columns]
 
     def column(self, j: int) -> FloatArray:
-        """Return `V[:, j]`, all rows of one column."""
+        """Return `V[:, j]`, one column for all rows."""
         values = (self.dataset.X[:, self.columns[j]] - self.center[j]) / self.divisor[j] - self.rest[j]
         return values if self.root is None else values * self.root
 
@@ -467,7 +472,7 @@ class StandardData:
     def coefficients(
         self, support: Sequence[int] | IntArray, beta: FloatArray, v_mean: FloatArray, r_mean: float
     ) -> tuple[dict[str, float], float]:
-        """Translate a fit to the units of the file.
+        """Return the coefficients and the intercept of a fit in units of the file.
 
         Parameters
         ----------
@@ -507,12 +512,12 @@ class StandardData:
 
 
 def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: IntArray) -> FloatArray:
-    """Return some rows of some columns of a matrix; where these are few, its other columns are not touched.
+    """Return some rows of some columns of a matrix; if the columns are few, the others are not read.
 
     Parameters
     ----------
     index : slice or int array
-        Rows.
+        Selected rows.
 
     Examples
     --------
@@ -525,7 +530,7 @@ def part_of(X: FloatArray, index: slice | IntArray | NDArray[np.intp], columns: 
 
 
 def constant_in(data: StandardData, rows: IntArray, places: IntArray) -> IntArray:
-    """Return those of some columns, or the target at place q, that have one value in some rows of the file."""
+    """Return the columns, or the target at position q, that are constant in some rows of the file."""
     X, y = data.dataset.X, data.dataset.y
     values = ((y if j == data.q else X[:, data.columns[j]])[rows] for j in places.tolist())
     return places[[bool((column == column[0]).all()) for column in values]]
@@ -535,7 +540,7 @@ def standardize(
     dataset: Dataset, scale: str = "length", intercept: str = "fold", restrictions: Restrictions = NONE,
     loss: Loss = Loss.SQUARED,
 ) -> StandardData:  # fmt: skip
-    """Compute the scales once, on all rows, about the mean (theory section 0).
+    """Return the data in standard coordinates, with scales from all rows, about the mean (theory section 0).
 
     Parameters
     ----------
@@ -543,9 +548,10 @@ def standardize(
     scale : {"length", "variance", "none"}
     intercept : {"fold", "global", "none"}
     restrictions : Restrictions, optional
-        By the names of the data. Columns that are forced out are left out; the others are as they are without it.
+        Restrictions by names of the data. Columns that are forced out are dropped; the other columns are the same as
+        without restrictions.
     loss : Loss
-        With `logistic` the target is of two classes, 0 and 1 (:mod:`sparsecv_mio.data.two_classes`).
+        Loss of the fits; with `logistic` the target has the classes 0 and 1 (:mod:`sparsecv_mio.data.two_classes`).
 
     Returns
     -------
@@ -554,8 +560,8 @@ def standardize(
     Raises
     ------
     BadInput
-        If a word is unknown, the target is constant, no feature varies, one that is forced in does not, or a magnitude
-        cannot be handled.
+        If a keyword is unknown, the target is constant, no feature varies, a forced feature is constant, or a magnitude
+        is out of range.
 
     Examples
     --------
@@ -639,13 +645,13 @@ def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, 
 
 def _project(data: StandardData, probe: FloatArray) -> FloatArray:
     out = np.zeros(data.q)
-    for rows in row_chunks(data.n, 8 * data.q):  # a megabyte, as caches and memory have it
+    for rows in row_chunks(data.n, 8 * data.q):  # blocks of one megabyte, which fit into caches
         out += probe[rows] @ data._compute(rows)[0]
     return out
 
 
 def _constant_warning(dataset: Dataset, constant: BoolArray) -> tuple[str, ...]:
-    """Say which columns have a zero: those that are constant, and those that change by the last digits alone."""
+    """Return a warning on columns that are constant, or vary only in the last digits; their coefficient is 0."""
     places = np.flatnonzero(constant)
     moves = np.ptp(dataset.X[:, places], axis=0) > 0.0 if places.size else np.zeros(0, dtype=bool)
     said: list[str] = []

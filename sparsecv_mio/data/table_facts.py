@@ -57,21 +57,21 @@ from sparsecv_mio.thresholds import FEW_FOLDS, SMALL
 from sparsecv_mio.units import ACCURATE_RTOL, OUTWARD, TINY
 from sparsecv_mio.words import Encode, Intercept, Loss, Missing, Scale, Within
 
-NAMED_CORRELATION = 0.95  # absolute correlation from which two columns are named
+NAMED_CORRELATION = 0.95  # absolute correlation from which `inspect` names two columns
 COPIES = 1.0 - ACCURATE_RTOL
 NEAR_COPIES = 0.999  # absolute correlation from which a search names two columns
-NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # among which a search looks for near copies: 20 ms
-MOST_CORRELATED = 2000  # columns beyond which correlations are not looked at
+NOTED_ROWS, NOTED_COLUMNS = 2000, 300  # size up to which a search looks for nearly collinear columns: 20 ms
+MOST_CORRELATED = 2000  # columns, beyond which correlations are not computed
 MOSTLY_EMPTY = 0.5
-NEARLY_EVERY = 0.9  # share of the rows from which a column of names has nearly one for each row
+NEARLY_EVERY = 0.9  # distinct values as a share of the rows, from which a column names its rows
 DEFAULT_FOLDS = int(DEALING["folds"])  # of solve
-LONG_TAIL = 1.5  # skewness from which a target has one; 2 is that of the exponential distribution
-FEW_ROWS_LOST = 0.05  # share up to which rows with empty cells had better be left out
-MOST_ROWS_LOST = 0.5  # the same where later rows must not tell of earlier ones, as means of all rows do
-RISES_WITH = 0.8  # correlation with counts from which a column may be what they were counted of
-MAX_COMPARED_NUMBERS = 5_000_000  # numbers of a table up to which rows are compared: about 0.1 s
-MIN_COPIES_SHARE = 0.01  # share of the rows up to which copies are not mentioned
-FACTORS_TOGETHER = f"--count {FACTORS}"  # the option that is proposed where levels enter together
+LONG_TAIL = 1.5  # skewness from which a target has a long tail; the exponential distribution has 2
+FEW_ROWS_LOST = 0.05  # share of rows with missing cells, up to which dropping them is proposed
+MOST_ROWS_LOST = 0.5  # the same for rows in time order, where means over all rows would use later rows
+RISES_WITH = 0.8  # correlation with counts from which a column may be an exposure
+MAX_COMPARED_NUMBERS = 5_000_000  # numbers of a table, up to which rows are compared: about 0.1 s
+MIN_COPIES_SHARE = 0.01  # share of duplicate rows, up to which they are not reported
+FACTORS_TOGETHER = f"--count {FACTORS}"  # option proposed if levels enter together
 RANDOM_FOLDS = re.compile(r"(\d+(x\d+)?|loo|stratified:\d+|holdout:.*?)( weighted)?")
 EXPOSURE = re.compile(
     r"(?i:(.*[_. -])?(exposures?|expo|offset|duration|days|hours|weeks|months|years|person[_. -]?years|population|pop|"
@@ -81,20 +81,22 @@ EXPOSURE = re.compile(
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """What a column holds.
+    """Facts about one column.
 
     Attributes
     ----------
-    name, kind : str
-        `number`, `whole number`, `0 or 1`, `words (k)`, `mixed` or `empty`.
+    name : str
+        Name of the column.
+    kind : str
+        Type of the content: `number`, `whole number`, `0 or 1`, `words (k)`, `mixed` or `empty`.
     missing : int
-        Empty cells.
+        Number of missing cells.
     least, mean, largest, spread : float or None
-        Of its numbers; `spread` is the standard deviation.
+        Minimum, mean, maximum and standard deviation of the numbers.
     notes : tuple of str
-        What a user may want to act on.
+        Notes on which a user may want to act.
     drop : bool
-        Whether the column is better left out, as no feature.
+        True if dropping the column is proposed.
     """
 
     name: str
@@ -110,45 +112,46 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a file holds.
+    """Facts about a file, and the proposed options.
 
     Attributes
     ----------
     rows : int
+        Number of rows.
     columns : tuple of ColumnFacts
-        In the order of the file, the target last where it is named.
+        Columns in file order; the target, if it is named, comes last.
     target : str
-        Empty where none was named.
+        Name of the target; empty if none was given.
     incomplete : int
-        Rows with an empty cell in a column that would be kept.
+        Number of rows with a missing cell in a column that is kept.
     duplicates : int
-        Rows that repeat an earlier one.
+        Number of rows that repeat an earlier row.
     options : tuple of str
-        With which the file could be read, as the command line takes them.
+        Options with which the file can be read, in the form of the command line.
     n, p : int
-        Rows and features that this would leave, all levels of a column of words as one where `options` count them so.
+        Rows and features under these options; all levels of a text column count as one feature if the options say so.
     doubts : mapping of str to str
-        By column, what is to be said first: which of two numbers its cells are.
+        Ambiguous number formats by column, which must be decided first.
     folds : int
-        Of the cross-validation that is proposed.
+        Number of folds of the proposed cross-validation.
     least_training : int
-        Number of rows of the smallest training set of these folds; 0 where they are not known.
+        Number of rows of the smallest training set of these folds; 0 if unknown.
     about_target : str
-        What is fitted to it, where squared error may not suit it.
+        Note on the fitted loss, if squared error may not suit the target.
     two_classes : bool
-        Whether the target has two values, for which logistic loss is proposed.
+        True if the target has two values, for which logistic loss is proposed.
     refused : str
-        Why `solve` would not take the file, with these options.
+        Reason why `solve` rejects the file with these options.
     counts : bool
-        Whether the target may hold counts, for which Poisson loss is proposed.
+        True if the target may hold counts, for which Poisson loss is proposed.
     exposures : tuple of str
-        Columns that may say how long, or of how many, each row was counted.
+        Columns that may be the exposures of counts.
     loss : Loss
-        Of the search that is proposed.
+        Loss of the proposed search.
     factors : tuple of tuple of str
-        Neighbouring columns of zeros and ones that add up to 1 in every row.
+        Groups of neighbouring 0/1 columns that add up to 1 in every row.
     levels_alone : int
-        Number of features if each level of a column of words counts as one; 0 where `p` counts them so.
+        Number of features if each level of a text column counts as one; 0 if `p` counts them so.
     """
 
     rows: int
@@ -181,25 +184,25 @@ def inspect_file(
     loss: Loss | None = None,
     exposure: str | None = None,
 ) -> Inspection:
-    """Look at a data file.
+    """Return the facts about a data file and the proposed options.
 
     Parameters
     ----------
     target : str, int or None
-        The column to predict, if it is known already.
+        Target column, if it is known.
     how : Reading
-        How its text is read.
+        Reading options.
     drop, features : sequence of str, optional
-        Columns that are left out, or that alone are looked at.
+        Columns to drop, or the only columns to inspect.
     loss : Loss, optional
-        That is to be proposed; by default one that the target suggests, or that of counts where exposures are named.
+        Loss to propose; by default the loss that suits the target, or Poisson loss if an exposure is given.
     exposure : str, optional
-        The column of exposures of counts: no feature.
+        Column of the exposures of counts, which is not a feature.
 
     Raises
     ------
     BadInput
-        The file is no table, or has no such column; or exposures are named beside another loss.
+        If the file is not a table or has no such column, or an exposure is given with another loss.
     """
     if exposure is not None and loss not in (None, Loss.POISSON):
         raise BadInput(f"exposure: goes with --loss {Loss.POISSON}, no other loss has exposures")
@@ -235,7 +238,7 @@ def inspect_file(
 def _with_dates(
     table: RawTable, how: Reading, inspect: Callable[[RawTable, Reading], Inspection]
 ) -> tuple[Inspection, Reading]:
-    """Inspect a table with its dates as numbers of days, where they are clear and stay in; return the reading too."""
+    """Return the inspection of a table with clear dates converted to days, and the reading options."""
     try:
         in_days = replace(how, dates=how.dates or (DAYS,))
         dates = numbered_dates(table, in_days)[1]
@@ -252,7 +255,7 @@ def _with_dates(
 
 
 def _of_features(found: Inspection, exposure: str | None) -> Inspection:
-    """Return what was found with the features to be named that are not better left out."""
+    """Return the facts with features named explicitly, without those proposed for dropping."""
     folds = [shlex.split(option)[1] for option in found.options if option.startswith("--folds ")]
     aside = (found.target, exposure, *(name for spec in folds for name in fold_columns(spec)))
     features = [fact.name for fact in found.columns if not fact.drop and fact.name not in aside]
@@ -263,7 +266,7 @@ def _of_features(found: Inspection, exposure: str | None) -> Inspection:
 def _tried(
     inspection: Inspection, path: str | Path, how: Reading, drop: Sequence[str], chosen: bool, exposure: str | None
 ) -> Inspection:  # fmt: skip
-    """Read the file as is proposed, and deal its rows: sizes are what comes of that, and nothing else is proposed."""
+    """Return the facts with sizes from actually reading the file with the proposed options, without other proposals."""
     options = dict(option.partition(" ")[::2] for option in inspection.options)
     proposed = {name: shlex.split(words)[0] for name, words in options.items() if words}
     said = {name: next(csv.reader([proposed[name]])) for name in ("--drop", "--features") if name in proposed}
@@ -272,7 +275,7 @@ def _tried(
     nothing = tuple(proposed["--na-values"].split(",")) if "--na-values" in proposed else how.na_values
     na, encode = Missing(proposed.get("--na", how.na)), Encode(proposed.get("--encode", how.encode))
     how = replace(how, na=na, encode=encode, na_values=nothing)
-    if drop:  # the user's own first
+    if drop:  # columns given by the user come first
         others = [option for option in inspection.options if not option.startswith("--drop ")]
         inspection = replace(inspection, options=(f"--drop {quoted(dict.fromkeys(gone))}", *others))
     try:
@@ -302,17 +305,19 @@ def _tried(
 
 
 def factors_enter_together(data: Dataset, folds: int) -> bool:
-    """Return True if all levels of a column of words enter a model together unless the user asks otherwise.
+    """Return True if by default all levels of a text column enter a model together.
 
-    They do with few features and few folds. On 280 rows with 38 features of 17 columns and ten folds, one thread
-    proves the default grid in 11 CPU seconds; where levels enter by themselves, the gap is 0.2 after 25 CPU seconds.
-    Leave-one-out is the other way round: 16 CPU seconds by themselves, no upper bound together after as many, because
-    one tree solves all folds at once there. With 61 features (200 rows, ten folds) there is no bound together after 31
-    CPU seconds, and a gap of 0.43 by themselves after 12.
+    This is the default with few features and few folds. On 280 rows with 38 features of 17 columns and ten folds, one
+    thread proves the default grid in 11 CPU seconds; with separate levels the gap is 0.2 after 25 CPU seconds.
+    Leave-one-out behaves differently, because one tree solves all folds at once with separate levels: it takes 16 CPU
+    seconds with separate levels, and has no upper bound with levels together after the same time. With 61 features (200
+    rows, ten folds) there is no bound with levels together after 31 CPU seconds, and a gap of 0.43 with separate levels
+    after 12.
 
     Parameters
     ----------
     data : Dataset
+        Data with encoded text columns.
     folds : int
         Number of folds.
     """
@@ -321,12 +326,12 @@ def factors_enter_together(data: Dataset, folds: int) -> bool:
 
 
 def _features_together(data: Dataset) -> int:
-    """Return the number of features where all levels of a column of words count as one."""
+    """Return the number of features if all levels of a text column count as one."""
     return Restrictions(count=EVERY_FACTOR).within(data.names).left(data.p)
 
 
 def _with_none(table: RawTable) -> list[str]:
-    """Return the columns of words with `none` in them where no column of numbers has it: there it is a word mostly."""
+    """Return the text columns that contain `none`, if no numeric column does: there it is probably a word."""
     return [column.name for column in table.columns if table.may_be_word(column).lower() == NO_LEVEL]
 
 
@@ -334,14 +339,14 @@ def inspect_table(
     table: RawTable, how: Reading, with_none: Collection[str] = (), loss: Loss | None = None,
     exposure: str | None = None,
 ) -> Inspection:  # fmt: skip
-    """Look at the columns of a table; O(n p^2) for the correlations of at most 2,000 columns.
+    """Return the facts about a table; O(n p^2) for the correlations of at most 2,000 columns.
 
     Parameters
     ----------
     with_none : collection of str
-        Columns in which `none` is a word by what this reading says.
+        Text columns in which `none` is a word under these options.
     loss, exposure : optional
-        As for `inspect_file`.
+        Options as for `inspect_file`.
     """
     goal, in_file = table.target, {column.name for column in table.columns}
     unsaid = doubts(table.marks, how.sep)
@@ -378,7 +383,7 @@ def inspect_table(
 
 
 def _without_stand_ins(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
-    """Return the columns with their cells empty that hold a number for nothing, and the reading that says so."""
+    """Return the columns with numeric missing-value codes emptied, and the options that name the codes."""
     stand_for_nothing = _stand_ins(columns)
     if not stand_for_nothing:
         return columns, how
@@ -390,7 +395,7 @@ def _without_stand_ins(columns: list[RawColumn], how: Reading) -> tuple[list[Raw
 def _features_and_subjects(
     columns: Sequence[RawColumn], facts: Sequence[ColumnFacts], goal: RawColumn | None
 ) -> tuple[list[RawColumn], Subjects | None]:
-    """Return the columns that may be features, and that which names the subject of each row, if there is one."""
+    """Return the columns that may be features, and the column that names the subject of each row."""
     beside = [(column, fact) for column, fact in zip(columns, facts, strict=True) if column is not goal]
     features = [column for column, fact in beside if not fact.drop]
     may_be_subjects = [column for column, fact in beside if not fact.drop or (column.others and column.is_words)]
@@ -403,7 +408,7 @@ def _features_and_subjects(
 def _facts_of(
     table: RawTable, how: Reading, unsaid: Mapping[str, str], with_none: Collection[str]
 ) -> list[ColumnFacts]:
-    """Return the facts of every column, beside the others and the target."""
+    """Return the facts of every column, in comparison with other columns and the target."""
     goal, columns = table.target, table.columns
     alike = _likenesses(columns)
     facts = [_facts(column, column is goal, alike.get(column.name, ()), unsaid.get(column.name, ""))
@@ -419,21 +424,21 @@ def _facts_of(
 
 
 def _proposed_na(how: Reading, gaps: BoolArray, in_time: bool) -> Missing:
-    """Return what is done with empty cells: rows are left out where these are few, or stand in the order of time."""
+    """Return the proposed treatment of missing cells: rows are dropped if they are few or in time order."""
     if how.na is not Missing.ERROR:
         return how.na
     return Missing.DROP if gaps.mean() <= (MOST_ROWS_LOST if in_time else FEW_ROWS_LOST) else Missing.MEAN
 
 
 def _with_absent(facts: list[ColumnFacts], features: Sequence[RawColumn], filled: bool) -> list[ColumnFacts]:
-    """Return the facts, with what becomes of the empty cells of columns of words where those of numbers are filled."""
+    """Return the facts with a note on missing cells of text columns, if numeric columns are imputed."""
     of_words = (column for column in features if filled and column.is_words and column.empty.any())
     notes = {column.name: absent_note(column) for column in of_words}
     return [replace(fact, notes=(*fact.notes, *filter(None, [notes.get(fact.name)]))) for fact in facts]
 
 
 def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None) -> list[ColumnFacts]:
-    """Return the facts, with why rows are not dealt at random at the column that says so."""
+    """Return the facts with a note, at the relevant column, why folds are not random."""
     if isinstance(dealt, Subjects):
         return [replace(fact, notes=(dealt.note,), drop=False) if fact.name == dealt.column else fact for fact in facts]
     if dealt is None:
@@ -442,7 +447,7 @@ def _with_dealing(facts: list[ColumnFacts], dealt: Subjects | TimeOrder | None) 
 
 
 def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
-    """Return neighbouring columns of zeros and ones that add up to 1 in every row: the levels of one factor."""
+    """Return the groups of neighbouring 0/1 columns that add up to 1 in every row: the levels of a factor."""
     found, run, total = list[tuple[str, ...]](), list[str](), np.zeros(0)
     for one in features:
         if one.others or one.empty.any() or set(np.unique(one.numbers).tolist()) != {0.0, 1.0}:
@@ -450,7 +455,7 @@ def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
             continue
         total = total + one.numbers if run else one.numbers
         run = [*run, one.name]
-        if total.max() > 1.0:  # it shares a row with one before: a run may begin with it
+        if total.max() > 1.0:  # it overlaps an earlier column; a new group may begin with it
             run, total = [one.name], one.numbers
         elif len(run) > 1 and total.min() == 1.0:
             found.append(tuple(run))
@@ -459,7 +464,7 @@ def _factors(features: Sequence[RawColumn]) -> tuple[tuple[str, ...], ...]:
 
 
 def _has_two_values(goal: RawColumn) -> bool:
-    """Whether a target holds two numbers, or two words."""
+    """Return True if a target has two numbers or two text values."""
     numbers, words = np.unique(goal.numbers[~goal.empty & ~np.isnan(goal.numbers)]), set(goal.others.values())
     return (len(numbers), len(words)) in ((2, 0), (0, 2)) and (not words or goal.is_words)
 
@@ -483,7 +488,7 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
 
 
 def _other_reading(one: RawColumn) -> list[str]:
-    """Say which other numbers a column may hold where its marks may set off thousands."""
+    """Return a note on the other numbers that a column holds if its marks group digits."""
     marks, (mark, thousands) = one.marks, one.marks.way
     if not marks.grouped or marks.proof or marks.plain or one.others or thousands:
         return []
@@ -492,7 +497,7 @@ def _other_reading(one: RawColumn) -> list[str]:
 
 
 def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | None, float | None, float | None]:
-    """Return the least, the mean, the largest and the standard deviation of a column of numbers alone."""
+    """Return the minimum, the mean, the maximum and the standard deviation of a numeric column."""
     if one.others or not numbers.size:
         return None, None, None, None
     unit = float(np.abs(numbers).max()) or 1.0
@@ -500,7 +505,7 @@ def _sizes(one: RawColumn, numbers: FloatArray) -> tuple[float | None, float | N
 
 
 def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str], bool]:
-    """Return the kind of a column, what to say of it, and whether it is better left out."""
+    """Return the type of a column, notes on it, and whether dropping it is proposed."""
     if one.empty.all():
         return "empty", ["holds nothing"], True
     if not one.others:
@@ -530,7 +535,7 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
 
 
 def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
-    """Return what speaks against a column as a feature, and whether it is better left out."""
+    """Return reasons against using a column as a feature, and whether dropping it is proposed."""
     share = float(one.empty.mean())
     if share > MOSTLY_EMPTY:
         return [f"{share:.0%} of its cells are empty"], True
@@ -547,14 +552,14 @@ def _doubts(one: RawColumn, numbers: FloatArray) -> tuple[list[str], bool]:
 
 
 def _without_target(one: RawColumn, fact: ColumnFacts, goal: RawColumn | None) -> ColumnFacts:
-    """Return the facts of a column, to be left out where it is empty in every row that has a target."""
+    """Return the facts of a column, to be dropped if it is missing in every row with a target."""
     if fact.drop or goal is None or not one.empty[~goal.empty].all() or goal.empty.all():
         return fact
     return replace(fact, notes=(*fact.notes, "empty in every row that has a target"), drop=True)
 
 
 class Likeness(NamedTuple):
-    """An earlier column that a column is like, by how much, and in how many rows they were compared."""
+    """An earlier column, its correlation with this one, and the number of rows compared."""
 
     name: str
     correlation: float
@@ -562,19 +567,19 @@ class Likeness(NamedTuple):
 
     @property
     def is_copy(self) -> bool:
-        """Whether the two columns are the same but for their units."""
+        """True if the two columns are equal up to units."""
         return self.correlation >= COPIES
 
     @property
     def words(self) -> str:
-        """The same in words."""
+        """Description in words."""
         return f"{'a copy of' if self.is_copy else f'correlation {self.correlation:.3f} with'} {self.name!r}"
 
 
 def _without_copies(
     facts: Sequence[ColumnFacts], alike: Mapping[str, Sequence[Likeness]], goal: str
 ) -> list[ColumnFacts]:  # fmt: skip
-    """Return the facts of columns, of which copies of those that stay are to be left out."""
+    """Return the facts of columns; duplicates of columns that are kept are to be dropped."""
     stay, judged = set[str](), list[ColumnFacts]()
     for fact in facts:
         copies = any(
@@ -587,7 +592,7 @@ def _without_copies(
 
 
 def _stand_ins(columns: Sequence[RawColumn]) -> list[float]:
-    """Return numbers that stand for nothing wherever they are: -999 say."""
+    """Return the numbers that are missing-value codes in every column that has them, such as -999."""
     finite = [column.numbers[np.isfinite(column.numbers)] for column in columns]
     ends = [stand_in(numbers) for numbers in finite]
     return [
@@ -597,13 +602,13 @@ def _stand_ins(columns: Sequence[RawColumn]) -> list[float]:
 
 
 def _emptied(one: RawColumn, nothing: Sequence[float]) -> RawColumn:
-    """Return a column whose cells with these numbers are empty."""
+    """Return a column in which cells with these numbers are missing."""
     none = np.isin(one.numbers, nothing)
     return replace(one, numbers=np.where(none, np.nan, one.numbers), empty=one.empty | none)
 
 
 def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
-    """Return, by column, which earlier ones it repeats or nearly does; rows with empty cells aside."""
+    """Return the earlier columns that each column repeats or nearly repeats, by name; ignores missing cells."""
     plain = [
         column
         for column in columns
@@ -623,7 +628,7 @@ def _likenesses(columns: Sequence[RawColumn]) -> dict[str, list[Likeness]]:
 
 
 def _directions(X: FloatArray) -> FloatArray:
-    """Return rows less their means, of length 1 where they are not constant."""
+    """Return rows minus their means, scaled to length 1 unless they are constant."""
     X = X - X.mean(axis=1, keepdims=True)
     X /= np.maximum(np.abs(X).max(axis=1, keepdims=True), TINY)
     length = np.linalg.norm(X, axis=1)
@@ -631,7 +636,7 @@ def _directions(X: FloatArray) -> FloatArray:
 
 
 def about_near_copies(data: Dataset) -> str:
-    """Say in a line which columns rows can hardly tell from earlier ones; not of copies, nor of very many columns.
+    """Return a note on columns nearly collinear with earlier ones; empty for duplicates or many columns.
 
     Examples
     --------
@@ -657,7 +662,7 @@ def about_near_copies(data: Dataset) -> str:
 
 
 def _repeated(columns: Sequence[RawColumn], rows: int) -> int:
-    """Return how many rows repeat an earlier one."""
+    """Return the number of rows that repeat an earlier row."""
     keys = np.zeros((rows, len(columns)))
     for k, column in enumerate(columns):
         keys[:, k] = np.where(column.empty, -math.inf, column.numbers)
@@ -675,13 +680,13 @@ def about_answer(
     Parameters
     ----------
     data : Dataset
-        The data, with classes or counts where the loss is for these.
+        Data, with classes or counts if the loss needs them.
     folds : FoldPlan
-        The folds of the cross-validation.
+        Folds of the cross-validation.
     coefficients : mapping of str to float
-        The coefficients of the model of all rows.
+        Coefficients of the full-data model.
     intercept : float
-        Its intercept.
+        Intercept of this model.
     """
     notes = [_about_copies_in_folds(data, folds), _about_exposures(data)]
     columns = {name: data.X[:, data.names.index(name)] for name in coefficients}
@@ -726,7 +731,7 @@ def _about_exposures(data: Dataset) -> str:
 
 
 def _about_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
-    """Return a warning if all rows of a level have one class, or the count 0; empty for another column."""
+    """Return a warning if all rows of a level have one class, or count 0; empty for other columns."""
     if not (data.classes or data.counts) or not np.isin(column, (0.0, 1.0)).all():
         return ""
     for value in (1.0, 0.0):
@@ -743,7 +748,7 @@ def _about_pure_level(data: Dataset, name: str, column: FloatArray) -> str:
 def _proposed_options(
     facts: Sequence[ColumnFacts], kept: Sequence[RawColumn], how: Reading, na: Missing | None
 ) -> list[str]:  # fmt: skip
-    """Return options with which the columns could be read; `na`: what is done with empty cells, where there are any."""
+    """Return options with which the columns can be read; `na` is the treatment of missing cells, if any."""
     gone = [fact.name for fact in facts if fact.drop]
     options = [f"--drop {quoted(gone)}"] if gone else []
     options += [f"--na {na}"] if na is not None else []
@@ -755,7 +760,7 @@ def _proposed_options(
 def _of_search(
     filled: Sequence[RawColumn], loss: Loss, exposure: str | None, dealt: Subjects | TimeOrder | None
 ) -> list[str]:
-    """Return options of the search: how columns are filled, what is fitted, and how rows are dealt."""
+    """Return proposed options of the search: preprocessing within folds, the loss, and the folds."""
     has_gaps = any(column.empty.any() and not column.is_words for column in filled)
     options = [f"--na-within {Within.FOLDS}"] if has_gaps else []
     options += [f"--loss {loss}"] if loss is not Loss.SQUARED else []
@@ -778,7 +783,7 @@ def _as_given(how: Reading) -> list[str]:
 
 
 def _width(one: RawColumn, filled: bool, how: Reading) -> int:
-    """Return how many features a column becomes."""
+    """Return the number of features that a column becomes."""
     if not one.others:
         return 1
     levels = one.levels()
@@ -788,7 +793,7 @@ def _width(one: RawColumn, filled: bool, how: Reading) -> int:
 
 
 def about_target(data: Dataset) -> str:
-    """Say in a line what is fitted to a target that least squares may not suit, and what else one does; or nothing.
+    """Return a note on a target that squared error may not suit, with the usual alternative, or an empty text.
 
     Examples
     --------
@@ -822,14 +827,14 @@ def _skewness(y: FloatArray) -> float:
 
 
 def _may_be_counts(y: FloatArray) -> bool:
-    """Whether a target holds more than two whole numbers from 0 on, or from near 0 on with an upper tail."""
+    """Return True if a target has more than two distinct integers from 0 on, or near 0 with an upper tail."""
     values = np.unique(y)
     whole = len(values) > 2 and values[0] >= 0.0 and bool(np.all(values == np.rint(values)))
     return whole and (values[0] == 0.0 or (values[0] <= 3.0 and _skewness(y) > 0.3))
 
 
 def _taken_as_counts(data: Dataset, plan: FoldPlan) -> bool:
-    """Whether `solve` would take a target as counts."""
+    """Return True if `solve` accepts the target as counts."""
     try:
         check_training_counts(as_counts(data), plan, Intercept.FOLD)
     except BadInput:
@@ -838,14 +843,14 @@ def _taken_as_counts(data: Dataset, plan: FoldPlan) -> bool:
 
 
 def _may_be_exposures(data: Dataset) -> tuple[str, ...]:
-    """Return the features above 0 that are called as exposures are, or rise with the counts."""
+    """Return the positive features whose name is usual for exposures, or that rise with the counts."""
     varying = [j for j in range(data.p) if data.X[:, j].min() > 0.0 and data.X[:, j].std() > 0.0]
     risen = {j: float(np.corrcoef(data.X[:, j], data.y)[0, 1]) for j in varying}
     return tuple(data.names[j] for j in varying if EXPOSURE.fullmatch(data.names[j]) or risen[j] >= RISES_WITH)
 
 
 def _about_counts(name: str, y: FloatArray, values: FloatArray) -> str:
-    """Say what may suit a target without a number below 0 better than least squares, where it looks like that."""
+    """Return a note on a loss that may suit a nonnegative target better than squared error."""
     counts = _may_be_counts(y)
     if not counts and _skewness(y) <= LONG_TAIL:
         return ""

@@ -33,12 +33,12 @@ BLANKS = re.compile(r'"(?:[^"]|"")*"|[ \t]+')
 
 
 def kind_of(path: Path) -> str:
-    """Return the suffix that says what a file holds: of a packed one that of what is packed.
+    """Return the suffix that gives the format of a file; for a compressed file, that of its content.
 
     Raises
     ------
     BadInput
-        A ZIP archive does not hold a single file.
+        If a ZIP archive does not contain exactly one file.
 
     Examples
     --------
@@ -65,25 +65,24 @@ def _member(path: Path) -> str:
 
 @contextmanager
 def opened(path: Path, how: reading_options.Reading) -> Iterator[IO[bytes]]:
-    """Open a text table for reading.
+    """Yield an open text table.
 
     Parameters
     ----------
     path : Path
-        Plain, or packed by gzip or ZIP.
+        Path of a file, plain or compressed by gzip or ZIP.
     how : Reading
-        Its encoding, comments and separator.
+        Options with the encoding, comments and separator.
 
     Yields
     ------
     binary file
-        UTF-8 text, a line for every line of the file; where cells are separated by blanks, they are by tabs.
+        UTF-8 text with one line for every line of the file; blanks that separate cells are replaced by tabs.
 
     Raises
     ------
     BadInput
-        The file cannot be unpacked, is not text in that encoding, has a line without an end, or unpacks to more than
-        memory holds.
+        If the file cannot be unpacked, is not text in that encoding, has an endless line, or does not fit into memory.
     """
     try:
         with _unpacked(path) as handle:
@@ -109,7 +108,7 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Pieces(io.RawIOBase):
-    """A file made of pieces that come one after the other."""
+    """A file object that reads consecutive pieces of bytes."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self.pieces, self.rest = pieces, b""
@@ -129,7 +128,7 @@ class _Pieces(io.RawIOBase):
 
 
 def _counted(packed: gzip.GzipFile, path: Path) -> Iterator[bytes]:
-    """Yield what a packed file unpacks to, as long as that is no more than memory holds."""
+    """Yield the unpacked content of a compressed file, as long as it fits into memory."""
     count = 0
     while piece := packed.read(CHUNK_ELEMENTS):
         count += len(piece)
@@ -146,7 +145,7 @@ def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> I
             end = line[len(line.rstrip("\r\n")) :]
             is_comment = how.comment is not None and line.lstrip().startswith(how.comment)
             if is_comment or any(number in numbers for numbers in how.skipped):
-                line = end  # an empty line: the numbers of the others stay
+                line = end  # an empty line keeps the numbers of the other lines
             elif how.sep == " ":
                 line = BLANKS.sub(lambda found: found[0] if found[0][0] == '"' else "\t", line.strip()) + end
             yield line.encode("utf-8", "surrogatepass")
@@ -154,7 +153,7 @@ def _rewritten(handle: IO[bytes], how: reading_options.Reading, path: Path) -> I
         raise BadInput(f"file {str(path)!r} is not text in {how.encoding}: try another encoding") from error
 
 
-MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and as an option
+MARKS: dict[str, tuple[str, str]] = {  # other separators: in words, and as an option
     ";": ("semicolons", "semicolon"),
     "\t": ("tabs", "tab"),
     "|": ("bars", "pipe"),
@@ -165,7 +164,7 @@ MARKS: dict[str, tuple[str, str]] = {  # what else may separate: in words, and a
 
 @dataclass(frozen=True)
 class TextTable:
-    """A text table: its file, the character between its cells, and how it is read."""
+    """A text table: its file, the separator of its cells, and the reading options."""
 
     path: Path
     delimiter: str
@@ -173,19 +172,19 @@ class TextTable:
 
     @classmethod
     def of(cls, path: Path, kind: str, how: reading_options.Reading = reading_options.STRICT) -> TextTable:
-        """Return the table of a file.
+        """Return the text table of a file.
 
         Parameters
         ----------
         kind : str
-            `.csv` say, which has a separator of its own.
+            Format such as `.csv`, which determines the default separator.
         """
         usual = "," if kind == ".csv" else "\t"
         return cls(path, "\t" if how.sep == " " else how.sep or usual, how)
 
 
 def read_header(table: TextTable) -> tuple[list[str], int]:
-    """Return the column names and the number of lines that they take; `BadInput` for what is no header."""
+    """Return the column names and the number of header lines; raise `BadInput` if there is no header."""
     path, delimiter, how = table.path, table.delimiter, table.how
     with _open_rows(table) as rows:
         line, cells = next(rows, (0, []))
@@ -211,14 +210,14 @@ def read_header(table: TextTable) -> tuple[list[str], int]:
 
 
 def _check_first_lines(table: TextTable, first_line: int) -> None:
-    """Raise `BadInput` for lines before the names of the columns, with the option that leaves them out.
+    """Raise `BadInput` for lines before the column names, with the option that skips them.
 
     Parameters
     ----------
     table : TextTable
-        The table, whose first line has another number of cells than the next one, or only one.
+        Table whose first line has only one cell, or another number of cells than the next line.
     first_line : int
-        The number of its first line.
+        Number of its first line.
     """
     advice = list[str]()
     for mark in dict.fromkeys((table.delimiter, *MARKS)):
@@ -228,7 +227,7 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
         shown = mark.join(lines[0][1])
         widths = [len(cells) for _, cells in lines]
         (width, count), *_ = Counter(widths[1:]).most_common(1) or [(1, 1)]
-        place = widths.index(width) if width > 1 else 0  # of the names among the lines
+        place = widths.index(width) if width > 1 else 0  # position of the column names among the lines
         names = [name.strip() for name in lines[place][1]]
         are_names = all(names) and len(set(names)) == width and not any(map(reading_options.reads_somehow, names))
         if shown.lower() == f"sep={mark}":
@@ -247,7 +246,7 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
 
 
 def _separated_by(mark: str, table: TextTable) -> BadInput:
-    """Say what separates cells, and how numbers are written between such marks, where that is another way too."""
+    """Return the error that names the separator of the cells and, if necessary, the number format."""
     (word, option), columns = MARKS[mark], dict[int, reading_options.Marks]()
     again = TextTable.of(table.path, ".csv", replace(table.how, sep=mark))
     way = again.how.way
@@ -262,11 +261,11 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
 
 
 def _check_lines(table: TextTable, width: int) -> None:
-    """Raise `BadInput` at the first line that has not so many cells."""
+    """Raise `BadInput` at the first line with another number of cells."""
     with _open_rows(table) as rows:
         for line, row in rows:
             if len(row) != width:
-                for mark in ";\t|" if len(row) == 1 else "":  # commas may stand in the header's names
+                for mark in ";\t|" if len(row) == 1 else "":  # names in the header may contain commas
                     if row[0].count(mark) >= width:
                         raise _separated_by(mark, table)
                 first = "its header names" if table.how.header else "its first line has"
@@ -277,20 +276,20 @@ def _check_lines(table: TextTable, width: int) -> None:
 
 
 def _lines_of(table: TextTable, rows: Collection[int]) -> dict[int, int]:
-    """Return the line of the file in which each of some rows, from 1 on, ends."""
+    """Return the line of the file in which each of the given rows, from 1, ends."""
     with _open_rows(table) as rows_read:
         return {row: line for row, (line, _) in enumerate(rows_read, start=not table.how.header) if row in rows}
 
 
 def blame_cell(text: str, column: str, row: int, line: int) -> None:
-    """Raise `BadInput` for a cell that is no finite number.
+    """Raise `BadInput` for a cell that is not a finite number.
 
     Parameters
     ----------
     row : int
-        1-based, the header not counted.
+        Row number from 1, without the header.
     line : int
-        Its line in the file.
+        Line of the cell in the file.
     """
     try:
         value = reading_options.parse_number(text)
@@ -302,7 +301,7 @@ def blame_cell(text: str, column: str, row: int, line: int) -> None:
 
 @contextmanager
 def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
-    """Open a table as (line number of the row's end, cells), blank lines left out."""
+    """Yield the rows of a table as (line number of the end of the row, cells), without blank lines."""
     path = table.path
     try:
         with opened(path, table.how) as packed, io.TextIOWrapper(packed, encoding="utf-8-sig", newline="") as handle:
@@ -315,7 +314,7 @@ def _open_rows(table: TextTable) -> Iterator[Iterator[tuple[int, list[str]]]]:
 
 
 def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
-    """Yield lines: a file with one that never ends is no table, and must not fill the memory."""
+    """Yield lines; raise an error for an endless line, which would fill the memory."""
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
             raise BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
@@ -323,17 +322,17 @@ def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
 
 
 BLOCK_BYTES = 8 * CHUNK_ELEMENTS
-BYTES_A_NUMBER = 32  # a line must fit into a block
-FIRST_ROWS = 4096  # that mostly show already how numbers are written
+BYTES_A_NUMBER = 32  # bytes for each number of a line, which must fit into a block
+FIRST_ROWS = 4096  # rows that usually show the number format
 
 
 class FilledColumns:
-    """The chosen columns of a table, filled block by block.
+    """The selected columns of a table, filled block by block.
 
     Parameters
     ----------
     rows : int
-        At least as many as the table has.
+        Upper bound on the number of rows of the table.
     """
 
     def __init__(self, chosen: reading_options.Selection, rows: int) -> None:
@@ -343,7 +342,7 @@ class FilledColumns:
         self.aux: dict[str, list[NDArray[Any]]] = {chosen.header[j]: [] for j in chosen.aux}
 
     def put(self, block: Any, start: int) -> None:
-        """Copy the columns of an Arrow table, whose first row is row `start`; `BadInput` names an empty cell."""
+        """Copy the columns of an Arrow table to the rows from `start`; `BadInput` names a missing cell."""
         for name in block.column_names:
             if name in self.aux:
                 self.aux[name].append(ids(block[name]))
@@ -359,17 +358,17 @@ class FilledColumns:
 def read_delimited(
     path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading = reading_options.STRICT
 ) -> Dataset:
-    """Read a text table of numbers.
+    """Return the data set of a numeric text table.
 
     Parameters
     ----------
     kind : str
-        `.csv`, `.tsv` or `.txt`, of which the usual separator follows.
+        Format `.csv`, `.tsv` or `.txt`, which determines the default separator.
 
     Raises
     ------
     BadInput
-        The message names line, column and row: where Arrow stumbles, all cells are looked at.
+        If the table is invalid; the message names line, column and row, since every cell is checked if Arrow fails.
     """
     import pyarrow as pa
 
@@ -377,9 +376,9 @@ def read_delimited(
     check_numbers(path, stream.most, len(stream.chosen.numeric))
     try:
         data = stream.numbers()
-    except (pa.ArrowException, BadInput):  # of all columns it is said what is wrong, and in which line
+    except (pa.ArrowException, BadInput):  # the slow reader reports errors of all columns, with their lines
         return assemble(*cure.cured(stream.raw(), how, wanted))
-    if not wanted.sure:  # new rows may be written in another way
+    if not wanted.sure:  # new rows may have another number format
         marks = stream.marks(data)
         reading_options.check_marks(marks, how.sep)
         if notes := reading_options.both_readings(marks):
@@ -388,17 +387,17 @@ def read_delimited(
 
 
 def raw_delimited(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> cure.RawTable:
-    """Read a text table, whatever its cells hold.
+    """Return the unprocessed columns of a text table.
 
     Parameters
     ----------
     kind : str
-        As for :func:`read_delimited`.
+        Format as for :func:`read_delimited`.
 
     Raises
     ------
     BadInput
-        For a line that is too short or long, or no table at all.
+        If a line is too short or too long, or the file is not a table.
     """
     return _stream(path, wanted, kind, how).raw()
 
@@ -421,7 +420,7 @@ class _Stream:
     marked: bool
 
     def numbers(self) -> Dataset:
-        """Return the data set of a table of numbers."""
+        """Return the data set of a numeric table."""
         import pyarrow as pa
 
         columns = FilledColumns(self.chosen, self.most)
@@ -433,7 +432,7 @@ class _Stream:
         return columns.dataset(filled)
 
     def marks(self, data: Dataset) -> dict[str, reading_options.Marks]:
-        """Return what the text of columns shows whose numbers could be others; the text of these alone is looked at."""
+        """Return the number formats of columns with ambiguous numbers; only the text of these columns is read."""
         import pyarrow as pa
 
         way = self.table.how.way
@@ -456,13 +455,13 @@ class _Stream:
         return marks
 
     def _doubtful(self, data: Dataset, marks: dict[str, reading_options.Marks]) -> set[str]:
-        """Return the columns whose numbers do not show what their marks are, and are large enough for thousands."""
+        """Return the columns whose decimal mark is uncertain and whose numbers are large enough for grouping."""
         most = 1000.0 if self.table.how.way.decimal == "." else np.inf
         columns = zip(marks, (*data.X.T, data.y), strict=True)
         return {name for name, column in columns if not marks[name].proof and 1.0 < float(np.abs(column).max()) < most}
 
     def raw(self) -> cure.RawTable:
-        """Return the columns of a table of anything; `BadInput` names a line that is too short or long."""
+        """Return the columns of any table; `BadInput` names a line that is too short or too long."""
         import pyarrow as pa
 
         names = [self.chosen.header[j] for j in (*self.chosen.numeric, *self.chosen.aux)]
@@ -506,7 +505,7 @@ class _Stream:
 
 
 def _most_rows(table: TextTable) -> tuple[int, bool, bool]:
-    """Return a number that the rows of a text file do not exceed, and whether it has quotes and decimal marks."""
+    """Return an upper bound on the rows of a text file, and whether it has quotes and decimal marks."""
     feeds, returns, quoted, marked = 0, 0, False, False
     mark = table.how.decimal.encode()
     with opened(table.path, table.how) as handle:
@@ -519,7 +518,7 @@ def _most_rows(table: TextTable) -> tuple[int, bool, bool]:
 
 
 def is_numeric(kind: Any) -> bool:
-    """Whether a type of Arrow is one of numbers."""
+    """Return True if an Arrow type is numeric."""
     import pyarrow as pa
 
     test = pa.types
@@ -537,7 +536,7 @@ def _column_numbers(column: Any, name: str, start: int) -> FloatArray:
 
 
 def _numpy_values(column: Any) -> NDArray[Any]:
-    """Return a column without empty cells as numpy has it; `to_numpy` of Arrow loads pandas."""
+    """Return a column without missing cells as a numpy array, without `to_numpy` of Arrow, which loads pandas."""
     import pyarrow as pa
 
     if pa.types.is_boolean(column.type):
@@ -547,7 +546,7 @@ def _numpy_values(column: Any) -> NDArray[Any]:
 
 
 def ids(column: Any) -> NDArray[Any]:
-    """Return a column of an Arrow table that names groups or folds, as an array."""
+    """Return a column of an Arrow table that names groups or folds as an array."""
     import pyarrow as pa
 
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):

@@ -14,10 +14,8 @@ from sparsecv_mio.data.cure import RawColumn
 from sparsecv_mio.data.dates import DAYS, FORMS, PARTS, read_moment
 
 ORDERED_ROWS = 20
-FORWARD_FOLDS = 5  # of `forward:K` that is proposed: the last five sixths of the rows are scored
-NEIGHBOUR_CORRELATION = (
-    0.5  # correlation of the target with that of the row before, from which neighbouring rows are alike
-)
+FORWARD_FOLDS = 5  # K of the proposed `forward:K`: the last five sixths of the rows are scored
+NEIGHBOUR_CORRELATION = 0.5  # lag-1 correlation of the target, from which neighbouring rows count as similar
 YEAR = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr)([_. -].*)?")
 WITHIN = re.compile(r"(?i)(.*[_. -])?(quarter|qtr|quartal|month|monat|week|woche|day|tag|date)([_. -].*)?")
 TIME = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr|date|datum|day|time|timestamp|zeit|period|t)([_. -].*)?")
@@ -25,14 +23,14 @@ TIME = re.compile(r"(?i)(.*[_. -])?(year|yr|jahr|date|datum|day|time|timestamp|z
 
 @dataclass(frozen=True)
 class TimeOrder:
-    """Rows in the order of time.
+    """Rows in time order.
 
     Attributes
     ----------
     column : str
-        That shows it.
+        Column that shows the order.
     why : str
-        By what.
+        Reason for the conclusion.
     """
 
     column: str
@@ -40,26 +38,28 @@ class TimeOrder:
 
     @property
     def option(self) -> str:
-        """How `solve` trains on earlier rows alone."""
+        """Option of `solve` that trains on earlier rows only."""
         return f"--folds forward:{FORWARD_FOLDS}"
 
     @property
     def note(self) -> str:
-        """What to say of the column."""
+        """Note on the column."""
         return f"{self.why}: {self.option} predicts rows by earlier ones alone, shuffled folds by later ones too"
 
 
 def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | None:
-    """Return what shows that rows stand in the order of time; None where nothing does.
+    """Return the evidence that the rows are in time order, or None.
 
-    That is a date, or a year with its quarters, months or days, which grows from row to row; or any column that grows,
-    where the target is like that of the row before but the rows are not sorted by it.
+    The evidence is a date, or a year with quarters, months or days, that increases from row to row. Any other
+    increasing column counts if the target correlates with its value in the previous row but the rows are not sorted by
+    the target.
 
     Parameters
     ----------
     features : sequence of RawColumn
-        All columns but the target, those too that are no features.
+        All columns except the target, including columns that are not features.
     target : RawColumn
+        The target.
     """
     if len(target.numbers) < ORDERED_ROWS:
         return None
@@ -80,7 +80,7 @@ def time_order(features: Sequence[RawColumn], target: RawColumn) -> TimeOrder | 
 
 
 def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> TimeOrder | None:
-    """Return the order of a column of numbers whose name says that they are times, a year with its parts among them."""
+    """Return the order of a numeric column whose name states a time, including a year with its parts."""
     for times in columns:
         if not TIME.fullmatch(times.name):
             continue
@@ -94,18 +94,18 @@ def _order_by_name(columns: Sequence[RawColumn], sorted_by_target: bool) -> Time
 
 
 def _grows(numbers: FloatArray, share: float) -> bool:
-    """Whether numbers never fall from row to row, and rise in at least this share of the steps."""
+    """Return True if numbers never fall from row to row, and rise in at least this share of the steps."""
     steps = np.diff(numbers)
     return bool(np.all(steps >= 0.0) and np.mean(steps > 0.0) >= share) if len(steps) else False
 
 
 def _together(years: FloatArray, parts: FloatArray) -> FloatArray:
-    """Return numbers that rise with the year, and within a year with its part."""
+    """Return numbers that increase with the year and, within a year, with its part."""
     return years * (np.ptp(parts) + 1.0) + (parts - parts.min())
 
 
 def _likeness(target: FloatArray) -> float:
-    """Return the correlation of the target with that of the row before."""
+    """Return the lag-1 correlation of the target."""
     finite = np.isfinite(target)
     off = np.where(finite, target - np.mean(target[finite]), 0.0) if finite.any() else np.zeros(1)
     off = off / (np.abs(off).max() or 1.0)
@@ -114,7 +114,7 @@ def _likeness(target: FloatArray) -> float:
 
 
 def _days(one: RawColumn) -> FloatArray | None:
-    """Return the dates of a column as numbers; None for one of anything else, or with an empty cell."""
+    """Return the dates of a column as numbers; None if a cell is missing or not a date."""
     if len(one.others) < len(one.numbers):
         return None
     texts = [one.others[row] for row in range(len(one.numbers))]

@@ -14,11 +14,11 @@ from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.words import Intercept
 
 TRUTH = {"false": "0", "true": "1"}
-MOST_SPREAD = 1e140  # of columns, and one over it the least: their squares are numbers
+MOST_SPREAD = 1e140  # maximum spread of a column; the minimum is its reciprocal, so that squares are finite
 
 
 def class_names(dataset: Dataset) -> tuple[str, ...]:
-    """Return the names of the values of a target, ascending: words where the file holds words."""
+    """Return the names of the target values in ascending order, as words if the file has words."""
     words, values = dataset.target_words, np.unique(dataset.y).tolist()
     if words and all(value in range(len(words)) for value in values):
         return tuple(words[int(value)] for value in values)
@@ -26,21 +26,21 @@ def class_names(dataset: Dataset) -> tuple[str, ...]:
 
 
 def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dataset:
-    """Return the data with a target of 0 and 1, and the names of both classes.
+    """Return the data with a target of 0 and 1 and the names of both classes.
 
     Parameters
     ----------
     dataset : Dataset
-        Its target takes two values, or is made of two words (`read_dataset(..., two_words=True)`).
+        Data whose target has two values, or two text values (`read_dataset(..., two_words=True)`).
     positive : str or number, optional
-        The class that is 1, in small or capital letters: by default the larger value; of words the later one in the
-        alphabet, and yes of no and yes.
+        Class that becomes 1, in upper or lower case. The default is the larger number, the later word in the alphabet,
+        or yes of no and yes.
 
     Raises
     ------
     BadInput
-        The target has one value, or more than two, or none of its two is called so; or a column varies by more than
-        1e140, or less than 1e-140.
+        If the target does not have two values, `positive` is not one of them, or the spread of a column is above 1e140
+        or below 1e-140.
 
     Examples
     --------
@@ -70,14 +70,14 @@ def as_two_classes(dataset: Dataset, positive: str | float | None = None) -> Dat
             names, ones = (names[1], names[0]), ~ones
     check_spreads(dataset, "logistic")
     reading = dataset.reading
-    if reading is not None:  # which word is the smaller one says nothing of classes
+    if reading is not None:  # the order of words has no meaning for classes
         notes = tuple(note for note in reading.notes if not note.startswith(f"target {dataset.target!r}: "))
         reading = replace(reading, notes=notes)
     return replace(dataset, y=np.asarray(ones, dtype=np.float64), classes=names, reading=reading)
 
 
 def check_spreads(dataset: Dataset, loss: str) -> None:
-    """Raise `BadInput` for a column that varies so much, or so little, that squares of its numbers are none."""
+    """Raise `BadInput` if the spread of a column is so large or small that squares overflow or underflow."""
     X, first = dataset.X, dataset.X[0]
     with np.errstate(over="ignore"):
         spread = np.maximum(X.max(axis=0) - first, first - X.min(axis=0))
@@ -88,18 +88,18 @@ def check_spreads(dataset: Dataset, loss: str) -> None:
 
 
 def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
-    """Return the data with a target of 0 and 1 by the names of two classes that are known, one of which may be absent.
+    """Return the data with a target of 0 and 1 for two known classes, one of which may be absent.
 
     Parameters
     ----------
     dataset : Dataset
     classes : tuple of two str
-        The negative and the positive one.
+        Names of the negative and the positive class.
 
     Raises
     ------
     BadInput
-        The target has a value that is neither.
+        If the target has another value.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
         return dataset
     values, place = np.unique(dataset.y, return_inverse=True)
     names = dataset.classes if dataset.classes is not None and len(values) == 2 else class_names(dataset)
-    if len(names) != len(values):  # words of which some are absent
+    if len(names) != len(values):  # some of the words do not occur
         names = tuple(dataset.target_words[int(value)] for value in values)
     for name in names:
         if name not in classes:
@@ -121,13 +121,13 @@ def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
 
 
 def class_of(word: str, names: tuple[str, str]) -> str:
-    """Return the class a word names: in other letters too where that is one alone, and a number in other digits."""
+    """Return the class that a word names, in any case if that is unique, and a number in any notation."""
     if word in names:
         return word
     alike = [name for name in names if name.lower() == word.lower()]
     if len(alike) == 1:
         return alike[0]
-    if set(names) == {"0", "1"} and word.lower() in TRUTH:  # as a column of truth values is read
+    if set(names) == {"0", "1"} and word.lower() in TRUTH:  # truth values are read as 0 and 1
         return TRUTH[word.lower()]
     try:
         return f"{float(word):.12g}"
@@ -144,12 +144,12 @@ def _not_two(dataset: Dataset, found: tuple[str, ...]) -> str:
 
 
 def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Intercept) -> None:
-    """Raise `BadInput` where the training rows of a fold are all of one class: its intercept has no best value.
+    """Raise `BadInput` if the training rows of a fold have one class: its intercept has no optimum.
 
     Parameters
     ----------
     dataset : Dataset
-        Of two classes.
+        Data with a two-class target.
     folds : FoldPlan
     intercept : Intercept
     """

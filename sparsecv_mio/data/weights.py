@@ -22,28 +22,28 @@ from sparsecv_mio.data.fold_plan import MOST_ROWS, WEIGHTED, FoldPlan, read_line
 from sparsecv_mio.data.reading_options import BOTH, POINT, Marks, Way, either, parse_number, reads
 from sparsecv_mio.errors import BadInput
 
-LARGEST_WEIGHT = 1e30  # whose root leaves room for the magnitudes of columns; and the smallest, one over it
-WIDEST_WEIGHTS = 1e12  # largest over smallest: beyond, the light rows would be rounding of the heavy ones
-FILE = "file:"  # before the path of a file of weights, in place of a column
+LARGEST_WEIGHT = 1e30  # maximum weight, whose root leaves room for large columns; the minimum is its reciprocal
+WIDEST_WEIGHTS = 1e12  # maximum ratio of weights: beyond it, light rows are below the rounding of heavy ones
+FILE = "file:"  # prefix of the path of a file with weights
 HOW = "give how much each row counts, a number from 0 on"
 
 
 def row_weights(weights: ArrayLike, data: Dataset, name: str = "weights") -> FloatArray:
-    """Return weights as floats.
+    """Return checked weights as floats.
 
     Parameters
     ----------
     weights : (n,) array_like or number
-        Numbers, or text that holds numbers; a single number counts for every row.
+        Numbers, or text that holds numbers; a single number applies to every row.
     data : Dataset
-        The n rows.
+        Data of the n rows.
     name : str
-        Of the weights, for messages.
+        Name of the weights in messages.
 
     Raises
     ------
     BadInput
-        For a weight that is no number from 0 on, weights too far apart to compute with, or all zero.
+        If a weight is negative or not a number, the ratio of weights is too large, or all weights are zero.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def _no_number(value: object) -> bool:
 
 
 def weight_columns(name: str | None) -> tuple[str, ...]:
-    """Return the columns of the data that weights need beside features and target.
+    """Return the columns that weights need in addition to the features and the target.
 
     Examples
     --------
@@ -103,18 +103,18 @@ def weight_columns(name: str | None) -> tuple[str, ...]:
 
 
 def weights_of(data: Dataset, name: str) -> NDArray[Any]:
-    """Return the weights that a column of the data or `file:F` holds.
+    """Return the weights in a column of the data or in `file:F`.
 
     Parameters
     ----------
     data : Dataset
-        With the column in `aux`.
+        Data with the column in `aux`.
     name : str
 
     Raises
     ------
     BadInput
-        The file cannot be read, or does not hold one weight per row.
+        If the file cannot be read, or does not have one weight for each row.
     """
     if not name.startswith(FILE):
         column = np.asarray(data.aux[name])
@@ -138,7 +138,7 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
 
 
 def _marks(cells: Iterable[Any], way: Way) -> Marks:
-    """Return what the text of weights shows of how they are written."""
+    """Return the evidence of the number format in the text of weights."""
     marks = Marks(way)
     for text in dict.fromkeys(cell for cell in cells if isinstance(cell, str) and reads(cell, way)):
         marks.number(text)
@@ -154,26 +154,26 @@ def weighted(
     by_row: bool = False,
     repeat: bool = False,
 ) -> tuple[Dataset, FoldPlan]:
-    """Give rows their weights, leave out those of weight 0, and deal the others to folds.
+    """Return data with row weights, without rows of weight 0, and the folds of the remaining rows.
 
     Parameters
     ----------
     data : Dataset
     weights : (n,) array_like
     deal : callable
-        Makes folds of the rows that count.
+        Function that builds the folds of the remaining rows.
     name : str
-        Of the weights, for the record.
+        Name of the weights for the record.
     by_row : bool
-        Whether `deal` makes folds of all rows instead: where they are given row by row.
+        True if `deal` builds the folds of all rows, because they are given row by row.
     repeat : bool
-        As for :func:`weighted_rows`; every copy is held out with its row.
+        True to repeat rows as in :func:`weighted_rows`; all copies of a row are held out together.
 
     Returns
     -------
     data : Dataset
     folds : FoldPlan
-        A fold that scores no row that counts is gone.
+        Folds without a row of positive weight are dropped.
 
     Examples
     --------
@@ -194,26 +194,26 @@ def weighted(
 
 
 def by_column(data: Dataset, name: str | None) -> Dataset:
-    """Give rows the weights of a column in `aux`, or of `file:F`, and leave out those of weight 0; None: none."""
+    """Return data with row weights from a column in `aux` or `file:F`, without rows of weight 0."""
     return data if name is None else weighted_rows(data, weights_of(data, name), name)
 
 
 def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool = False) -> Dataset:
-    """Give rows their weights, and leave out those of weight 0.
+    """Return data with row weights, without rows of weight 0.
 
     Parameters
     ----------
     data : Dataset
     weights : (n,) array_like
     name : str
-        Of the weights, for the record.
+        Name of the weights for the record.
     repeat : bool
-        Repeat the rows as often as they count instead, in whole numbers: as records of the past have them.
+        True to repeat each row by its integer weight instead, as older records do.
 
     Returns
     -------
     Dataset
-        Without `row_weights` where every row that is left counts once.
+        The data; `row_weights` is None if every remaining row has weight 1.
     """
     numbers = row_weights(weights, data, name)
     if repeat:
@@ -226,7 +226,7 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
 
 
 def _filled_again(data: Dataset) -> Dataset:
-    """Return the data with its empty cells filled from its own rows: rows of weight 0 enter no mean or median."""
+    """Return the data with missing cells imputed from its own rows; rows of weight 0 enter no mean or median."""
     if data.reading is None or not data.reading.means:
         return data
     X, means = data.X.copy(), dict(data.reading.means)
@@ -240,16 +240,16 @@ def _filled_again(data: Dataset) -> Dataset:
 
 
 def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:
-    """Let both classes weigh the same together, and all rows as much as before.
+    """Return data in which both classes have the same total weight, and all rows the same as before.
 
-    Row i counts `w_i W / (2 W_c)`: of W, the weight of all rows, half goes to each class c. So it is in scikit-learn.
+    With W the weight of all rows and W_c that of class c, row i has the weight `w_i W / (2 W_c)`, as in scikit-learn.
 
     Parameters
     ----------
     data : Dataset
-        Of two classes, as 0 and 1.
+        Data with a two-class target of 0 and 1.
     class_weight : {"balanced"}, optional
-        None leaves the data as they are, as does what they have already.
+        Class weights; with None, or if the data have them already, the data are returned unchanged.
 
     Examples
     --------
@@ -268,7 +268,7 @@ def with_class_weight(data: Dataset, class_weight: str | None) -> Dataset:
 
 
 def _whole_weights(given: FloatArray, name: str) -> IntArray:
-    """Weights as whole numbers."""
+    """Return weights as integers; raise `BadInput` otherwise."""
     wrong = np.flatnonzero(given != np.floor(given))
     if wrong.size or given.sum() > MOST_ROWS:
         fault = f"is {given[wrong[0]]:g} in row {wrong[0] + 1}" if wrong.size else f"makes {given.sum():g} rows"
@@ -278,15 +278,15 @@ def _whole_weights(given: FloatArray, name: str) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Weights of the rows that folds score; their numbers where each row counts once.
+    """Total weights of the rows that folds score; without weights, their numbers.
 
     Attributes
     ----------
     by_fold : (k,) array
     total : float
-        Of all folds: what the sum of their errors is divided by.
+        Total over all folds, by which the sum of their errors is divided.
     times : float
-        How often a row that is scored at all is scored, on average.
+        Average number of times that a scored row is scored.
     """
 
     by_fold: FloatArray | IntArray
@@ -295,12 +295,12 @@ class Scored:
 
     @property
     def has_standard_error(self) -> bool:
-        """Whether the CV error has a standard error over folds: more than one is needed to score every row once."""
+        """True if more than one fold is needed to score every row once, so a standard error exists."""
         return len(self.by_fold) > self.times * (1.0 + 1e-9)
 
     @classmethod
     def of(cls, data: Dataset, folds: FoldPlan) -> Scored:
-        """Add the weights up, fold by fold.
+        """Return the weights summed fold by fold.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class Scored:
         """
         if data.row_weights is None:
             sizes = folds.sizes
-            alike = np.all(sizes == sizes[:1])  # of leave-one-out one number is enough
+            alike = np.all(sizes == sizes[:1])  # for leave-one-out one number is enough
             return cls(np.broadcast_to(sizes[0], len(sizes)) if alike else sizes, folds.scored, folds.times_scored)
         weights = data.row_weights[folds.order[: folds.scored]]
         by_fold = np.bincount(np.repeat(np.arange(folds.k), folds.sizes), weights, folds.k)
@@ -325,14 +325,16 @@ class Scored:
 
 
 def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
-    """Return the rows of the smallest training set, or of all; a whole weight counts as so many, another as one.
+    """Return the number of rows of the smallest training set; an integer weight counts as repeated rows.
 
-    It says how large a support the rows bear, where nobody says it.
+    Any other weight counts as one row. The default support sizes depend on this number.
 
     Parameters
     ----------
     data : Dataset
+        The data.
     folds : FoldPlan, optional
+        The folds; without folds, all rows are counted.
 
     Examples
     --------
@@ -351,7 +353,7 @@ def least_rows(data: Dataset, folds: FoldPlan | None = None) -> int:
 
 
 def repeated(data: Dataset, counts: IntArray) -> Dataset:
-    """Return the data with every row as often as it counts, and no weights.
+    """Return the data with each row repeated by its count, without weights.
 
     Examples
     --------
