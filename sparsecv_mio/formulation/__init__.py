@@ -1,1 +1,1 @@
-"""The inner problem as a model, and the solvers that take it under one contract."""
+"""Mixed-integer models of the inner problem, and the common interface of the solvers that take them."""

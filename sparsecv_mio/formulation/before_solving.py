@@ -1,8 +1,8 @@
-"""Before a solver runs: the columns that every answer better than its start contains are eliminated.
+"""Elimination, before a solver runs, of the columns that every solution better than its start contains.
 
-A solver's tolerances are relative to the scale of the objective, `yy`. Where the columns F explain nearly all of the
-response, they may be larger than the whole optimum. Eliminating these columns exactly
-leaves the same problem on the other columns, whose scale is f(F) (:mod:`sparsecv_mio.problem.elimination`).
+A solver's tolerances are relative to the scale of the objective, `yy`. If the columns F explain nearly all of the
+response, these tolerances may be larger than the whole optimum. Eliminating F exactly leaves the same problem on the
+other columns, with the scale f(F) (:mod:`sparsecv_mio.problem.elimination`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
 
-WIDEST_A = 1e4  # condition of A, columns of unit length, up to which the rounding of its inverse is below 1e-12 of yy
-THINNEST = 1e-5  # share of a column that F may leave unexplained; with less, M' would be mostly rounding error
+WIDEST_A = 1e4  # maximum condition of A at unit length for a rounding of its inverse below 1e-12 of yy
+THINNEST = 1e-5  # minimum share of a column that F leaves unexplained; with less, M' would be mostly rounding error
 PROVEN = 1e-11  # widening of the level set before a column is proven in; 1e-14 of yy is added for rounding
 
 
@@ -33,7 +33,7 @@ class Reduction:
     Attributes
     ----------
     task : ModelTask
-        The problem on the other columns.
+        Problem on the other columns.
     choice : ForcedColumns
         Columns of the whole problem that are in every support at least as good as the start, and those of the task.
     """
@@ -43,19 +43,19 @@ class Reduction:
 
     @classmethod
     def none(cls, task: ModelTask) -> Reduction:
-        """Return a task as it is."""
+        """Return a task without any elimination."""
         return cls(task, ForcedColumns.of(task.q, np.zeros(0, dtype=np.int64)))
 
     def whole(self, support: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the support of the whole problem for a support of the task."""
+        """Return the support of the whole problem that corresponds to a support of the task."""
         return tuple(self.choice.whole(np.array(support, dtype=np.int64)).tolist())
 
 
 def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
-    """Eliminate the columns that are fixed in, or that the level set of the start proves in.
+    """Return a task without the columns that are fixed in or proven in by the level set of the start.
 
-    Columns with a box or with parents are not eliminated, nor any column where that would lose more digits than a
-    solver's tolerances.
+    Columns with a box or with parents are not eliminated, nor any column whose elimination would lose more digits than
+    a solver's tolerances.
     """
     boxed = {j for j, *_ in (*task.constraints.box, *task.constraints.parents)}
     inside = (task.z_lo > 0) | proven_in(task)
@@ -87,7 +87,7 @@ def proven_in(task: ModelTask) -> BoolArray:
 
 
 def _eliminate(problem: SparseProblem, choice: ForcedColumns) -> SparseProblem | None:
-    """Return the problem on the other columns; None where it would be too inaccurate. O(q^2 |F|)."""
+    """Return the problem on the other columns; None if it would be too inaccurate. O(q^2 |F|)."""
     out, free = choice.forced, choice.others
     unit = 1.0 / np.sqrt(np.maximum(problem.M.diagonal()[out], TINY))
     spectrum = eigvalsh(problem.M[np.ix_(out, out)] * np.outer(unit, unit))

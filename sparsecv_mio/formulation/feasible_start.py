@@ -1,4 +1,4 @@
-"""A support within the side constraints, good but not optimal: what every backend starts from."""
+"""A feasible initial support under side constraints, good but not optimal, for every backend."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ from sparsecv_mio.units import TINY
 
 
 def feasible_start(problem: SparseProblem, tau: int, constraints: SideConstraints) -> Fit | None:
-    """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
+    """Return a feasible fit, good but not optimal; None if the side constraints exclude every support.
 
     Parameters
     ----------
     problem : SparseProblem
-        In standard coordinates.
+        Problem in standard coordinates.
     tau : int
-        Largest support size.
+        Maximum support size.
     constraints : SideConstraints
         Side constraints.
 
     Returns
     -------
     Fit or None
+        Fit of the support.
 
     Raises
     ------
@@ -84,7 +85,7 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
 
 
 def _improve(problem: SparseProblem, support: tuple[int, ...], tau: int, constraints: SideConstraints) -> Fit:
-    """Exchange or drop one column while that improves the fit; at most 20 rounds of O(tau) refits each."""
+    """Return the fit after exchanging or dropping columns while it improves; at most 20 rounds of O(tau) refits."""
     best = refit_moments(problem, support, constraints.boxes(problem.q))
     for _ in range(20):
         trial = _best_move(problem, best, lambda s: constraints.allows(s, tau), constraints)

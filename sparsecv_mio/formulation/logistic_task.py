@@ -1,11 +1,11 @@
-"""Best-subset logistic regression as a task for solvers: the same models, with log losses of rows in place of squares.
+"""Best-subset logistic regression as a task for solvers: the models of squared-error loss with log losses of rows.
 
     min  sum_i v_i s_i + sum_j ridge_j t_j     s.t.  s_i >= log(1 + exp(-r_i)),   r_i = y_i (a + x_i'b),
                                                      b_j^2 <= t_j z_j,   lo z <= b <= hi z,   sum z <= tau,  z binary
 
-in centred columns (`GlmProblem.centred`), over the mean weight of a row, so that a row counts about 1. Bounds of
-coefficients and margins are those of the level set of the start, `{F <= F(start)}`, by the quadratic that is below F
-there (docs/theory/glm.md, section 3); its perspective relaxation is the bound that is known before.
+in centred columns (`GlmProblem.centred`), divided by the mean weight of a row, so that a row has a weight of about 1.
+Bounds on coefficients and margins come from the level set of the start, `{F <= F(start)}`, by the quadratic that is
+below F there (docs/theory/glm.md, section 3). The perspective relaxation of this quadratic is the first lower bound.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from sparsecv_mio.problem.glm_fit import GlmFit, expanded, fit_glm
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.units import SHAVED
 
-EXPANSIONS = 8  # of F around a fit, each tried until one is no better than the fit
-EVEN = 3e-3  # loss of no column over the weight of the rows: at 3e-5 a bound of HiGHS was wrong by 1e-4 of that loss
+EXPANSIONS = 8  # maximum number of expansions of F about a fit
+EVEN = 3e-3  # minimum mean loss of the null model: at 3e-5 a bound of HiGHS was wrong by 1e-4 of that loss
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledLosses(ScaledProblem):
-    """`phi = F / unit^2`, unit^2 the mean weight of a row; a point u is the coefficients, then the intercept if any.
+    """The problem `phi = F / unit^2`, unit^2 the mean weight of a row; a point u has coefficients, then any intercept.
 
-    Of the parent's attributes G and g are empty and zero: there is no quadratic part but that of the penalty, `w`.
+    Of the parent's attributes, G and g are empty and zero: the only quadratic part is that of the penalty, `w`.
 
     Attributes
     ----------
     classes : GlmProblem
-        Centred.
+        Problem in centred columns.
     low, high : (n,) arrays
-        Ends of the margins of every fit that is as good as the start.
+        Bounds on the margins of every fit as good as the start.
     """
 
     classes: GlmProblem
@@ -51,27 +51,27 @@ class ScaledLosses(ScaledProblem):
 
     @property
     def free(self) -> int:
-        """1 for an intercept, else 0."""
+        """Number of intercepts, 1 or 0."""
         return self.classes.first
 
     @property
     def span(self) -> float:
-        """Phi of no column."""
+        """Value of phi without columns."""
         return self.value(self.yy)
 
     @property
     def uneven(self) -> bool:
-        """Whether a tolerance of every row, by its weight, is much beside the loss of no column."""
+        """True if a solver tolerance of every row, by its weight, is large compared with the loss of the null model."""
         return bool(self.yy < EVEN * self.classes.v.sum())
 
     @cached_property
     def factor(self) -> FloatArray:
-        """(n, q + free) rows of the margins."""
+        """Rows of the margins, (n, q + free)."""
         return np.asarray(np.roll(self.classes.rows, -self.free, axis=1) * self.classes.y[:, None])
 
     @property
     def row_weights(self) -> FloatArray:
-        """(n,) weights over their mean."""
+        """Row weights divided by their mean, (n,)."""
         return np.asarray(self.classes.v / self.unit**2)
 
     def curve(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -95,11 +95,11 @@ class ScaledLosses(ScaledProblem):
         return np.roll(fit.theta(self.classes), -self.free)
 
     def to_u(self, beta: FloatArray) -> FloatArray:
-        """Return coefficients as they are."""
+        """Return coefficients unchanged."""
         return beta
 
     def value(self, objective: float) -> float:
-        """Return phi of an F."""
+        """Return the phi of an F."""
         return objective / self.unit**2
 
     def objective(self, value: float) -> float:
@@ -107,23 +107,25 @@ class ScaledLosses(ScaledProblem):
         return value * self.unit**2
 
 
-WIDEST = 40.0  # margins beyond which the loss is its asymptote to the last digit
+WIDEST = 40.0  # absolute margin beyond which the loss equals its asymptote to the last digit
 
 
 def feasible_classes(problem: GlmProblem, tau: int, constraints: SideConstraints) -> GlmFit | None:
-    """Return a feasible fit, good but not optimal; None when the side constraints exclude every support.
+    """Return a feasible fit, good but not optimal; None if the side constraints exclude every support.
 
     Parameters
     ----------
     problem : GlmProblem
-        Centred.
+        Problem in centred columns.
     tau : int
+        Maximum support size.
     constraints : SideConstraints
+        Side constraints.
 
     Notes
     -----
-    Supports that are good for the expansion of F around a fit (`feasible_start`), around their own fit again, until
-    that brings nothing more.
+    `feasible_start` proposes a support for the expansion of F about a fit; its fit is the centre of the next expansion,
+    until there is no improvement.
     """
     best, around = None, fit_glm(problem, ())
     for _ in range(EXPANSIONS):
@@ -140,12 +142,20 @@ def feasible_classes(problem: GlmProblem, tau: int, constraints: SideConstraints
 def unbounded_task(
     problem: GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
-    """Return the task for a solver that needs no bounds of coefficients.
+    """Return the task for a solver that needs no bounds on coefficients.
 
     Parameters
     ----------
-    problem, tau, constraints, start, advice
-        As for `loss_task`.
+    problem : GlmProblem
+        Problem in centred columns.
+    tau : int
+        Maximum support size.
+    constraints : SideConstraints
+        Side constraints.
+    start : Fit
+        Feasible support with its exact refit.
+    advice : KnownBounds
+        Bounds known in advance; its points are not used.
     """
     q, n, none = problem.p, len(problem.y), fit_glm(problem, ())
     scaled = ScaledLosses(
@@ -161,18 +171,20 @@ def unbounded_task(
 def loss_task(
     problem: GlmProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
-    """Scale a problem and bound its coefficients and margins; some ten rounds of O(n q^2).
+    """Return the task with scaled units and bounds on coefficients and margins; about ten rounds of O(n q^2).
 
     Parameters
     ----------
     problem : GlmProblem
-        Centred.
+        Problem in centred columns.
     tau : int
+        Maximum support size.
     constraints : SideConstraints
+        Side constraints.
     start : Fit
-        A feasible support with its exact refit.
+        Feasible support with its exact refit.
     advice : KnownBounds
-        What is known beforehand; its points are not used.
+        Bounds known in advance; its points are not used.
     """
     plain = unbounded_task(problem, tau, constraints, start, advice)
     level = start.objective + LEVEL_MARGIN * plain.scaled.yy
@@ -195,7 +207,7 @@ def loss_task(
 
 
 def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Bound coefficients by their penalties alone, and margins by the losses of their rows alone."""
+    """Return bounds on coefficients from their penalties alone, and on margins from the losses of their rows alone."""
     reach = np.sqrt(level / problem.ridge) * (1.0 + SHAVED)
     share = level / problem.v * (1.0 + SHAVED)
     low = -(share + np.log(-np.expm1(-share))) - SHAVED  # log(1 + exp(-r)) <= share
@@ -203,6 +215,6 @@ def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, F
 
 
 def _relaxed(below: Minorant, tau: int) -> float:
-    """Return a lower bound of F over all supports of a size, by the quadratic below it."""
+    """Return a lower bound of F over all supports of a size, by the quadratic below F."""
     squares = scaled_problem(below.moments)
     return float(min(squares.objective(squares.own_lower(tau)) - below.shift, below.level))

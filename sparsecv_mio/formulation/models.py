@@ -1,14 +1,16 @@
-"""The models in Pyomo: perspective (MISOCP) and its linear masters (theory 1, 6), and the arrays that solvers load.
+"""Pyomo models of the inner problem: perspective (MISOCP) and its linear relaxations, and their arrays for solvers.
 
     min  u'Gu + sum_j w_j t_j - 2 g'u     s.t.  u_j^2 <= t_j z_j,  sum z <= tau,  z binary         (perspective)
     min  eta                              s.t.  eta >= a - s'z  for every dual cut,  sum z <= tau  (master)
     min  sum_i s_i + sum_j w_j t_j - 2 g'u
         s.t.  s_i >= 2 c r_i - c^2,   t_j >= 2 a u_j - a^2 z_j,   r = Ru,   lo z <= u <= hi z      (outer)
 
-Every cut is valid at every feasible point, whatever a and c are: tangents of `r^2` and of `u^2 / z`. With logistic loss
-(`formulation/logistic_task`) r are the margins of the rows, `log(1 + exp(-r))` stands in place of `r^2`, and
+The cuts of (outer) are tangents of `r^2` and of `u^2 / z`, valid at every feasible point for any a and c. With logistic
+loss (`formulation/logistic_task`) r are the margins of the rows, `log(1 + exp(-r))` replaces `r^2`, and
 
     s >= log(1 + exp(-r))      <=>      exp(-s) + exp(-r - s) <= 1.                                (losses)
+
+The dual cuts are those of theory section 1.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from sparsecv_mio.formulation.task import LEVEL_MARGIN, ModelTask, level_set_rad
 
 
 def linear(coefficients: Sequence[float] | FloatArray, variables: Sequence[Any]) -> Any:
-    """Return `sum coefficient * variable` without its zero terms; much faster to build than a Python sum."""
+    """Return `sum coefficient * variable` without its zero terms; much faster than a Python sum."""
     pairs = [(float(a), v) for a, v in zip(coefficients, variables, strict=True) if a != 0.0]
     if not pairs:
         return LinearExpression(constant=0.0, linear_coefs=[], linear_vars=[])
@@ -45,14 +47,15 @@ class SparseModel(ABC):
     Parameters
     ----------
     task : ModelTask
-        The problem with its bounds and its start.
+        Problem with its bounds and its start.
     labels : sequence of str, optional
         Names of the columns, for exported files.
 
     Attributes
     ----------
     pyomo : ConcreteModel
-        With `z` (binary, chosen or not) and, except in the cutting-plane master, `u` (scaled coefficients).
+        Model with variables `z` (binary, chosen or not) and, except in the cutting-plane master, `u` (scaled
+        coefficients).
     """
 
     def __init__(self, task: ModelTask, labels: Sequence[str] | None = None) -> None:
@@ -79,23 +82,23 @@ class SparseModel(ABC):
         self.pyomo.phi = pyo.Objective(expr=self._objective(task))
 
     def _variables(self, name: str, domain: Any, count: int | None = None) -> list[Any]:
-        """Add a variable for each column, or so many, and return them."""
+        """Add one variable for each column, or `count` variables, and return them."""
         index = self.pyomo.columns if count is None else range(count)
         self.pyomo.add_component(name, pyo.Var(index, domain=domain))
         return list(self.pyomo.component(name).values())
 
     @abstractmethod
     def _objective(self, task: ModelTask) -> Any:
-        """Create the variables beside z and the rows of this model, and return its objective."""
+        """Create the rows of this model and its variables except z; return its objective."""
 
     @abstractmethod
     def point(self, task: ModelTask, u: FloatArray, z: FloatArray) -> dict[int, float]:
-        """Return the value of every variable at a feasible point: a full warm start.
+        """Return the value of every variable at a feasible point, as a full warm start.
 
         Parameters
         ----------
         task : ModelTask
-            What the model was built from.
+            Task from which the model was built.
         u : (q,) array
             Scaled coefficients.
         z : (q,) array
@@ -104,7 +107,7 @@ class SparseModel(ABC):
         Returns
         -------
         dict of int to float
-            By `id(variable)`.
+            Values by `id(variable)`.
         """
 
 
@@ -122,7 +125,7 @@ def quadratic_form(Q: FloatArray, u: Sequence[Any]) -> Any:
 
 
 class PerspectiveModel(SparseModel):
-    """Perspective MISOCP with the quadratic form written on the Gram matrix: 3q variables, q cones."""
+    """Perspective MISOCP with the quadratic form in terms of the Gram matrix: 3q variables, q cones."""
 
     def _objective(self, task: ModelTask) -> Any:
         self.u = self._variables("u", pyo.Reals)
@@ -132,7 +135,7 @@ class PerspectiveModel(SparseModel):
         return self._quadratic(task) + linear(task.scaled.w, self.t) + linear(-2.0 * task.scaled.g, self.u)
 
     def _link(self, task: ModelTask) -> None:
-        """Add `lo_j z_j <= u_j <= hi_j z_j` where the bounds are known."""
+        """Add `lo_j z_j <= u_j <= hi_j z_j` for known bounds."""
         rows = self.pyomo.rows
         for j, (uj, zj) in enumerate(zip(self.u, self.z, strict=True)):
             lo, hi = float(task.lo[j]), float(task.hi[j])
@@ -159,7 +162,7 @@ class PerspectiveModel(SparseModel):
 class FactorModel(PerspectiveModel):
     """Perspective MISOCP with `u'Gu = sum_i s_i`, `s_i >= r_i^2`, `r = Ru`, `R'R = G`.
 
-    Each square is a cone of its own: outer approximation then works on one-dimensional parabolas.
+    Each square is a separate cone, so outer approximation works on one-dimensional parabolas.
     """
 
     def _quadratic(self, task: ModelTask) -> Any:
@@ -182,7 +185,7 @@ class FactorModel(PerspectiveModel):
 
 
 class LossModel(FactorModel):
-    """The same with the log losses of rows, each over the range that its margin has in the level set of the start."""
+    """The `FactorModel` with log losses of rows, each over the range of its margin in the level set of the start."""
 
     def _quadratic(self, task: ModelTask) -> Any:
         self.pyomo.losses = pyo.Constraint(pyo.Any)
@@ -200,7 +203,7 @@ class LossModel(FactorModel):
 
 
 class CutMaster(SparseModel):
-    """Cutting-plane master: q binaries and one number, the cuts of the start and of the task's points to begin with."""
+    """Cutting-plane master: q binaries and one number, starting with the cuts of the start and of the task's points."""
 
     def _objective(self, task: ModelTask) -> Any:
         self.pyomo.eta = pyo.Var(domain=pyo.Reals, bounds=(task.floor, None))
@@ -215,37 +218,37 @@ class CutMaster(SparseModel):
 
 
 class OuterApproximation(FactorModel):
-    """Disaggregated outer approximation: linear, its cuts added by the backend as it goes."""
+    """Disaggregated outer approximation: a linear model to which the backend adds cuts during the solve."""
 
     def _cones(self, task: ModelTask) -> None:
-        """Leave the cones to cuts."""
+        """Add nothing, since cuts replace the cones."""
 
     def _square(self, i: int) -> None:
-        """Leave the squares, or the losses, to cuts."""
+        """Add nothing, since cuts replace the squares or the losses."""
 
 
 class LossOuterApproximation(OuterApproximation, LossModel):
-    """The outer approximation of the log losses of rows and of the perspective."""
+    """Outer approximation of the log losses of rows and of the perspective."""
 
 
 class PiecewiseModel(OuterApproximation):
-    """The outer approximation with all of its tangents: a linear model, so many tangents for each square.
+    """Outer approximation with a fixed number of tangents for each square: a linear model.
 
-    With `r` within the level set of the start, every square lies between the least and the largest tangent point, and
-    the largest tangent is at most `(h / 2)^2` below a square, `h` between two of these points. The least objective is
-    then at most `missed` below that of the squares.
+    With `r` within the level set of the start, every square lies between the smallest and the largest tangent point,
+    and the largest tangent is at most `(h / 2)^2` below a square, with `h` the distance of two of these points. So the
+    minimum of the model is at most `missed` below that with squares.
 
     Parameters
     ----------
     task : ModelTask
-        With finite bounds of the coefficients.
+        Task with finite bounds on the coefficients.
     labels : sequence of str, optional
-        As of :class:`SparseModel`.
+        Names of the columns, for exported files.
     tangents : int
-        At least 2.
+        Number of tangents for each square, at least 2.
     """
 
-    bend: ClassVar[float] = 2.0  # most by which the slope of a term changes over a range of length 1
+    bend: ClassVar[float] = 2.0  # maximum change of the slope of a term over a range of length 1
 
     def __init__(self, task: ModelTask, labels: Sequence[str] | None = None, tangents: int = 64) -> None:
         self.tangents, self.missed = tangents, 0.0
@@ -274,7 +277,7 @@ class PiecewiseModel(OuterApproximation):
         return objective
 
     def _ranges(self, task: ModelTask) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of every r over the level set of the start."""
+        """Return bounds on every r over the level set of the start."""
         scaled = task.scaled
         middle = scaled.factor @ scaled.ridge
         level = max(scaled.value(task.start.objective) - scaled.floor, 0.0) + LEVEL_MARGIN
@@ -283,7 +286,7 @@ class PiecewiseModel(OuterApproximation):
 
 
 class PiecewiseLosses(PiecewiseModel, LossModel):
-    """The same with the log losses of rows: within a range their slope changes by a quarter of its length at most."""
+    """The `PiecewiseModel` with log losses of rows; a slope changes over a range by at most a quarter of its length."""
 
     bend = 0.25
 
@@ -301,7 +304,7 @@ Terms = tuple[IntArray, IntArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class QuadraticRow:
-    """`linear' x + sum value x_i x_j <= upper`."""
+    """The constraint `linear' x + sum value x_i x_j <= upper`."""
 
     index: IntArray
     linear: FloatArray
@@ -311,28 +314,28 @@ class QuadraticRow:
 
 @dataclass(frozen=True, eq=False)
 class Lowered:
-    """`min constant + cost'x + quadratic terms` over linear and quadratic rows.
+    """The problem `min constant + cost'x + quadratic terms` over linear and quadratic rows.
 
     Attributes
     ----------
     position : dict
-        Column of each Pyomo variable by its `id`.
+        Column of each Pyomo variable, by its `id`.
     binary : (m,) bool array
-        Which variables are binary.
+        True for binary variables.
     lower, upper, cost : (m,) arrays
-        Bounds of the variables and their cost.
+        Bounds and cost of the variables.
     constant : float
-        Of the objective.
+        Constant of the objective.
     terms : three arrays
         Row, column and value of the quadratic terms of the objective.
     rows : (k, m) sparse array
         Linear rows.
     row_lower, row_upper : (k,) arrays
-        Their bounds.
+        Bounds of the linear rows.
     cones : tuple of QuadraticRow
         Quadratic rows.
     losses : tuple of (int, int)
-        Positions of a margin r and of an s that is at least `log(1 + exp(-r))`.
+        Positions of a margin r and of an s with `s >= log(1 + exp(-r))`.
     """
 
     position: dict[int, int]
@@ -370,12 +373,12 @@ class Lowered:
 
 
 def lower_model(model: SparseModel) -> Lowered:
-    """Compile a model; O(terms).
+    """Return a model as arrays; O(terms).
 
     Raises
     ------
     ValueError
-        For an expression that is not quadratic, or a quadratic equality.
+        If an expression is not quadratic, or a quadratic constraint is an equality.
     """
     variables = list(model.pyomo.component_data_objects(pyo.Var, descend_into=True))
     position = {id(v): k for k, v in enumerate(variables)}
@@ -405,7 +408,7 @@ def lower_model(model: SparseModel) -> Lowered:
 
 @dataclass(frozen=True)
 class _LinearRow:
-    """A row `lower <= sum of values x variables <= upper`."""
+    """The constraint `lower <= sum of values x variables <= upper`."""
 
     index: list[int]
     values: list[float]
@@ -430,7 +433,7 @@ def _rows_of(model: SparseModel, position: dict[int, int]) -> tuple[list[_Linear
 
 
 def _losses_of(model: SparseModel) -> list[tuple[Any, Any]]:
-    """Return the margin and the loss of every row of a model that has such rows."""
+    """Return the margin and the loss of every row, for models with losses."""
     return list(zip(model.r, model.s, strict=True)) if isinstance(model, LossModel) else []
 
 

@@ -1,15 +1,15 @@
-"""Near-optimal supports of one size, listed by the solver of a vendor.
+"""Lists of near-optimal supports of one size, found by the solver of a vendor.
 
-A solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That says little of the
-held-out error: another support may be as good. The problem is therefore solved again without the supports found (`at
-most tau - 1` columns of each), until the lower bound of the other supports is clearly above the best objective. Every
-support found on the way is a candidate.
+A solver returns one support and a lower bound that is trusted to 2e-6 of the objective's scale. That does not determine
+the held-out error, because another support may be as good. So the problem is solved again without the supports found
+(`at most tau - 1` columns of each), until the lower bound of the other supports is clearly above the best objective.
+Every support found on the way is a candidate.
 
-The solver is given as data what relaxations of this package know of the problem (theory sections 1 and 2):
+Results of this package's relaxations are passed to the solver (theory sections 1 and 2):
 
-* The solution of the relaxation is the first cut, its dual value the first lower bound, and its largest columns are one
+* The solution of the relaxation gives the first cut, its dual value the first lower bound, and its largest columns one
   more warm start.
-* Safe screening fixes columns before the model is built, for this size, with room for ties.
+* Safe screening fixes columns before the model is built, for this size, with a margin for ties.
 """
 
 from __future__ import annotations
@@ -37,35 +37,36 @@ from sparsecv_mio.trees.subsets import MOST_NODES, BestSubset, BestSubsets
 from sparsecv_mio.trees.support_fits import fit_from_moments, near_tie_margin, objective_rounding
 from sparsecv_mio.units import KEEP_RTOL, PROVED_RTOL, TIE_RTOL
 
-MAX_EXCLUDED_SUPPORTS = 12  # near ties that a solver excludes before the list is left incomplete
+MAX_EXCLUDED_SUPPORTS = 12  # maximum number of near ties that a solver excludes; with more, the list is incomplete
 
 
 class Clock(Protocol):
-    """The time that is left to a solver."""
+    """The time limit of a solver."""
 
     @property
     def left(self) -> float:
-        """Seconds that are left."""
+        """Return the number of seconds left."""
 
     @property
     def stop(self) -> StopRequest:
         """Request to end, which a solver checks from time to time."""
 
     def expired(self) -> bool:
-        """Return True once a list has to end."""
+        """Return True if a list has to end."""
 
 
 @dataclass(frozen=True)
 class MioSettings:
-    """Which backend solves the mixed-integer problems of a search, and how many at most.
+    """Backend and limits for the mixed-integer problems (MIOs) of a search.
 
     Attributes
     ----------
     backend : str
+        Name of the backend.
     formulation : str, optional
         Name of one of the backend's models; its first by default.
     budget : int, optional
-        Largest number of MIOs to solve.
+        Maximum number of MIOs.
     options : tuple of str
         Options of the backend's solver, `NAME=VALUE` each.
     """
@@ -81,13 +82,16 @@ class MioSettings:
         return self.backend == NATIVE
 
     def solve(self, problem: SparseProblem, size: int, clock: Clock, **how: Any) -> Outcome:
-        """Solve one MIO in the time that is left.
+        """Solve one MIO in the time that is left; return its outcome.
 
         Parameters
         ----------
         problem : SparseProblem
+            Problem of one training set.
         size : int
+            Maximum support size.
         clock : Clock
+            Time limit.
         **how
             Keywords of `Backend.solve`.
         """
@@ -97,7 +101,7 @@ class MioSettings:
 
 
 def check_available(backend: str) -> None:
-    """Raise `BackendUnavailable` for a backend that is not usable, with the reason and a hint."""
+    """Raise `BackendUnavailable`, with the reason and a hint, if a backend cannot be used."""
     if backend == NATIVE:
         return
     usable = get_backend(backend).available()
@@ -108,7 +112,7 @@ def check_available(backend: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ScreenedColumns:
-    """Columns inside and outside of every support that may be optimal or tied, and other known bounds."""
+    """Columns in all, and columns in none, of the supports that may be optimal or tied; other known bounds."""
 
     inside: IntArray
     outside: IntArray
@@ -122,11 +126,13 @@ class SupportList:
     Attributes
     ----------
     supports : list of int arrays
+        Supports.
     lower : float
         Lower bound on the optimum.
     complete : bool
         True if every near-optimal support is in the list.
     nodes : int
+        Number of nodes.
     """
 
     supports: list[IntArray]
@@ -136,31 +142,35 @@ class SupportList:
 
 
 class VendorListing:
-    """Lists the near-optimal supports of problems without side constraints.
+    """Lists of near-optimal supports of problems without side constraints.
 
     Parameters
     ----------
     mio : MioSettings
+        Backend and limits.
     clock : Clock
+        Time limit.
     """
 
     def __init__(self, mio: MioSettings, clock: Clock) -> None:
         self.mio, self.clock = mio, clock
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
-        """Solve one size, and exclude supports until the others are clearly worse.
+        """Solve one size repeatedly, excluding the supports found, until the others are clearly worse.
 
         Parameters
         ----------
         problem : SparseProblem
+            Problem of one training set.
         tau : int
+            Maximum support size.
         starts : sequence of int arrays
             Supports to try as incumbents.
 
         Returns
         -------
         BestSubsets
-            Complete where every near-optimal support was found.
+            Supports and bounds, complete if every near-optimal support was found.
         """
         useful = normal_form(problem).columns
         size = min(tau, len(useful))
@@ -179,12 +189,14 @@ class VendorListing:
         return BestSubsets({tau: _best_subset(problem, tau, listed)}, listed.nodes, not self.clock.expired())
 
     def bound(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
-        """Bound the optimum of one size by one MIO; nothing is excluded, so that near ties stay unknown.
+        """Return bounds on the optimum of one size by one MIO; near ties stay unknown, because nothing is excluded.
 
         Parameters
         ----------
         problem : SparseProblem
+            Problem of one training set.
         tau : int
+            Maximum support size.
         starts : sequence of int arrays
             Supports to try as incumbents.
         """
@@ -201,7 +213,7 @@ class VendorListing:
     def _exclude(
         self, problem: SparseProblem, useful: IntArray, size: int, fixed: ScreenedColumns, start: Start | None
     ) -> SupportList:
-        """Solve several times, each time without the supports found before."""
+        """Solve repeatedly, each time without the supports found before; return the list."""
         outside = np.union1d(fixed.outside, np.setdiff1d(np.arange(problem.q), useful))
         fixed = ScreenedColumns(fixed.inside, outside, fixed.advice)
         supports: list[IntArray] = []
@@ -225,7 +237,7 @@ class VendorListing:
     def _solve_without(
         self, problem: SparseProblem, size: int, fixed: ScreenedColumns, found: list[IntArray], start: Start | None
     ) -> Outcome:
-        """Solve the problem without the supports found."""
+        """Solve the problem without the supports found before."""
         constraints = SideConstraints(
             forced_in=tuple(fixed.inside.tolist()),
             forced_out=tuple(fixed.outside.tolist()),
@@ -235,15 +247,16 @@ class VendorListing:
 
 
 def screen_columns(problem: SparseProblem, relaxation: Relaxation | None, value: float) -> ScreenedColumns:
-    """Fix columns by safe screening.
+    """Return the columns that safe screening fixes.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem of one training set.
     relaxation : Relaxation or None
         Relaxation of one size.
     value : float
-        Training objective of the incumbent; inf where there is none.
+        Training objective of the incumbent; inf if there is none.
     """
     nothing = np.zeros(0, dtype=np.int64)
     if relaxation is None or not np.isfinite(value):
@@ -254,7 +267,7 @@ def screen_columns(problem: SparseProblem, relaxation: Relaxation | None, value:
 
 
 def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
-    """Return the perspective relaxation of one size; None where it cannot help."""
+    """Return the perspective relaxation of one size; None if it cannot help."""
     if not 0 < size < problem.q <= VENDOR_RELAXED_COLUMNS or not problem.yy > 0.0:
         return None
     try:
@@ -264,7 +277,7 @@ def relaxation_of(problem: SparseProblem, size: int) -> Relaxation | None:
 
 
 def objective_upper(problem: SparseProblem, support: IntArray) -> float:
-    """Return an upper bound on f of a support, rounding included; inf where its moments have lost their digits."""
+    """Return an upper bound on f of a support, rounding included; inf if its moments have no accurate digit."""
     fit = fit_from_moments(problem, [support])
     value, slack = float(fit.value[0]) + float(fit.value_error[0]), objective_rounding(problem)
     return value if -slack <= value <= problem.yy + slack else float("inf")
@@ -277,7 +290,7 @@ def _is_clearly_worse(problem: SparseProblem, lower: float, found: list[IntArray
 
 
 def _new_support(support: IntArray, size: int, useful: IntArray, found: list[IntArray]) -> IntArray | None:
-    """Return a new support of `size` useful columns that contains `support`; more columns never raise f."""
+    """Return a new support of `size` useful columns that contains `support`; adding columns never raises f."""
     others, n_missing = np.setdiff1d(useful, support), size - len(support)
     seen = {tuple(s.tolist()) for s in found}
     for shift in range(max(len(others), 1) if n_missing > 0 else 1):
@@ -288,7 +301,7 @@ def _new_support(support: IntArray, size: int, useful: IntArray, found: list[Int
 
 
 def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestSubset:
-    """Return a list in the form in which the native engine answers."""
+    """Return a list in the form of the results of the package's own trees."""
     supports = listed.supports
     values = [objective_upper(problem, support) for support in supports]
     best = int(np.argmin(values))
@@ -309,13 +322,16 @@ def _best_subset(problem: SparseProblem, tau: int, listed: SupportList) -> BestS
 
 
 class RestrictedListing:
-    """Lists the near-optimal supports of problems under restrictions.
+    """Lists of near-optimal supports of problems under restrictions.
 
     Parameters
     ----------
     mio : MioSettings
+        Backend and limits.
     clock : Clock
+        Time limit.
     constraints : SideConstraints
+        Side constraints.
     """
 
     def __init__(self, mio: MioSettings, clock: Clock, constraints: SideConstraints) -> None:
@@ -324,24 +340,26 @@ class RestrictedListing:
     def _grow_tree(
         self, problem: SparseProblem, tau: int, starts: Sequence[IntArray], effort: int, inside: tuple[int, ...] = ()
     ) -> BestSubsets:
-        """Solve one size by a tree of this package, with some more columns in every support."""
+        """Solve one size by a tree of this package, with given columns in every support."""
         constraints = replace(self.constraints, forced_in=tuple(sorted({*self.constraints.forced_in, *inside})))
         return solve_restricted(
             problem, [tau], constraints, starts=starts, effort=effort, expired=self.clock.expired
         )  # fmt: skip
 
     def solve(self, problem: SparseProblem, tau: int, starts: Sequence[IntArray]) -> BestSubsets:
-        """Solve one size several times, each time without the supports that contain those found.
+        """Solve one size repeatedly, each time without the supports that contain one found before.
 
-        A support that the solver returns has active columns; all supports that contain these are listed by a tree of
+        A support that the solver returns has active columns. All supports that contain these are listed by a tree of
         this package, which has few columns left to choose.
 
         Parameters
         ----------
         problem : SparseProblem
+            Problem of one training set.
         tau : int
+            Maximum support size.
         starts : sequence of int arrays
-            Supports to try first.
+            Initial supports.
         """
         first = self._grow_tree(problem, tau, starts, 1).by_size[tau]
         if first.complete:
@@ -377,7 +395,7 @@ class RestrictedListing:
         return Start(completed(problem.q, tau, self.constraints, best.support, signed), "incumbent")
 
     def _active(self, support: tuple[int, ...], beta: tuple[float, ...] | None) -> tuple[int, ...]:
-        """Return the columns of a support except those that a sign holds at zero."""
+        """Return the columns of a support except those that a sign constraint holds at zero."""
         if beta is None:
             return support
         signed = {j for j, _, _ in self.constraints.box}
@@ -385,7 +403,7 @@ class RestrictedListing:
 
 
 def _joined(lists: list[BestSubset]) -> BestSubset:
-    """Return one complete list of lists that together contain every support within their margin."""
+    """Return one complete list, given lists that together contain every support within their margin."""
     best = min(lists, key=lambda subset: subset.upper)
     ties = {
         tuple(support.tolist()): (support, value)

@@ -1,11 +1,11 @@
-"""What every backend is given and what it returns.
+"""Input and output of every solver backend: starts, limits, known bounds and outcomes.
 
 ============================  ==================  ==============================================
-situation                     stop                what is held
+situation                     stop                outcome
 ============================  ==================  ==============================================
 gap closed                    Stop.OPTIMAL        incumbent, lower ~ upper
 time, node or gap limit       TIME, NODES, GAP    incumbent (or None), lower <= optimum <= upper
-a round moved nothing         STALLED             the same
+a round changed nothing       STALLED             the same
 cancelled                     INTERRUPTED         the same
 side constraints exclude all  INFEASIBLE          no incumbent, lower = upper = inf
 solver broke down             raises              BackendFailed(raw_status, log_tail)
@@ -14,14 +14,13 @@ not usable here               raises              BackendUnavailable
 
 An unknown bound is -inf / +inf, never None or NaN.
 
-`Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver works in floating point with
-tolerances of its own, so its dual bound is trusted to 2e-6 of the objective's scale only (theory section 9): `lower` is
-the dual bound less that much. `allowance` states this amount plus 5e-7 of the scale, by which incumbents of a solver
-may violate their rows; in the test above it counts at most as a thousandth of the answer. A bound computed by this
-package has an allowance for rounding only. `Stop.GAP` means that a solver met its own criterion, but that the exact
-refit of its support leaves a larger gap, or that its bound is not trusted. `Stop.STALLED` means that a round
-moved neither the bound nor the point: the tolerances of the solver are wider than the requested gap, and further rounds
-would not end.
+`Stop.OPTIMAL` means `upper - lower <= gap * upper + allowance`. A vendor's solver computes in floating point with its
+own tolerances, so its dual bound is trusted only to 2e-6 of the objective's scale (theory section 9): `lower` is the
+dual bound minus this amount. `allowance` is this amount plus 5e-7 of the scale, by which incumbents of a solver may
+violate their rows; in the test above it counts at most as a thousandth of `upper`. A bound computed by this package has
+an allowance for rounding only. `Stop.GAP` means that a solver met its own criterion, but the exact refit of its support
+leaves a larger gap, or its bound is not trusted. `Stop.STALLED` means that a round changed neither the bound nor the
+point: the tolerances of the solver are wider than the requested gap, and further rounds would not end.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from sparsecv_mio.arrays import FloatArray
 
 
 class Stop(StrEnum):
-    """Why a solve ended."""
+    """Reason why a solve ended."""
 
     OPTIMAL = "optimal"
     GAP = "gap"
@@ -48,7 +47,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Start:
-    """A warm start: a frozen support and the name of where it came from."""
+    """A warm start: a fixed support and the name of its origin."""
 
     support: tuple[int, ...]
     origin: str
@@ -58,15 +57,15 @@ class StopRequest(Protocol):
     """A request to end, for instance an event that another thread may set."""
 
     def is_set(self) -> bool:
-        """Return True once a solve has to end."""
+        """Return True if a solve has to end."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop: relative gap `(upper - lower) / upper` on the full objective, seconds, nodes, threads, log file.
+    """Stopping rules: relative gap `(upper - lower) / upper` of the full objective, seconds, nodes; threads, log file.
 
-    `options` are others of the solver, `NAME=VALUE` each (`Backend.check_options`). `cancel`, when given, is checked
-    from time to time.
+    `options` are further options of the solver, `NAME=VALUE` each (`Backend.check_options`). `cancel`, if given, is
+    checked from time to time.
     """
 
     gap: float = 1e-7
@@ -79,18 +78,18 @@ class Limits:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the solve was cancelled."""
+        """True if the solve was cancelled."""
         return self.cancel is not None and self.cancel.is_set()
 
 
 @dataclass(frozen=True, eq=False)
 class KnownBounds:
-    """What is known beforehand about one problem and tau.
+    """Bounds known in advance for one problem and tau.
 
     Attributes
     ----------
     lower : float
-        A certified lower bound on the optimum, in the units of `f`.
+        Certified lower bound on the optimum, in the units of `f`.
     points : tuple of (q,) arrays
         Coefficients at which dual cuts are made first, for instance the solution of a relaxation.
     """
@@ -106,25 +105,25 @@ class Outcome:
     Attributes
     ----------
     stop : Stop
-        Why the solve ended.
+        Reason why the solve ended.
     incumbent : tuple of int, or None
         Best support found (columns of the problem).
     lower, upper : float
         Certified bounds on the optimum: `upper` is the exact refit of the incumbent, `lower` the dual bound.
     nodes, cuts : int
-        Work done.
+        Numbers of nodes and cuts.
     seconds : float
         Time inside the solver.
     raw_status : str
-        The solver's own name for how it ended.
+        The solver's own status.
     beta : tuple of float
         Coefficients of the incumbent's refit, in the order of `incumbent` (standard coordinates).
     allowance : float
-        See the text of the module.
+        Allowance for tolerances and rounding, see the module.
     setup_seconds : float
         Time outside of the solver: start, scaling, model, refits.
     formulation : str
-        The model that was solved.
+        Name of the model that was solved.
     """
 
     stop: Stop
@@ -142,7 +141,7 @@ class Outcome:
 
     @property
     def gap(self) -> float:
-        """`(upper - lower) / upper`, 0 for a zero upper bound that is met, inf when a side is unknown."""
+        """Relative gap `(upper - lower) / upper`; 0 if the upper bound is zero and met, inf if a bound is unknown."""
         if not (math.isfinite(self.upper) and math.isfinite(self.lower)):
             return math.inf
         return 0.0 if self.upper <= self.lower else (self.upper - self.lower) / max(self.upper, 5e-324)

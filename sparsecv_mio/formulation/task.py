@@ -1,14 +1,14 @@
-"""One inner problem scaled to numbers near 1, with valid bounds on every coefficient and a start, for every model.
+"""One inner problem in scaled units, with bounds on every coefficient and a start: the input of every model.
 
 With `m_j = sqrt(M_jj)`, the ridge value `f_r = f(all columns)` and `u_j = m_j b_j / sqrt(yy - f_r)`,
 
     (f(b) - yy) / (yy - f_r)  =  u'Gu + sum_j w_j u_j^2 - 2 g'u  =:  phi(u),      -1 <= min phi <= 0,
 
-where `G + diag(w)` is M with unit diagonal. Any split with a positive semidefinite G is valid: w is the scaled penalty
-plus lambda_min of the rest, the largest multiple of the identity that can be moved into the perspective (theory section
-4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
+where `G + diag(w)` is M with unit diagonal. Any split with a positive semidefinite G is valid. Here w is the scaled
+penalty plus lambda_min of the rest, the largest multiple of the identity that can be moved into the perspective (theory
+section 4). The perspective relaxation replaces `w_j u_j^2` by `w_j u_j^2 / z_j`.
 
-The bounds on coefficients, the big-M values of the models, come from a level set. For every b with
+The bounds on coefficients, which are the big-M values of the models, come from a level set. For every b with
 `f(b) <= ubar` (any support) and the ridge fit b_r on all columns,
 
     (b_r - b)' M (b_r - b) <= ubar - f(b_r)     =>     |b_j - b_r,j| <= sqrt((ubar - f(b_r)) (M^{-1})_jj)
@@ -37,34 +37,35 @@ from sparsecv_mio.units import TINY
 if TYPE_CHECKING:
     from sparsecv_mio.problem.glm import GlmProblem
 
-SOLVER_ROUNDING = 1e-11  # allowance, in units of yy, for what float64 may do to a bound computed here
+SOLVER_ROUNDING = 1e-11  # allowance, in units of yy, for the rounding of a bound computed here
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledProblem:
-    """`min phi(u)`, with the conversions between u and standard coefficients.
+    """The problem `min phi(u)`, with the conversions between u and standard coefficients.
 
     Attributes
     ----------
     G : (q, q) array
-        Positive semidefinite part that stays outside of the perspective.
+        Positive semidefinite part outside of the perspective.
     w : (q,) array
-        Diagonal in the perspective, all > 0 when gamma > 0.
+        Diagonal in the perspective, all > 0 if gamma > 0.
     g : (q,) array
         Linear part.
     ridge : (q,) array
         Minimiser of phi with every column in.
     inverse : (q,) array
-        Upper bounds on the diagonal of `(G + diag(w))^{-1}`; inf where the matrix is singular to working precision.
+        Upper bounds on the diagonal of `(G + diag(w))^{-1}`; inf if the matrix is singular to working precision.
     floor : float
-        Certified lower bound on min phi: the computed ridge value, about -1, less its rounding error.
+        Certified lower bound on min phi: the computed ridge value, about -1, minus its rounding error.
     doubt : float
         Bound on `||residual of the ridge solve||` in the norm of the inverse.
     column : (q,) array
+        Column scales m_j.
     unit : float
-        `b = u * unit / column`; `unit^2 = yy - f_r` (1 when that is zero).
+        Unit in `b = u * unit / column`; `unit^2 = yy - f_r` (1 if that is zero).
     yy : float
-        `y'y`, as in the problem.
+        Squared length `y'y` of the problem's target.
     """
 
     G: FloatArray
@@ -80,17 +81,17 @@ class ScaledProblem:
 
     @property
     def free(self) -> int:
-        """Number of coefficients that no indicator switches; a point u has them after those of the columns."""
+        """Number of coefficients without an indicator; they come after those of the columns in a point u."""
         return 0
 
     @property
     def span(self) -> float:
-        """What phi falls by from no column to all of them, about."""
+        """Approximate decrease of phi from no column to all columns."""
         return 1.0
 
     @property
     def uneven(self) -> bool:
-        """Whether few rows weigh so much that tolerances of a solver are beyond what its bound is trusted for."""
+        """True if few rows have so large weights that a solver's tolerances exceed the trust in its bound."""
         return False
 
     @property
@@ -100,7 +101,7 @@ class ScaledProblem:
 
     @property
     def row_weights(self) -> FloatArray:
-        """(r,) weight of each term of the smooth part, of which `factor` has the rows."""
+        """Weights (r,) of the terms of the smooth part, whose rows are in `factor`."""
         return np.ones(len(self.factor))
 
     def curve(self, r: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -131,7 +132,7 @@ class ScaledProblem:
 
     @cached_property
     def factor(self) -> FloatArray:
-        """(r, q) array R with `R'R = G` to rounding, rows by falling weight; rank r <= q."""
+        """Matrix R, (r, q), with `R'R = G` to rounding, rows by falling weight; rank r <= q."""
         values, vectors = np.linalg.eigh(self.G)
         keep = values > 1e-14 * max(float(values[-1]), TINY)
         return np.ascontiguousarray((vectors[:, keep] * np.sqrt(values[keep])).T[::-1])
@@ -139,13 +140,13 @@ class ScaledProblem:
     def dual_cut(self, u: FloatArray) -> tuple[float, FloatArray]:
         """Return `(a, s)` with `phi >= a - s'z` for every support indicator z (theory section 1).
 
-        `a = -u'Gu`, `s_j = (g - Gu)_j^2 / w_j`, for any u; tight at z when u minimises phi over the support of z.
+        `a = -u'Gu`, `s_j = (g - Gu)_j^2 / w_j`, for any u; tight at z if u minimises phi over the support of z.
         """
         Gu = self.G @ u
         return float(-u @ Gu), (self.g - Gu) ** 2 / self.w
 
     def fractional_fit(self, z: FloatArray) -> FloatArray:
-        """Return the minimiser of `u'Gu - 2g'u + sum w_j u_j^2 / z_j` at a fixed z in [0, 1]^q; O(s^3), s nonzeros."""
+        """Return the minimiser of `u'Gu - 2g'u + sum w_j u_j^2 / z_j` at fixed z in [0, 1]^q; O(s^3) for s nonzeros."""
         used = np.flatnonzero(z > 1e-9)
         u = np.zeros(self.q)
         if used.size:
@@ -162,14 +163,15 @@ class ScaledProblem:
     def clipped_cut(self, u: FloatArray, floor: float) -> tuple[float, FloatArray]:
         """Return the dual cut with its slopes clipped at `a - floor`, for a valid `phi >= floor`.
 
-        At a 0/1 point that chooses a clipped column the cut is at most the floor, which is valid; at all others it is
-        unchanged. So it is valid at every 0/1 point and stronger between them, with coefficients of order one.
+        At a 0/1 point that chooses a clipped column, the clipped cut is at most the floor, which is valid; at all other
+        points it is unchanged. So it is valid at every 0/1 point, and stronger between them, with coefficients of order
+        one.
         """
         a, s = self.dual_cut(u)
         return a, np.minimum(s, max(a - floor, 0.0))
 
     def magnified(self, factor: float) -> ScaledProblem:
-        """Return the same problem with u times `factor`, phi times its square."""
+        """Return the same problem with u multiplied by `factor` and phi by its square."""
         return replace(
             self,
             g=self.g * factor,
@@ -185,16 +187,17 @@ class ScaledProblem:
 
 
 def scaled_problem(problem: SparseProblem) -> ScaledProblem:
-    """Scale one inner problem; O(q^3).
+    """Return one inner problem in scaled units; O(q^3).
 
     Parameters
     ----------
     problem : SparseProblem
-        In standard coordinates.
+        Problem in standard coordinates.
 
     Returns
     -------
     ScaledProblem
+        Problem in scaled units.
     """
     q = problem.q
     diagonal = problem.M.diagonal()
@@ -222,16 +225,16 @@ def scaled_problem(problem: SparseProblem) -> ScaledProblem:
 
 
 def _rounding(G: FloatArray, w: FloatArray, g: FloatArray, u: FloatArray) -> float:
-    """Bound the rounding error of `u'Gu + w'u^2 - 2g'u` in float64."""
+    """Return a bound on the rounding error of `u'Gu + w'u^2 - 2g'u` in float64."""
     size = np.abs(u)
     return float(2e-15 * (size @ (np.abs(G) @ size) + w @ size**2 + 2.0 * np.abs(g) @ size))
 
 
 def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Solve `A u = g` and bound the diagonal of `A^{-1}` from above.
+    """Return the solution of `A u = g` and upper bounds on the diagonal of `A^{-1}`.
 
-    The bound is the inverse of `A - delta I`, delta well above the rounding of a Cholesky factorisation; where that
-    matrix is not positive definite the bound is infinite.
+    The bound is the inverse of `A - delta I`, with delta well above the rounding of a Cholesky factorisation; if that
+    matrix is not positive definite, the bound is infinite.
     """
     q = len(g)
     if q == 0:
@@ -246,7 +249,7 @@ def _ridge(A: FloatArray, g: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _solve_definite(A: FloatArray, g: FloatArray) -> FloatArray:
-    """Solve `A u = g`, by least squares where rounding leaves A not positive definite."""
+    """Return the solution of `A u = g`, by least squares if rounding leaves A not positive definite."""
     try:
         return np.asarray(cho_solve(cho_factor(A), g), dtype=np.float64)
     except LinAlgError:
@@ -259,21 +262,21 @@ LEVEL_MARGIN = 1e-6  # widening of the level, in units of yy - f_r: the start mu
 def level_set_interval(
     scaled: ScaledProblem, upper: float, margin: float = LEVEL_MARGIN
 ) -> tuple[FloatArray, FloatArray]:
-    """Bound every scaled coefficient of every u with `phi(u) <= upper`.
+    """Return bounds on every scaled coefficient of every u with `phi(u) <= upper`.
 
     Parameters
     ----------
     scaled : ScaledProblem
-        The problem in scaled units.
+        Problem in scaled units.
     upper : float
-        phi of the start.
+        Value phi of the start.
     margin : float, optional
-        Added to the level.
+        Amount added to the level.
 
     Returns
     -------
     lo, hi : (q,) arrays
-        Infinite where the matrix is singular to working precision.
+        Bounds; infinite if the matrix is singular to working precision.
     """
     rho = level_set_radius(max(upper - scaled.floor, 0.0) + margin, scaled.doubt)
     with np.errstate(invalid="ignore"):
@@ -289,17 +292,17 @@ def link_bounds(
     Parameters
     ----------
     scaled : ScaledProblem
-        The problem in scaled units.
+        Problem in scaled units.
     upper : float
-        phi of the start.
+        Value phi of the start.
     box : pair of (q,) arrays
-        The user's bounds in standard coordinates, taken as they are. The interval of the level set is widened to
-        contain zero, the value of a column that is not chosen.
+        The user's bounds in standard coordinates, used unchanged. The interval of the level set is widened to contain
+        zero, the value of a column that is not chosen.
 
     Returns
     -------
     lo, hi : (q,) arrays
-        Infinite where nothing is known.
+        Bounds; infinite if unknown.
     """
     lo, hi = level_set_interval(scaled, upper)
     lo, hi = np.minimum(lo, 0.0), np.maximum(hi, 0.0)
@@ -307,14 +310,14 @@ def link_bounds(
 
 
 def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
-    """Check that every coefficient has a finite bound, for models that need big-M values.
+    """Raise an error if a coefficient has no finite bound, for models that need big-M values.
 
     Parameters
     ----------
     lo, hi : (q,) arrays
-        Bounds of the coefficients.
+        Bounds on the coefficients.
     backend : str
-        Its name, for the message.
+        Name of the backend, for the message.
 
     Raises
     ------
@@ -330,22 +333,22 @@ def require_finite(lo: FloatArray, hi: FloatArray, backend: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ModelTask:
-    """One solve, in scaled units: phi of the head of this file.
+    """One solve in scaled units, with the phi defined in the module.
 
     Attributes
     ----------
     problem : SparseProblem or GlmProblem
-        In standard coordinates, or in centred columns.
+        Problem in standard coordinates, or in centred columns.
     scaled : ScaledProblem
-        The same in scaled units.
+        The same problem in scaled units.
     tau : int
-        Largest support size.
+        Maximum support size.
     constraints : SideConstraints
         Side constraints.
     start : Fit
-        A feasible support with its exact refit.
+        Feasible support with its exact refit.
     lo, hi : (q,) arrays
-        `lo_j z_j <= u_j <= hi_j z_j` for every u at least as good as the start; infinite where no bound is known.
+        Bounds `lo_j z_j <= u_j <= hi_j z_j` for every u at least as good as the start; infinite if unknown.
     z_lo, z_hi : (q,) arrays of 0 / 1
         Columns fixed in or out, by the user or because no value in their box can beat the start.
     floor : float
@@ -373,11 +376,11 @@ class ModelTask:
 
     @property
     def reach(self) -> float:
-        """Width of the widest range of a scaled coefficient; 0 without columns, inf where one is not bounded."""
+        """Width of the widest range of a scaled coefficient; 0 without columns, inf if one is not bounded."""
         return float(np.max(self.hi - self.lo, initial=0.0))
 
     def magnified(self, factor: float) -> ModelTask:
-        """Return the same task with u times `factor`, phi times its square, for solvers with absolute tolerances."""
+        """Return the task with u multiplied by `factor` and phi by its square, for solvers with absolute tolerances."""
         return replace(
             self,
             scaled=self.scaled.magnified(factor),
@@ -394,13 +397,13 @@ class ModelTask:
 
     @property
     def squares(self) -> SparseProblem:
-        """The problem, which has squared loss."""
+        """The problem, if it has squared-error loss."""
         assert isinstance(self.problem, SparseProblem)
         return self.problem
 
     @property
     def start_z(self) -> FloatArray:
-        """(q,) indicator of the start."""
+        """Indicator (q,) of the start."""
         z = np.zeros(self.q)
         z[list(self.start.support)] = 1.0
         return z
@@ -409,37 +412,38 @@ class ModelTask:
 def model_task(
     problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
-    """Scale a problem and bound its coefficients; O(q^3).
+    """Return the task of a problem, scaled and with bounds on its coefficients; O(q^3).
 
     Parameters
     ----------
     problem : SparseProblem
-        In standard coordinates.
+        Problem in standard coordinates.
     tau : int
-        Largest support size.
+        Maximum support size.
     constraints : SideConstraints
         Side constraints.
     start : Fit
-        A feasible support with its exact refit.
+        Feasible support with its exact refit.
     advice : KnownBounds
-        What is known beforehand.
+        Bounds known in advance.
 
     Returns
     -------
     ModelTask
+        The task.
     """
     scaled = scaled_problem(problem)
     q = problem.q
     level = scaled.value(start.objective) - scaled.floor
-    if level > 2.0:  # boxes force a fit worse than that of no column: scale by the answer instead
+    if level > 2.0:  # boxes force a fit worse than the null model: scale by the value of the start instead
         scaled = scaled.magnified(level**-0.5)
     upper = scaled.value(start.objective)
     lo, hi = link_bounds(scaled, upper, constraints.interval(q))
     start_u = scaled.to_u(start.spread(q))
-    # the start satisfies every valid bound; a bound that rounding put inside of it is widened
+    # the start satisfies every valid bound, so a bound that rounding made too narrow is widened
     lo, hi = np.minimum(lo, np.where(start_u < 0, start_u, lo)), np.maximum(hi, np.where(start_u > 0, start_u, hi))
     z_lo, z_hi = constraints.fixed(q)
-    # a box that does not meet the level set: choosing the column cannot beat the start
+    # if a box does not meet the level set, choosing the column cannot beat the start
     unreachable = lo > hi
     z_hi[unreachable] = 0.0
     lo, hi = np.where(unreachable, 0.0, lo), np.where(unreachable, 0.0, hi)
@@ -452,12 +456,20 @@ def model_task(
 def unscaled_task(
     problem: SparseProblem, tau: int, constraints: SideConstraints, start: Fit, advice: KnownBounds
 ) -> ModelTask:
-    """Make a task for a solver that uses neither scaled units nor bounds of the coefficients; O(q).
+    """Return a task for a solver that uses neither scaled units nor bounds on the coefficients; O(q).
 
     Parameters
     ----------
-    problem, tau, constraints, start, advice
-        As for `make_task`; a constraint on z or on a coefficient is not for such a solver.
+    problem : SparseProblem
+        Problem in standard coordinates.
+    tau : int
+        Maximum support size.
+    constraints : SideConstraints
+        Side constraints; such a solver takes no constraints on z or on a coefficient.
+    start : Fit
+        Feasible support with its exact refit.
+    advice : KnownBounds
+        Bounds known in advance.
     """
     q = problem.q
     none, unknown = np.zeros(q), np.full(q, np.inf)

@@ -1,1 +1,1 @@
-"""GLRU, IACV and TreeCV: methods of other papers, by themselves and as helpers of the search."""
+"""Oracles from other papers (GLRU, IACV and TreeCV), as commands of their own and as accelerators of the search."""

@@ -1,14 +1,14 @@
-"""Oracles: what a model predicts for rows that are left out, without training it again for each of them.
+"""Answers of oracles, which predict held-out rows without training a model for each of them, and their input arrays.
 
 | kind | answer | may prune | oracles |
 |---|---|---|---|
 | certified | :class:`Bracket`, proved to contain the prediction | yes | GLRU |
 | estimate | :class:`Estimate`, near the prediction | no, it may only order the work | IACV, TreeCV |
 
-The two answers are of different types: code that prunes takes a `Bracket`, and an `Estimate` cannot become one.
-All oracles fit the arrays made here: the columns of a data set, scaled and centred where asked, and labels -1 / +1.
+The two answers have different types: code that prunes takes a `Bracket`, and an `Estimate` cannot become one. All
+oracles use the arrays made here: the columns of a data set, scaled and centred if requested, and labels -1 / +1.
 
-What `solve --oracles` switches in the search are not these objects but accelerators that use the same results; see
+`solve --oracles` does not use these objects, but accelerators of the search that rely on the same results; see
 :mod:`sparsecv_mio.search.accelerators` and the notation page.
 """
 
@@ -32,7 +32,7 @@ ProgressHook = Callable[[int, int], None]
 
 
 class Guarantee(StrEnum):
-    """Whether an oracle's numbers are proved."""
+    """Kind of an oracle's numbers: proved or estimated."""
 
     CERTIFIED = "certified"
     ESTIMATE = "estimate"
@@ -40,17 +40,17 @@ class Guarantee(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """Intervals proved to contain each left-out prediction.
+    """Intervals proved to contain each held-out prediction.
 
     Parameters
     ----------
     lower, upper : (m,) arrays
-        `lower <= x_i' w^(-N) <= upper` for the m left-out rows; -inf / +inf where nothing is known.
+        Bounds `lower <= x_i' w^(-N) <= upper` for the m held-out rows; -inf / +inf if unknown.
 
     Raises
     ------
     Contradiction
-        If an end is NaN or a lower end exceeds its upper end.
+        If a bound is NaN or a lower bound exceeds its upper bound.
 
     Examples
     --------
@@ -66,33 +66,33 @@ class Bracket:
             raise Contradiction("a certified interval is empty: its lower end exceeds its upper end")
 
     def sign(self) -> FloatArray:
-        """(m,) sign of each prediction: -1, 0 or 1 where the interval decides it, NaN elsewhere."""
+        """Return the (m,) signs of the predictions: -1, 0 or 1 if the interval determines the sign, else NaN."""
         zero = (self.lower == 0.0) & (self.upper == 0.0)
         return np.select([self.lower > 0.0, self.upper < 0.0, zero], [1.0, -1.0, 0.0], default=np.nan)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Numbers near each left-out prediction, without a proof.
+    """Estimates of each held-out prediction, without a proof.
 
     Parameters
     ----------
     value : (m,) array
-        For the m left-out rows.
+        Estimates for the m held-out rows.
     """
 
     value: FloatArray
 
 
 def binary_labels(dataset: Dataset) -> tuple[FloatArray, tuple[float, float]]:
-    """Map the two values of the target to -1 (the smaller) and +1 (the larger).
+    """Return the target as labels -1 (for the smaller value) and +1 (for the larger), and the two values.
 
     Returns
     -------
     labels : (n,) array
-        -1.0 and 1.0.
+        Labels -1.0 and 1.0.
     values : (float, float)
-        The values of the target that became -1 and +1.
+        Values of the target that became -1 and +1.
 
     Raises
     ------
@@ -117,22 +117,22 @@ def design_matrix(dataset: Dataset, scale: str = "none", intercept: str = "none"
     Parameters
     ----------
     dataset : Dataset
-        Its columns.
+        Data set with the columns.
     scale : {"none", "length", "variance"}
-        `length` divides by the centred l2 norm, `variance` by that over sqrt(n) (theory section 0); constant columns
-        keep their values.
+        Scale of columns: `length` divides by the centred l2 norm, `variance` by that over sqrt(n) (theory section 0);
+        constant columns keep their values.
     intercept : {"none", "global", "fold"}
-        `fold` changes nothing here: the fit itself then carries an unpenalised intercept.
+        Intercept; `fold` changes nothing here, because the fit itself then has an unpenalised intercept.
 
     Returns
     -------
     (n, p) array
-        C-contiguous; the data set's own array where nothing changes.
+        C-contiguous columns; the data set's own array if nothing changes.
 
     Raises
     ------
     BadInput
-        If a word is unknown.
+        If a keyword is unknown.
 
     Examples
     --------
@@ -156,21 +156,21 @@ def _center_and_divisor(dataset: Dataset, scale: str, intercept: str) -> tuple[F
 
 
 def holdout_split(dataset: Dataset, share: float, seed: int = 0) -> tuple[IntArray, IntArray]:
-    """Return the rows to train on and the rows held out, by the fold plan `holdout:share`.
+    """Return training and held-out rows, by the fold plan `holdout:share`.
 
     Parameters
     ----------
     dataset : Dataset
-        Its rows are dealt.
+        Data set whose rows are split.
     share : float
-        Share of the rows held out.
+        Share of held-out rows.
     seed : int
         Seed of the shuffle.
 
     Returns
     -------
     train, test : int arrays
-        Positions of rows.
+        Row indices.
 
     Raises
     ------
@@ -190,25 +190,25 @@ def holdout_split(dataset: Dataset, share: float, seed: int = 0) -> tuple[IntArr
 def validation_rows(
     dataset: Dataset, extra: Dataset, scale: str = "none", intercept: str = "none"
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the rows of a second data set, scaled, centred and labelled as those of the first.
+    """Return the rows of a second data set, scaled, centred and labelled like those of the first.
 
     Parameters
     ----------
     dataset : Dataset
-        The first: it gives scales, centres and the two values of the target.
+        First data set, which gives scales, centres and the two values of the target.
     extra : Dataset
-        The second.
+        Second data set.
     scale : {"none", "length", "variance"}
-        As for :func:`design_matrix`.
+        Scale of columns, as for :func:`design_matrix`.
     intercept : {"none", "global", "fold"}
-        As for :func:`design_matrix`.
+        Intercept, as for :func:`design_matrix`.
 
     Returns
     -------
     X : (m, p) array
         Rows of the second data set.
     labels : (m,) array
-        -1.0 and 1.0.
+        Labels -1.0 and 1.0.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Penalties of coefficients: values, gradients, proximal steps, and for convex duality their conjugates.
+"""Penalties of coefficients: values, gradients, proximal steps, and the conjugates that convex duality needs.
 
 :class:`Regularizer` covers ridge, l1 and elastic net for all oracles, :class:`KSupport` the squared k-support norm.
 With `q = clip(c, -l1, l1)` the conjugate of `rho(w) = ridge w^2 / 2 + l1 |w|` is
@@ -20,9 +20,10 @@ from sparsecv_mio.errors import BadInput
 
 
 class Penalty(ABC):
-    """`pi(theta)`, to be multiplied by lam: the protocol to implement for a new one.
+    """A penalty `pi(theta)`, to be multiplied by lam; the base class of new penalties.
 
-    `smooth` penalties give `gradient`, `hessian_times` and `bound`; `proximable` ones give `prox`. Both may hold.
+    `smooth` penalties implement `gradient`, `hessian_times` and `bound`; `proximable` penalties implement `prox`. A
+    penalty may be both.
     """
 
     name: str = "custom"
@@ -31,30 +32,30 @@ class Penalty(ABC):
 
     @abstractmethod
     def value(self, theta: FloatArray) -> float:
-        """`pi(theta)` of one parameter (p,)."""
+        """Return `pi(theta)` of one parameter vector (p,)."""
 
     def gradient(self, theta: FloatArray) -> FloatArray:
-        """(..., p) gradients of parameters (..., p)."""
+        """Return the (..., p) gradients of parameter vectors (..., p)."""
         raise NotImplementedError
 
     def hessian_times(self, theta: FloatArray, D: FloatArray) -> FloatArray:
-        """(k, p) rows of D times the Hessian at one theta (p,)."""
+        """Return the (k, p) rows of D times the Hessian at one theta (p,)."""
         raise NotImplementedError
 
     def bound(self) -> float:
-        """Bound on the largest eigenvalue of the Hessian of a smooth penalty."""
+        """Return an upper bound on the largest eigenvalue of the Hessian of a smooth penalty."""
         raise NotImplementedError
 
     def prox(self, V: FloatArray, weight: float) -> FloatArray:
-        """(..., p) rows `argmin_b 1/2 ||b - v||^2 + weight * pi(b)`."""
+        """Return the (..., p) rows `argmin_b 1/2 ||b - v||^2 + weight * pi(b)`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Regularizer(Penalty):
-    """`rho_j(w) = ridge w^2 / 2 + l1 |w|`, and zero for the last column when it is an intercept.
+    """The penalty `rho_j(w) = ridge w^2 / 2 + l1 |w|`, and zero for the last column if it is an intercept.
 
-    IACV's `sum theta_j^2` is `Regularizer(ridge=2.0)`, its `sum |theta_j|` is `Regularizer(0.0, l1=1.0)`.
+    The penalty `sum theta_j^2` of IACV is `Regularizer(ridge=2.0)`, and `sum |theta_j|` is `Regularizer(0.0, l1=1.0)`.
 
     Parameters
     ----------
@@ -63,7 +64,7 @@ class Regularizer(Penalty):
     l1 : float
         Weight of the absolute values, >= 0 (the paper's kappa).
     intercept : bool
-        The last column is an unpenalised intercept.
+        True if the last column is an unpenalised intercept.
 
     Raises
     ------
@@ -91,20 +92,20 @@ class Regularizer(Penalty):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """`ridge`, `l1` or `elastic_net`."""
+        """Name of the penalty: `ridge`, `l1` or `elastic_net`."""
         return "ridge" if self.l1 == 0.0 else "elastic_net" if self.ridge > 0.0 else "l1"
 
     @property
     def smooth(self) -> bool:  # type: ignore[override]
-        """Whether there is no l1 term."""
+        """True if there is no l1 term."""
         return self.l1 == 0.0
 
     def penalised(self, d: int) -> int:
-        """Return the number of penalised columns among d, the intercept's included: they come first."""
+        """Return the number of penalised columns among d, which come first; d includes the intercept."""
         return d - 1 if self.intercept else d
 
     def value(self, w: FloatArray) -> float:
-        """`sum_j rho_j(w_j)` of w (d,)."""
+        """Return `sum_j rho_j(w_j)` of w (d,)."""
         v = w[: self.penalised(w.shape[0])]
         return float(0.5 * self.ridge * (v @ v) + self.l1 * np.abs(v).sum())
 
@@ -124,19 +125,21 @@ class Regularizer(Penalty):
         return np.asarray(V / (1.0 + weight * self.ridge * each)) if self.ridge > 0.0 else V
 
     def _each(self, p: int) -> FloatArray | float:
-        """One for each of p columns, zero for an intercept."""
+        """Return a one for each of p columns, zero for an intercept."""
         return np.append(np.ones(p - 1), 0.0) if self.intercept else 1.0
 
     def conjugate_ends(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the union of `drho_j*` over `low_j <= c_j <= high_j`, the interval (12) of the paper.
+        """Return the bounds of the union of `drho_j*` over `low_j <= c_j <= high_j`, the interval (12) of the paper.
 
         Parameters
         ----------
         low, high : (d,) arrays
+            Bounds on c.
 
         Returns
         -------
-        (d,) arrays of the smallest and the largest w_j; an intercept's are infinite.
+        (d,) arrays
+            Smallest and largest w_j; those of an intercept are infinite.
         """
         if self.ridge > 0.0:
             ends = self.minimizer(low), self.minimizer(high)
@@ -147,14 +150,14 @@ class Regularizer(Penalty):
         return ends
 
     def score_range(self, d: int) -> tuple[FloatArray, FloatArray]:
-        """(d,) ends of the domain of `rho_j*`: the interval (26) of the paper for `X_j' alpha / n`."""
+        """Return the (d,) bounds of the domain of `rho_j*`: the interval (26) of the paper for `X_j' alpha / n`."""
         high = np.full(d, np.inf if self.ridge > 0.0 else self.l1)
         if self.intercept:
             high[-1] = 0.0
         return -high, high
 
     def minimizer(self, c: FloatArray) -> FloatArray:
-        """(d,) one `w_j` in `drho_j*(c_j)`, the minimiser of `rho_j(w) - c_j w`; zero for L1 and for an intercept."""
+        """Return a minimiser `w_j` of `rho_j(w) - c_j w`, in `drho_j*(c_j)`, (d,); zero for L1 and for an intercept."""
         if self.ridge == 0.0:
             return np.zeros_like(c)
         w = (c - np.clip(c, -self.l1, self.l1)) / self.ridge
@@ -163,21 +166,23 @@ class Regularizer(Penalty):
         return w
 
     def residual(self, w: FloatArray, c: FloatArray) -> FloatArray:
-        """Fenchel-Young residuals `rho_j(w_j) + rho_j*(c_j) - w_j c_j >= 0`, sums of terms >= 0.
+        """Return the Fenchel-Young residuals `rho_j(w_j) + rho_j*(c_j) - w_j c_j >= 0`, as sums of terms >= 0.
 
         Parameters
         ----------
         w, c : (..., d) arrays
+            Coefficients, and points of the conjugate.
 
         Returns
         -------
         (..., d) array
-            +inf where c is outside of the domain of `rho*`; zero for an intercept, whose `c_d = 0` is not checked here.
+            Residuals; +inf if c is outside of the domain of `rho*`; zero for an intercept, whose `c_d = 0` is not
+            checked here.
 
         Notes
         -----
-        It is `ridge/2 (w - drho*(c))^2 + l1 |w| - q w`, and so at least `ridge/2 (w - drho*(c))^2`: the ball of
-        :mod:`.optimum_region` follows from that.
+        The residual is `ridge/2 (w - drho*(c))^2 + l1 |w| - q w`, and so at least `ridge/2 (w - drho*(c))^2`, from
+        which the ball of :mod:`.optimum_region` follows.
         """
         q = np.clip(c, -self.l1, self.l1)
         miss = np.maximum(self.l1 * np.abs(w) - q * w, 0.0)
@@ -191,23 +196,23 @@ class Regularizer(Penalty):
 
 
 def make_regularizer(name: str, lam: float, l1: float | None = None, intercept: bool = False) -> Regularizer:
-    """Return the regulariser a word names.
+    """Return the regulariser with a given name.
 
     Parameters
     ----------
     name : {"ridge", "elastic_net", "l1"}
-        Which one; `l2` is another word for `ridge`.
+        Name; `l2` is another name of `ridge`.
     lam : float
         Weight of the squares for `ridge` and `elastic_net`, of the absolute values for `l1`; positive.
     l1 : float, optional
         Weight of the absolute values for `elastic_net`.
     intercept : bool
-        The last column is an unpenalised intercept.
+        True if the last column is an unpenalised intercept.
 
     Raises
     ------
     BadInput
-        If the word is unknown or a weight is missing, superfluous or not positive.
+        If the name is unknown or a weight is missing, superfluous or not positive.
 
     Examples
     --------
@@ -231,9 +236,9 @@ def make_regularizer(name: str, lam: float, l1: float | None = None, intercept: 
 class KSupport(Penalty):
     """Squared k-support norm `Omega_k(theta) = min { sum_j theta_j^2 / z_j : 0 <= z <= 1, sum z <= k }`.
 
-    With the squared loss and lam it is the perspective relaxation (P) of theory section 1; columns that are penalised
-    by weights w are divided by sqrt(w) beforehand. With s the prox weight, its prox is `b_j = v_j z_j / (z_j + 2 s)`,
-    `z_j = clip(|v_j| t - 2 s, 0, 1)`, t such that the z add up to k.
+    With squared-error loss and lam it is the perspective relaxation (P) of theory section 1; columns with penalty
+    weights w are divided by sqrt(w) beforehand. With s the prox weight, its prox is `b_j = v_j z_j / (z_j + 2 s)`,
+    `z_j = clip(|v_j| t - 2 s, 0, 1)`, where t makes the z sum to k.
 
     Examples
     --------
@@ -271,24 +276,25 @@ def accelerated(
     steps: int,
     tolerance: float,
 ) -> tuple[FloatArray, int]:
-    """Minimise `q_i(z_i) + h(z_i)` for every row i, q_i convex with curvature at most `1 / step`.
+    """Minimise `q_i(z_i) + h(z_i)` for every row i by accelerated proximal gradient.
 
-    Momentum is dropped row by row when it points uphill, so rows of different conditioning do not slow each other.
+    Each q_i is convex with curvature at most `1 / step`. Momentum is dropped row by row when it points uphill, so rows
+    of different conditioning do not slow each other down.
 
     Parameters
     ----------
     gradient : callable
-        (k, p) gradients of q_i at the rows of a (k, p) array.
+        Function that returns the (k, p) gradients of q_i at the rows of a (k, p) array.
     prox : callable
-        (k, p) proximal map of `step * h`, row by row.
+        The (k, p) proximal map of `step * h`, row by row.
     begin : (k, p) array
         Starting points.
     step : float
         Step length.
     steps : int
-        Most steps taken.
+        Maximum number of steps.
     tolerance : float
-        Stop when no entry moves by more than this, relative to `1 + max |z|`.
+        Largest move of an entry, relative to `1 + max |z|`, at which to stop.
 
     Returns
     -------

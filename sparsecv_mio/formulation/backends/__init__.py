@@ -1,4 +1,4 @@
-"""Registry of backends: one line each, loaded on first use; and those that other packages bring by entry points."""
+"""Registry of solver backends, loaded on first use, including those that other packages provide by entry points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from sparsecv_mio.formulation.backends.contract import Backend
 
-NATIVE = "native"  # our own trees; every other backend is a vendor's solver
+NATIVE = "native"  # the trees of this package; every other backend is a vendor's solver
 BACKENDS = {
     NATIVE: "sparsecv_mio.formulation.backends.native:NativeBackend",
     "gurobi": "sparsecv_mio.formulation.backends.gurobi:GurobiBackend",
@@ -23,33 +23,33 @@ BACKENDS = {
 }
 
 
-ENTRY_POINTS = "sparsecv.backends"  # group in which other packages name theirs
+ENTRY_POINTS = "sparsecv.backends"  # entry point group of the backends of other packages
 
 
 @cache
 def of_packages() -> dict[str, EntryPoint]:
-    """Return the backends that installed packages bring, by name; a name of ours stays ours."""
+    """Return the backends that other installed packages provide, by name; names of this package cannot be replaced."""
     from importlib.metadata import entry_points  # looks at every installed package
 
     return {entry.name: entry for entry in entry_points(group=ENTRY_POINTS) if entry.name not in BACKENDS}
 
 
 def backend_name(word: str) -> str:
-    """Return the name of a backend, in whatever letters it is written; `BadInput` for none."""
+    """Return the name of a backend, ignoring case; raise `BadInput` if it is unknown."""
     backends = BACKENDS if str(word).strip().lower() in BACKENDS else (*BACKENDS, *of_packages())
     return one_of(word, backends, "backend")
 
 
 @cache
 def get_backend(name: str) -> Backend:
-    """Return a backend by name; the same object every time, safe to use from several threads.
+    """Return a backend by name; it is the same object at every call and can be used from several threads.
 
     Raises
     ------
     BadInput
-        For a name that is not registered.
+        If the name is not registered.
     BackendUnavailable
-        The package that brings it cannot be loaded, or brings something else.
+        If the package that provides it cannot be loaded, or provides something else.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def _of_package(entry: EntryPoint) -> Backend:
 
     try:
         backend = entry.load()()
-    except Exception as error:  # of code that is not ours
+    except Exception as error:  # code of another package may raise any exception
         raise BackendUnavailable(f"backend {entry.name}: {entry.value} cannot be loaded: {error}") from error
     if not isinstance(backend, Backend) or backend.name != entry.name:
         raise BackendUnavailable(f"backend {entry.name}: {entry.value} is no Backend of that name")

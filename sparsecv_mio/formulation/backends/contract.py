@@ -1,8 +1,8 @@
-"""The contract of every backend: what it declares, what it is given, what it returns; and what vendors' solvers share.
+"""Base class of all solver backends, with the checks and conversions that the solvers of vendors share.
 
-A backend implements two methods: `available()` and `_run(task, formulation, limits)`. Whatever decides whether an
-answer is right is done here for all of them: feasibility of the side constraints, the start, the exact refit of every
-support a solver returns, the bounds with their allowance, and the status.
+A backend implements two methods: `available()` and `_run(task, formulation, limits)`. This module does the work that
+determines whether a result is correct: feasibility of the side constraints, the start, the exact refit of every support
+that a solver returns, the bounds with their allowance, and the status.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 TRUST = 2e-6  # share of the objective's scale to which a vendor's dual bound is trusted (theory section 9)
 PRIMAL = 5e-7  # share of that scale by which its incumbents may violate their rows; the allowance is the sum of both
-ROOT_ROUNDS = 60  # of cuts at the root, where these are made outside of the solver
-LARGEST_ALLOWANCE = 1e-3  # share of the answer above which an allowance is too large to call the answer proved
+ROOT_ROUNDS = 60  # maximum number of rounds of cuts at the root, if these are made outside of the solver
+LARGEST_ALLOWANCE = 1e-3  # maximum allowance, as a share of the objective, of an optimum that is called proved
 MOST_PASSES = 3
 REACH = 2e3  # range of a scaled coefficient above which a vendor's bound is not trusted: wrong ones begin at 1e4
-KEPT = re.compile(  # names of options of a solver that are set here, or that a bound may be wrong by
+KEPT = re.compile(  # names of solver options that are set here, or that may make a bound wrong
     r"tol|gap|limit|cutoff|stop|bound|thread|scale|epsilon|infin|log|output|flag|relax|lazy|small_|large_|objective|"
     r"ctrlc|donot|max_time|[^\w/.]",
     re.IGNORECASE,
@@ -54,24 +54,25 @@ OptionValue = int | float | bool | str
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend can do.
+    """Capabilities of a backend.
 
     Attributes
     ----------
-    formulations : dict of name to the kinds of side constraints it takes
-        With squared loss. The first is the default; kinds are `force`, `together`, `at_most`, `box`.
-    logistic : dict of the same
-        With logistic loss; empty where the backend does not take it.
-    poisson : dict of the same
-        With the deviance of counts.
+    formulations : dict of str to frozenset
+        Names of the formulations for squared-error loss, with the supported kinds of side constraints (`force`,
+        `together`, `at_most`, `box`). The first one is the default.
+    logistic : dict of str to frozenset
+        The same for logistic loss; empty if it is not supported.
+    poisson : dict of str to frozenset
+        The same for the deviance of counts.
     limits : frozenset of str
-        Which of `seconds`, `nodes`, `gap`, `threads`, `log`, `options` are honoured.
+        Supported limits among `seconds`, `nodes`, `gap`, `threads`, `log`, `options`.
     warm_start : bool
-        Whether a start is handed to the solver.
+        True if a start is passed to the solver.
     concurrent : bool
-        Whether several threads of a process may solve at once.
+        True if several threads of a process may solve at once.
     licence_free : bool
-        Whether it runs without a licence wherever the package is installed; tests then require it.
+        True if it runs without a licence wherever the package is installed; tests then require it.
     """
 
     formulations: dict[str, frozenset[str]]
@@ -88,13 +89,13 @@ class Capabilities:
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What it fits."""
+        """Supported losses."""
         return tuple(loss for loss in Loss if self.of(loss))
 
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a backend can be used here, and what to do if not; `version` and `licence` are texts to show."""
+    """State of a backend here: usable or not, with reason and hint; `version` and `licence` are texts to show."""
 
     usable: bool
     why: str = ""
@@ -105,26 +106,26 @@ class Availability:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver returned, before any check, in the units of phi.
+    """Result of a solver before any check, in the units of phi.
 
     Attributes
     ----------
     stop : Stop
-        Why it ended; OPTIMAL by its own gap criterion.
+        Reason why it ended; OPTIMAL by its own gap criterion.
     bound : float
-        Its dual bound, -inf when it has none.
+        Dual bound, -inf if there is none.
     supports : tuple of tuples of int
-        Candidates; each is checked and refitted.
+        Candidate supports; each is checked and refitted.
     nodes, cuts : int
-        Work done.
+        Numbers of nodes and cuts.
     raw_status : str
-        Its own name for how it ended.
+        The solver's own status.
     seconds : float
         Time inside the solver, without building the model.
     certified : bool
-        Whether the bound is computed by this package, with rounding already subtracted.
+        True if the bound is computed by this package, with rounding already subtracted.
     margin : float
-        What was subtracted from a certified bound for rounding, in the units of f.
+        Amount subtracted from a certified bound for rounding, in the units of f.
     """
 
     stop: Stop
@@ -140,14 +141,14 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class _Pass:
-    """One call of a solver: the problem it was given, its answer, and the best refit so far."""
+    """One call of a solver: the given problem, the result, and the best refit so far."""
 
     part: Reduction
     answer: Answer
     best: Fit
 
     def bound(self, boxed: float) -> tuple[float, str]:
-        """Return the solver's dual bound, in the units of f and less what it is not trusted for, and its status."""
+        """Return the solver's dual bound in the units of f, minus the amount it is not trusted for, and its status."""
         task, answer = self.part.task, self.answer
         dual = task.scaled.objective(answer.bound)
         if answer.certified:
@@ -160,15 +161,15 @@ class _Pass:
 
 
 class Backend(ABC):
-    """One solver under the contract."""
+    """Base class of a solver backend."""
 
     name: ClassVar[str]
     capabilities: ClassVar[Capabilities]
-    reduces: ClassVar[bool] = True  # whether its tolerances make it worth to eliminate columns that are proven in
+    reduces: ClassVar[bool] = True  # True if, given its tolerances, proven columns are eliminated first
 
     @abstractmethod
     def available(self) -> Availability:
-        """Say whether this backend is usable here, or why not; cheap after the first call, never raises."""
+        """Return whether this backend is usable here, or why not; cheap after the first call, never raises."""
 
     @abstractmethod
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> Answer:
@@ -185,40 +186,40 @@ class Backend(ABC):
         advice: KnownBounds | None = None,
         formulation: str | None = None,
     ) -> Outcome:
-        """Solve `min f(S), |S| <= tau` under the side constraints.
+        """Solve `min f(S), |S| <= tau` under the side constraints; return bounds and the best support.
 
         Parameters
         ----------
         problem : SparseProblem or GlmProblem
-            In standard coordinates; of two classes in any columns.
+            Problem in standard coordinates; with two classes in any columns.
         tau : int
-            Largest support size, 0..q.
+            Maximum support size, 0..q.
         start : Start, optional
-            Warm start; ignored when the side constraints exclude it.
+            Warm start; ignored if the side constraints exclude it.
         limits : Limits, optional
-            When to stop; only the relative gap of 1e-7 by default.
+            Stopping rules; by default only the relative gap of 1e-7.
         constraints : SideConstraints, optional
             Side constraints; none by default.
         advice : KnownBounds, optional
-            A lower bound and points for cuts, where known.
+            A lower bound and points for cuts, if known.
         formulation : str, optional
             One of `capabilities.formulations`; the first by default.
 
         Returns
         -------
         Outcome
-            Also where a limit was reached; `lower <= optimum <= upper` always holds.
+            Result, also if a limit was reached; `lower <= optimum <= upper` always holds.
 
         Raises
         ------
         BadInput
-            For a tau, formulation or side constraint outside of what this backend does.
+            If the backend does not support the tau, formulation or side constraint.
         BackendUnavailable
-            Not installed, no licence, or a licence too small for this model.
+            If it is not installed, has no licence, or has a licence too small for this model.
         BackendFailed
-            The solver broke down; carries its raw status and the end of its log.
+            If the solver broke down; the error has its raw status and the end of its log.
         Contradiction
-            The solver's bound exceeds a feasible objective by more than the allowance.
+            If the solver's bound exceeds a feasible objective by more than the allowance.
         """
         limits = limits or Limits()
         advice = advice or KnownBounds()
@@ -244,10 +245,10 @@ class Backend(ABC):
         return replace(outcome, setup_seconds=time.perf_counter() - begin - outcome.seconds, formulation=form)
 
     def _first(self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
-        """Return a feasible fit; None when the side constraints exclude every support."""
+        """Return a feasible fit; None if the side constraints exclude every support."""
         if isinstance(problem, SparseProblem):
             return feasible_start(problem, tau, constraints)
-        from sparsecv_mio.formulation.logistic_task import feasible_classes  # loads what squares need not
+        from sparsecv_mio.formulation.logistic_task import feasible_classes  # not needed for squared-error loss
 
         return feasible_classes(problem, tau, constraints)
 
@@ -255,7 +256,7 @@ class Backend(ABC):
         self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit,
         advice: KnownBounds,
     ) -> ModelTask:  # fmt: skip
-        """Scale a problem and bound its coefficients."""
+        """Return the task of a problem, with scaled units and bounds on its coefficients."""
         if isinstance(problem, SparseProblem):
             return model_task(problem, tau, constraints, start, advice)
         from sparsecv_mio.formulation.logistic_task import loss_task
@@ -263,7 +264,7 @@ class Backend(ABC):
         return loss_task(problem, tau, constraints, start, advice)
 
     def _passes(self, task: ModelTask, form: str, limits: Limits, advice: KnownBounds) -> list[_Pass]:
-        """Solve; where the answer is small relative to the objective's scale, eliminate proven columns and solve again.
+        """Solve; if the optimum is small relative to the objective's scale, eliminate proven columns and solve again.
 
         A start far above the optimum proves few columns in; the support that the solver found may prove more.
         """
@@ -315,13 +316,16 @@ class Backend(ABC):
     def check_takes(
         self, formulation: str | None, constraints: SideConstraints = FREE, loss: Loss = Loss.SQUARED
     ) -> str:
-        """Return the name of a formulation, the first by default; `BadInput` for what it does not take.
+        """Return the name of a formulation, the first by default; raise `BadInput` if the backend does not support it.
 
         Parameters
         ----------
         formulation : str or None
+            Name of the formulation.
         constraints : SideConstraints, optional
+            Side constraints.
         loss : Loss, optional
+            Loss.
         """
         supported = self.capabilities.of(loss)
         if not supported:
@@ -339,17 +343,17 @@ class Backend(ABC):
         return form
 
     def check_options(self, options: Sequence[str]) -> None:
-        """Refuse options of the solver: where there is none, where the certificate rests on them, by its own word.
+        """Raise an error for solver options that do not exist, are refused, or are needed by the certificate.
 
         Parameters
         ----------
         options : sequence of str
-            `NAME=VALUE` each, by the names of the solver.
+            Options `NAME=VALUE`, by the names of the solver.
 
         Raises
         ------
         BadInput
-            The message names the option, and is the solver's where that refuses it.
+            If an option is refused; the message names it and quotes the solver's message.
         """
         if options and "options" not in self.capabilities.limits:
             raise BadInput(f"solver-option: backend {self.name} takes no options of a solver")
@@ -361,7 +365,7 @@ class Backend(ABC):
             self.set_options(self._blank(), options)
 
     def set_options(self, solver: Any, options: Sequence[str]) -> None:
-        """Set options of a solver; `BadInput` with its own words where it refuses one."""
+        """Set options of a solver; raise `BadInput` with the solver's message if it refuses one."""
         for name, _, text in (setting.partition("=") for setting in options):
             value, refused = _value_of(text), partial(_refused, self.name, f"{name}={text}")
             try:
@@ -376,11 +380,11 @@ class Backend(ABC):
         raise NotImplementedError
 
     def _set(self, solver: Any, name: str, value: OptionValue) -> OptionValue:
-        """Set an option of a solver, and return what it is then; any exception where the solver refuses it."""
+        """Set an option of a solver and return its new value; any exception means that the solver refuses it."""
         raise NotImplementedError
 
     def _trivial(self, task: ModelTask, limits: Limits) -> Answer | None:
-        """Answer without a solver where the ridge bound closes the gap (tau 0, nothing to explain, a huge gamma)."""
+        """Return a result without a solver if the ridge bound closes the gap (tau 0, no response, a huge gamma)."""
         lower, upper = task.scaled.objective(task.floor), task.start.objective
         if upper - lower <= limits.gap * upper or (task.tau == 0 and not task.constraints.forced_in):
             bound = max(task.floor, task.scaled.value(upper)) if task.tau == 0 else task.floor
@@ -388,7 +392,7 @@ class Backend(ABC):
         return None
 
     def _judge(self, task: ModelTask, passes: list[_Pass], limits: Limits, advice: KnownBounds) -> Outcome:
-        """Round the bounds outwards, and state what is proved about the best refit."""
+        """Return the outcome: bounds rounded outwards, and the status proved for the best refit."""
         best, answer, inner = passes[-1].best, passes[-1].answer, passes[-1].part.task
         boxed = best.objective if task.constraints.on_coefficients else 0.0
         rounding = SOLVER_ROUNDING * max(task.scaled.yy, boxed)
@@ -437,23 +441,26 @@ class Backend(ABC):
 
 
 def refitted(problem: SparseProblem | GlmProblem, support: tuple[int, ...], constraints: SideConstraints) -> Fit:
-    """Return the exact fit of a support, inside its boxes where there are any.
+    """Return the exact fit of a support, inside its boxes if there are any.
 
     Parameters
     ----------
     problem : SparseProblem or GlmProblem
+        Problem of one training set.
     support : tuple of int
+        Columns.
     constraints : SideConstraints
+        Side constraints.
     """
     if isinstance(problem, SparseProblem):
         return refit_moments(problem, support, constraints.boxes(problem.q))
-    from sparsecv_mio.problem.glm_fit import fit_glm  # loads what squares need not
+    from sparsecv_mio.problem.glm_fit import fit_glm  # not needed for squared-error loss
 
     return fit_glm(problem, support)
 
 
 def _value_of(text: str) -> OptionValue:
-    """Return what the value of an option says: a number, true or false, or a word.
+    """Return the value of an option from its text: a number, a truth value, or a keyword.
 
     Examples
     --------
@@ -467,21 +474,21 @@ def _value_of(text: str) -> OptionValue:
 
 
 def _refused(backend: str, option: str, words: str) -> BadInput:
-    """Return the error for an option that a solver refused in these words."""
+    """Return the error for an option that a solver refused, with the solver's message."""
     return BadInput(f"solver-option {option}: {backend} refuses it: {words.rstrip('.!')}")
 
 
 def allowance_of(doubt: float, yy: float, objective: float) -> float:
-    """Return how much of a doubt about a bound may count as rounding where an answer is called proved.
+    """Return the part of the uncertainty of a bound that may count as rounding when a result is called proved.
 
     Parameters
     ----------
     doubt : float
-        Of the solver, or the margin of our own trees; may be infinite.
+        Uncertainty of the solver's bound, or the margin of this package's trees; may be infinite.
     yy : float
-        The objective without any column.
+        Objective of the null model.
     objective : float
-        The answer's.
+        Objective of the result.
 
     Examples
     --------
@@ -492,38 +499,39 @@ def allowance_of(doubt: float, yy: float, objective: float) -> float:
 
 
 def _note_in_log(log: str | None, text: str) -> None:
-    """Say in the log why there is none of the solver."""
+    """Write to the log file why there is no log of the solver."""
     if log is not None:
         with open(log, "a", encoding="utf-8") as handle:
             handle.write(text + "\n")
 
 
 def _left(limits: Limits, passes: list[_Pass]) -> Limits:
-    """Return what earlier passes left of the time and the nodes."""
+    """Return the time and the nodes that earlier passes left."""
     seconds = sum(solver_pass.answer.seconds for solver_pass in passes)
     nodes = sum(solver_pass.answer.nodes for solver_pass in passes)
     return replace(limits, seconds=limits.seconds - seconds, nodes=limits.nodes - nodes) if passes else limits
 
 
-LOG_TAIL = 2000  # characters
-EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"})  # of side constraints
-ON_SUPPORTS = EVERY_KIND - {"sign", "box"}  # those that hold no coefficient
+LOG_TAIL = 2000  # number of characters of a log that errors quote
+EVERY_KIND = frozenset({"force", "together", "at_most", "parents", "sign", "box"})  # all kinds of side constraints
+ON_SUPPORTS = EVERY_KIND - {"sign", "box"}  # side constraints on supports, not on coefficients
 
 
 @cache
 def probe(package: str, describe: Callable[[Any], Availability]) -> Availability:
-    """Import a solver's package and find out whether it can be used; a damaged installation raises no error.
+    """Import a solver's package and return whether it can be used; a damaged installation raises no error.
 
     Parameters
     ----------
     package : str
-        To import; it is installed by the same name, and Pyomo with it.
+        Name of the package, under which it is also installed, together with Pyomo.
     describe : callable
-        Takes the module and returns its `Availability`.
+        Function of the module that returns its `Availability`.
 
     Returns
     -------
     Availability
+        Whether the package can be used.
     """
     try:
         module = import_module(package)
@@ -537,7 +545,7 @@ def probe(package: str, describe: Callable[[Any], Availability]) -> Availability
 
 @contextmanager
 def silenced(descriptor: int) -> Iterator[None]:
-    """Discard what a solver's library writes to a file descriptor of the process, which no option of it prevents.
+    """Discard the output of a solver's library to a file descriptor of the process, which no option prevents.
 
     Parameters
     ----------
@@ -560,10 +568,10 @@ def silenced(descriptor: int) -> Iterator[None]:
 
 
 class Poll:
-    """Checks the cancel event from inside a solver's callback.
+    """A check of the cancel event from inside a solver's callback.
 
-    An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve: it is
-    stored, the solver is told to stop, and `raise_stored` raises it once the solver has returned.
+    An exception must not pass through a solver's C code, where it is printed and lost or corrupts the solve. So it is
+    stored, the solver is told to stop, and `raise_stored` raises it after the solver has returned.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -571,7 +579,7 @@ class Poll:
         self.error: BaseException | None = None
 
     def __call__(self) -> bool:
-        """Whether to stop."""
+        """Return True if the solver has to stop."""
         if self.error is None:
             try:
                 return self.limits.cancelled
@@ -586,16 +594,17 @@ class Poll:
 
 
 def gap_target(task: ModelTask, limits: Limits) -> float:
-    """Return an absolute gap, in units of phi, that is half the relative gap on the full objective.
+    """Return an absolute gap, in units of phi, equal to half the relative gap of the full objective.
 
-    At least 1e-9, below which a floating-point branch-and-bound is not reliable; the allowance covers the difference.
+    It is at least 1e-9, below which a floating-point branch-and-bound is not reliable; the allowance covers the
+    difference.
     """
     least = max(task.scaled.objective(task.floor), 0.0)
     return max(0.5 * limits.gap * least / task.scaled.unit**2, 1e-9)
 
 
 def failed(name: str, raw_status: str, limits: Limits | None = None) -> BackendFailed:
-    """Return the error for a solver that stopped in a state it should not reach: `raw_status` is its name for that."""
+    """Return the error for a solver that stopped in an unexpected state with the given raw status."""
     tail = ""
     if limits is not None and limits.log is not None:
         with suppress(OSError), open(limits.log, encoding="utf-8", errors="replace") as handle:

@@ -1,4 +1,4 @@
-"""Gurobi: perspective MISOCP, and single-tree Benders with lazy cuts."""
+"""Gurobi backend: perspective MISOCP, and single-tree Benders decomposition with lazy cuts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 GRAM_COLUMNS = 100  # with more columns, the model on the factor is smaller than the quadratic form on the Gram matrix
-GUROBI_CUT_TOLERANCE = 1e-9  # of a loss: its own tolerance for a row
-_ENV = threading.local()  # one environment a thread: an environment must not be used by two at once
+GUROBI_CUT_TOLERANCE = 1e-9  # violation of a loss row above which a cut is added: Gurobi's own tolerance for a row
+_ENV = threading.local()  # one environment for each thread: two threads must not use one at the same time
 
 
 class GurobiBackend(contract.Backend):
-    """Gurobi through its own interface, the model lowered from Pyomo."""
+    """Gurobi through gurobipy, with the model compiled from Pyomo."""
 
     name: ClassVar[str] = "gurobi"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
@@ -39,7 +39,7 @@ class GurobiBackend(contract.Backend):
     )
 
     def available(self) -> contract.Availability:
-        """Say whether gurobipy and a licence are here; the size-limited licence of pip counts as one."""
+        """Return whether gurobipy and a licence are available; the size-limited licence of pip counts as one."""
         return contract.probe("gurobipy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
@@ -127,7 +127,7 @@ def _gurobi_answer(
 
 
 def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
-    """Send the arrays to a fresh model: it carries nothing of an earlier solve and costs little beside a solve."""
+    """Pass the arrays to a new model, which keeps nothing of an earlier solve and costs little."""
     kinds = np.where(arrays.binary, "B", "C")
     x = solver.addMVar(arrays.size, lb=arrays.lower, ub=arrays.upper, vtype=kinds, name="x")
     rows = csr_matrix(arrays.rows)
@@ -155,7 +155,7 @@ def _load(solver: Any, arrays: Lowered, start: FloatArray) -> Any:
 def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
     solver.Params.MIPGap = 0.0
     solver.Params.MIPGapAbs = contract.gap_target(task, limits)
-    # z may be off by 1e-5 by default: enough for a coefficient to slip past its link at no charge
+    # by default z may differ from 0 or 1 by 1e-5, which lets a coefficient violate its link without a cost
     solver.Params.IntFeasTol = 1e-9
     solver.Params.FeasibilityTol = 1e-9
     solver.Params.OptimalityTol = 1e-9
@@ -169,9 +169,9 @@ def _options(solver: Any, task: ModelTask, limits: Limits) -> None:
 
 
 class _Watch(contract.Poll):
-    """The callback: checks the cancel event and stores exceptions, which gurobipy would drop.
+    """Callback that checks the cancel event and stores exceptions, which gurobipy would drop.
 
-    `added` cuts were made, at the integer points of `supports`.
+    `added` is the number of cuts made at the integer points of `supports`.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -201,7 +201,7 @@ class _Benders(_Watch):
         self.rounds = 0
 
     def cut(self, solver: Any, where: int) -> None:
-        """Cut off an integer point that is not optimal in its eta, or a fractional one of the root."""
+        """Cut off an integer point whose eta is not optimal, or a fractional point of the root."""
         from gurobipy import GRB
 
         if where == GRB.Callback.MIPSOL:
@@ -235,14 +235,14 @@ class _Outer(_Watch):
         self.rounds = 0
 
     def begin(self, solver: Any) -> None:
-        """Add the tangents at the fit of all columns; more rows would count towards the size that a licence allows."""
+        """Add the tangents at the fit of all columns; further rows would count towards the size limit of a licence."""
         scaled = self.tangents.task.scaled
         u = scaled.ridge
         for row in self._rows(self.tangents.touching(scaled.factor @ u, u, np.ones(scaled.q))):
             solver.addConstr(row)
 
     def cut(self, solver: Any, where: int) -> None:
-        """Cut off an integer point that is not optimal in its losses, or a fractional one of the root."""
+        """Cut off an integer point whose losses are not optimal, or a fractional point of the root."""
         from gurobipy import GRB
 
         at, task = self.tangents.at, self.tangents.task

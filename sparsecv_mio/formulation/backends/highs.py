@@ -1,8 +1,8 @@
-"""HiGHS: disaggregated outer approximation, one integer program in each round.
+"""HiGHS backend: disaggregated outer approximation, with one integer program in each round.
 
-HiGHS has neither cones nor lazy cuts, so every parabola is approximated by tangents from outside: first on the linear
-relaxation until it is as good as the perspective relaxation, then on integer programs until the cuts close the gap.
-Every round's dual bound is a bound on the whole problem, since tangents only ever lie below.
+HiGHS supports neither cones nor lazy cuts, so every parabola is approximated from outside by tangents. Tangents are
+added first to the linear relaxation, until it is as good as the perspective relaxation, then to integer programs, until
+the gap is closed. Tangents are never above the parabola, so every round's dual bound is valid for the whole problem.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ POINT_TOLERANCE = math.sqrt(
 MIN_RISE = 1e-3  # share of the target gap by which a bound must rise for a round to count as progress
 EARLY = 0.03
 STDOUT = 1  # file descriptor
-REFUSED_VERSIONS = ("1.14.0",)  # as in pyproject.toml
+REFUSED_VERSIONS = ("1.14.0",)  # the same list as in pyproject.toml
 RESIDUAL_SEEDS, SLOPE_SEEDS = 16, 4  # measured on autompg: four times fewer seconds than without
 
 
 class HighsBackend(contract.Backend):
-    """HiGHS through highspy, the master lowered from Pyomo."""
+    """HiGHS through highspy, with the model compiled from Pyomo."""
 
     name: ClassVar[str] = "highs"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
@@ -48,7 +48,7 @@ class HighsBackend(contract.Backend):
     )
 
     def available(self) -> contract.Availability:
-        """Say whether highspy is installed and starts."""
+        """Return whether highspy is installed and starts."""
         return contract.probe("highspy", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
@@ -87,10 +87,10 @@ class HighsBackend(contract.Backend):
 
 @contextmanager
 def _fresh_scheduler() -> Iterator[None]:
-    """Give the calling thread a scheduler of its own for the length of a block.
+    """Give the calling thread a new scheduler for the duration of a block.
 
     Each thread has one scheduler, which keeps the number of threads of its first solve and refuses any other number.
-    That solve may have been another caller's, before or after ours, so the scheduler is reset on both sides.
+    That solve may belong to another caller, before or after this one, so the scheduler is reset at both ends.
     """
     import highspy
 
@@ -106,7 +106,7 @@ def _fresh_scheduler() -> Iterator[None]:
 class _Run:
     """State of one outer approximation: a linear phase, then an integer phase.
 
-    `progress` stores the bound and the upper bound when one of them last moved, `points` those met since.
+    `progress` stores the lower and the upper bound at the last change of either, `points` the points found since.
     """
 
     task: ModelTask
@@ -128,11 +128,11 @@ class _Run:
 
     @property
     def at(self) -> ModelColumns:
-        """Where the variables are."""
+        """Positions of the variables."""
         return self.tangents.at
 
     def solve(self) -> contract.Answer:
-        """Cut the linear relaxation, then integer programs, until the gap closes or a limit is met."""
+        """Add cuts to the linear relaxation, then to integer programs, until the gap closes or a limit is reached."""
         self.upper = self.task.scaled.value(self.task.start.objective)
         self._cut_at(self.start[self.at.r], self.start[self.at.u], np.ones(self.task.q))
         for u in self.task.points:
@@ -152,7 +152,7 @@ class _Run:
         )
 
     def _seed(self) -> None:
-        """Add tangents all over the level set, which contains the optimum: rows cost less than integer rounds.
+        """Add tangents over the whole level set, which contains the optimum: rows cost less than integer rounds.
 
         Every u at least as good as the start has `|r_i - (R u_ridge)_i| <= sqrt(upper - floor)` in every direction i.
         """
@@ -175,7 +175,7 @@ class _Run:
         return Stop.NODES if self.nodes >= self.limits.nodes else None
 
     def _optimise(self) -> FloatArray | None:
-        """Run HiGHS once within the time that is left; return its point, None when it has none."""
+        """Run HiGHS once within the time that is left; return its point, None if it has none."""
         remaining = self._remaining()
         self.solver.setOptionValue("time_limit", max(remaining, 0.0) if math.isfinite(remaining) else 1e30)
         self.solver.run()
@@ -217,7 +217,7 @@ class _Run:
             stop = self._stopped()
             if stop is not None:
                 return stop
-            # an early round has to find cuts, not the optimum: a small part of the remaining gap is enough
+            # an early round need not find the optimum, only cuts: a small part of the remaining gap is enough
             wanted = max(EARLY * (self.upper - self.bound), 0.5 * target)
             if precise or not math.isfinite(self.bound):
                 wanted = 0.5 * target
@@ -231,7 +231,7 @@ class _Run:
             info = self.solver.getInfo()
             self.nodes += max(int(info.mip_node_count), 0)
             ended = self.solver.getModelStatus()
-            unfinished = self._unfinished(ended) if ended != status.kOptimal else None  # a breakdown's bound is none
+            unfinished = self._unfinished(ended) if ended != status.kOptimal else None  # a breakdown's bound is invalid
             if math.isfinite(info.mip_dual_bound):
                 self.bound = max(self.bound, float(info.mip_dual_bound))
             added = 0 if x is None else self._cut(x) + self._refit(x)
@@ -267,7 +267,7 @@ class _Run:
         raise contract.failed("highs", self.solver.modelStatusToString(status), self.limits)
 
     def _refit(self, x: FloatArray) -> int:
-        """Cut at the exact minimiser of the support of an integer point; keep it when it is the best so far."""
+        """Add a cut at the exact minimiser of the support of an integer point; keep it if it is the best so far."""
         scaled = self.task.scaled
         z = np.asarray(np.round(np.clip(x[self.at.z], 0.0, 1.0)), dtype=np.float64)
         support = tuple(int(j) for j in np.flatnonzero(z))
@@ -285,7 +285,7 @@ class _Run:
         return self._cut_at(residual, u, np.maximum(z, 1e-12))
 
     def _cut(self, x: FloatArray) -> int:
-        """Add the tangents a point violates; return their number."""
+        """Add the tangents that a point violates; return their number."""
         return sum(map(self._rows, self.tangents.violated(x)))
 
     def _cut_at(self, r: FloatArray, u: FloatArray, z: FloatArray) -> int:

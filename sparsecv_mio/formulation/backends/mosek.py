@@ -1,7 +1,7 @@
-"""Mosek: perspective MISOCP in affine conic constraints, built natively from the lowered Pyomo model.
+"""Mosek backend: perspective MISOCP as affine conic constraints, built from the compiled Pyomo model.
 
-Without a licence the model is still built, written (.ptf, .cbf, .task) and evaluated at given points; only `optimize`
-needs one. `getpviolacc` is not used: it aborts the process.
+Without a licence the model can be built, written (.ptf, .cbf, .task) and evaluated at given points; only `optimize`
+needs a licence. `getpviolacc` is not used, because it aborts the process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class MosekBackend(contract.Backend):
-    """Mosek through its own interface."""
+    """Mosek through its own Python interface."""
 
     name: ClassVar[str] = "mosek"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
@@ -34,7 +34,7 @@ class MosekBackend(contract.Backend):
     )
 
     def available(self) -> contract.Availability:
-        """Say whether mosek is installed and a licence can be checked out."""
+        """Return whether mosek is installed and a licence can be checked out."""
         return contract.probe("mosek", _describe)
 
     def _blank(self) -> Any:
@@ -66,12 +66,12 @@ class MosekBackend(contract.Backend):
 
 
 def build(env: Any, arrays: Lowered) -> Any:
-    """Return a Mosek task for lowered arrays; needs no licence.
+    """Return a Mosek task for compiled arrays; needs no licence.
 
     Raises
     ------
     ValueError
-        For a quadratic row that is not one square under a product or under a variable.
+        If a quadratic row is not a single square below a product or a variable.
     """
     import mosek
 
@@ -144,12 +144,14 @@ def _append_losses(solver: Any, arrays: Lowered) -> None:
 
 
 def whole_point(arrays: Lowered, x: FloatArray) -> FloatArray:
-    """Return a point with the exponentials of its rows of losses, as `build` adds them.
+    """Return a point extended by the exponentials of its rows of losses, as `build` adds them.
 
     Parameters
     ----------
     arrays : Lowered
+        Compiled arrays.
     x : (m,) array
+        Point.
     """
     if not arrays.losses:
         return x
@@ -200,29 +202,30 @@ def _optimise(solver: Any, task: ModelTask, z: IntArray, start: FloatArray, limi
 
 
 def read_answer(solver: Any, reason: Any, z: IntArray, seconds: float, limits: Limits) -> contract.Answer:
-    """Read the answer from a Mosek task after `optimize`; needs no licence.
+    """Return the result of a Mosek task after `optimize`; needs no licence.
 
     Parameters
     ----------
     solver : mosek.Task
-        After `optimize`.
+        Task after `optimize`.
     reason : mosek.rescode
-        What `optimize` returned.
+        Return value of `optimize`.
     z : (q,) int array
         Positions of the indicators among the variables.
     seconds : float
         Time inside the solver.
     limits : Limits
-        Names the log, whose end explains a failure.
+        Limits with the name of the log, whose end explains a failure.
 
     Returns
     -------
     Answer
+        Result before any check.
 
     Raises
     ------
     BackendFailed
-        If the task is in a state it should not reach.
+        If the task is in an unexpected state.
     """
     import mosek
 
@@ -267,7 +270,7 @@ def _describe(mosek: Any) -> contract.Availability:
 
 
 def write_conic(path: str, arrays: Lowered) -> None:
-    """Write lowered arrays to a file; needs no licence."""
+    """Write compiled arrays to a file; needs no licence."""
     try:
         import mosek
     except ImportError as error:

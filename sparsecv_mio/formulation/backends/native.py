@@ -1,4 +1,4 @@
-"""The native engine under the contract of every backend."""
+"""The trees of this package as a solver backend."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class NativeBackend(Backend):
-    """Path, perspective and restricted trees of this package; its bounds are its own arithmetic and need no trust."""
+    """Path, perspective and restricted trees of this package, whose bounds include their own rounding."""
 
     name: ClassVar[str] = "native"
     capabilities: ClassVar[Capabilities] = Capabilities(
@@ -39,10 +39,10 @@ class NativeBackend(Backend):
         poisson={"tree": frozenset({"force"})},
         limits=frozenset({"seconds", "nodes", "gap"}),
     )
-    reduces: ClassVar[bool] = False  # its arithmetic is exact enough without, and counts its own rounding
+    reduces: ClassVar[bool] = False  # its arithmetic is accurate enough without elimination
 
     def available(self) -> Availability:
-        """Say whether numba is here."""
+        """Return whether numba is installed."""
         try:
             numba = version("numba")
         except PackageNotFoundError:
@@ -50,7 +50,7 @@ class NativeBackend(Backend):
         return Availability(True, "", f"{__version__} (numba {numba})", "MIT, no limits")
 
     def _first(self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> Fit | None:
-        """Leave the first support of two classes to the trees, which find better ones sooner."""
+        """Leave the first support for logistic loss to the trees, which find better ones sooner."""
         if isinstance(problem, SparseProblem):
             return super()._first(problem, tau, constraints)
         inside = tuple(sorted(set(constraints.forced_in)))
@@ -60,17 +60,17 @@ class NativeBackend(Backend):
         self, problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints, start: Fit,
         advice: KnownBounds,
     ) -> ModelTask:  # fmt: skip
-        """Skip, where columns are many, what costs more than the trees and is of no use to them."""
+        """Return the task; with many columns, skip steps that cost more than the trees and do not help them."""
         if isinstance(problem, SparseProblem):
             make = model_task if problem.q <= MANY else unscaled_task
             return make(problem, tau, constraints, start, advice)
-        from sparsecv_mio.formulation.logistic_task import unbounded_task  # loads what squares need not
+        from sparsecv_mio.formulation.logistic_task import unbounded_task  # not needed for squared-error loss
 
         return unbounded_task(problem, tau, constraints, start, advice)
 
     @staticmethod
     def _whole(task: ModelTask, support: IntArray) -> tuple[int, ...]:
-        """Return a support with the columns that it needs, where signs hold these at zero."""
+        """Return a support with the columns that it requires, if signs hold these at zero."""
         if task.constraints.on_coefficients:
             signed = tuple(j for j, _, _ in task.constraints.box)
             return completed(task.q, task.tau, task.constraints, support, signed)
@@ -125,7 +125,7 @@ class NativeBackend(Backend):
 
 
 def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
-    """Solve on the columns that are not forced out, those that are forced in eliminated."""
+    """Solve on the columns that are not forced out, after eliminating those that are forced in."""
     from sparsecv_mio.trees.every_size import solve_path
 
     choice = ForcedColumns.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
@@ -170,9 +170,9 @@ def _compile_classes() -> None:
 
 @lru_cache(maxsize=2)
 def _load_kernels(perspective: bool) -> None:
-    """Load or compile the kernels on a toy problem: a time limit is about solving, not about the first call.
+    """Load or compile the kernels on a small problem, so that a time limit covers solving only.
 
-    One node is not enough for the path tree of the toy, so that the perspective tree is called where it is wanted.
+    One node is not enough for the path tree of the small problem, so the perspective tree is called, too, if requested.
     """
     from sparsecv_mio.trees.every_size import PATH_TREE_ALONE, solve_path
 

@@ -1,8 +1,8 @@
-"""SCIP: perspective MISOCP with big-M rows, the quadratic form split into one parabola for each direction.
+"""SCIP backend: perspective MISOCP with big-M rows, the quadratic form split into one parabola for each direction.
 
 SCIP's cone tolerance lets a coefficient that is not chosen reach about 3e-5; the rows `lo_j z_j <= u_j <= hi_j z_j`
-prevent that. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients without end;
-with coefficients magnified ten times the objective's scale is 100, for which 1e-4 is small enough.
+prevent that. SCIP drops cuts that are violated by less than 1e-4 and then branches on the coefficients without end.
+With coefficients multiplied by ten, the objective's scale is 100, for which 1e-4 is small enough.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STDERR = 2  # file descriptor
 MAGNIFIED = 10.0
-LOSSES_MAGNIFIED = 1e3  # rows of losses: their tolerance is one of each row's loss, and an answer has hundreds
+LOSSES_MAGNIFIED = 1e3  # the same for losses: a tolerance holds for the loss of each row, and there are hundreds
 STOPS = {
     "optimal": Stop.OPTIMAL,
     "gaplimit": Stop.OPTIMAL,
@@ -37,7 +37,7 @@ STOPS = {
 
 
 class ScipBackend(contract.Backend):
-    """SCIP through pyscipopt, the model lowered from Pyomo."""
+    """SCIP through pyscipopt, with the model compiled from Pyomo."""
 
     name: ClassVar[str] = "scip"
     capabilities: ClassVar[contract.Capabilities] = contract.Capabilities(
@@ -48,7 +48,7 @@ class ScipBackend(contract.Backend):
     )
 
     def available(self) -> contract.Availability:
-        """Say whether pyscipopt is installed and starts."""
+        """Return whether pyscipopt is installed and starts."""
         return contract.probe("pyscipopt", _describe)
 
     def _run(self, task: ModelTask, formulation: str, limits: Limits) -> contract.Answer:
@@ -91,7 +91,7 @@ class ScipBackend(contract.Backend):
 
 
 def _scip_answer(solver: Any, x: list[Any], z: IntArray, how: tuple[Limits, float, float]) -> contract.Answer:
-    """Read the answer; `how` it came about: the limits, the seconds, and what u was magnified by."""
+    """Return the result; `how` has the limits, the seconds, and the factor by which u was multiplied."""
     limits, seconds, factor = how
     raw = solver.getStatus()
     if raw not in STOPS:
@@ -157,10 +157,10 @@ def _load(arrays: Lowered, start: FloatArray) -> tuple[Any, list[Any]]:
 def _set_scip_options(solver: Any, target: float, limits: Limits) -> None:
     solver.setParam("limits/gap", 0.0)
     solver.setParam("limits/absgap", target)
-    # in magnified units: 1e-8 of the objective; tighter, and SoPlex complains on stderr that it cannot
+    # in magnified units this is 1e-8 of the objective; with a smaller value SoPlex writes complaints to stderr
     solver.setParam("numerics/feastol", 1e-6)
     solver.setParam("numerics/dualfeastol", 1e-7)
-    # small problems: aggregated down to a few continuous variables, SCIP branches on them without end and without cuts
+    # in small problems aggregation leaves a few continuous variables, on which SCIP branches without end or cuts
     solver.setParam("presolving/donotaggr", True)
     solver.setParam("presolving/donotmultaggr", True)
     solver.setParam("misc/catchctrlc", limits.cancel is None)

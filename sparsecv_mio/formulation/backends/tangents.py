@@ -1,9 +1,9 @@
-"""Cuts of outer approximations: tangents of the smooth terms and of the perspective, for whichever solver adds them.
+"""Tangent cuts of outer approximations, of the smooth terms and of the perspective, for every solver that adds cuts.
 
     s_i >= c(r) + c'(r) (r_i - r)          c the square of a residual, or the log loss of a margin
     t_j >= 2 a u_j - a^2 z_j               of u_j^2 / z_j
 
-Each is valid at every feasible point, whatever r and a are.
+Each cut is valid at every feasible point, for any r and a.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sparsecv_mio.formulation.task import ModelTask
 
 
 class ModelColumns(NamedTuple):
-    """Positions of the variables in the lowered model; u has those that no indicator switches at its end."""
+    """Positions of the variables in the compiled model; u ends with coefficients without an indicator."""
 
     z: IntArray
     u: IntArray
@@ -29,13 +29,13 @@ class ModelColumns(NamedTuple):
 
     @classmethod
     def of(cls, model: FactorModel, arrays: Lowered) -> ModelColumns:
-        """Return those of a model."""
+        """Return the positions in a model."""
         groups = (model.z, [*model.u, *model.free], model.t, model.r, model.s)
         return cls(*(arrays.columns(variables) for variables in groups))
 
 
 class Cuts(NamedTuple):
-    """Rows `sum value x_place >= lower`: (k,) lower ends, places and values of each of their terms."""
+    """Rows `sum value x_place >= lower`: (k,) lower bounds, and the positions and values of each of their terms."""
 
     lower: FloatArray
     places: tuple[IntArray, ...]
@@ -43,13 +43,16 @@ class Cuts(NamedTuple):
 
 
 class Tangents:
-    """Tangents for a task, of those terms that a point violates by more than a tolerance.
+    """Tangents of the terms of a task that a point violates by more than a tolerance.
 
     Parameters
     ----------
     task : ModelTask
+        Task.
     at : ModelColumns
+        Positions of the variables.
     tolerance : float
+        Minimum violation of a cut.
     """
 
     def __init__(self, task: ModelTask, at: ModelColumns, tolerance: float) -> None:
@@ -68,7 +71,7 @@ class Tangents:
         return self.of(r, np.ones_like(r), u / z, np.where(u != 0.0, 1.0, 0.0))
 
     def of(self, r: FloatArray, r_short: FloatArray, slope: FloatArray, u_short: FloatArray) -> Iterator[Cuts]:
-        """Yield tangents at points of contact r and slopes, where they are short by enough."""
+        """Yield tangents at given points of contact and slopes, for terms with a large enough violation."""
         slope = np.clip(slope, -self._reach, self._reach)
         rows_i = np.flatnonzero(r_short > self.tolerance)
         rows_j = np.flatnonzero(self.task.scaled.w * u_short > self.tolerance)

@@ -7,12 +7,12 @@
 | `sharp` | the ball of the midpoint, see :mod:`.optimum_region` |
 | `best` | intersection of `sharp`, the dual intervals with the sharp radius, and, for L1, the level sets below |
 
-In (16) the division by n belongs inside of the derivative's argument, as here. For L1 the gap bounds
+In (16) the division by n belongs inside the argument of the derivative, as computed here. For L1 the gap bounds
 `sum_j l1 |w_j*| - c_j w_j* <= G`, and `l1 ||w*||_1 <= P(w)`; both give the range of a linear function in closed form.
 
-The paper has no interval for an unpenalised intercept (12 is the whole line). Two are found here and intersected:
-`sum_i l_i'(t_i*) = 0` is monotone in the intercept once `t_i*` is known up to a radius (distances to a common point),
-and a row's `t_i*` lies in `dl_i*(-alpha_i*)`, alpha* in its ball (a few rows, the anchors).
+The paper has no interval for an unpenalised intercept (12 is the whole line). Two are computed here and intersected.
+First, `sum_i l_i'(t_i*) = 0` is monotone in the intercept once `t_i*` is known up to a radius (distances to a common
+point). Second, a row's `t_i*` lies in `dl_i*(-alpha_i*)`, with alpha* in its ball (a few rows, the anchors).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDING = 32.0 * EPS
 
 
 class IntervalMethod(StrEnum):
-    """What an interval is made from; the table of the module explains the words."""
+    """Construction of an interval; the table of the module explains the names."""
 
     PRIMAL = "primal"
     DUAL = "dual"

@@ -1,23 +1,23 @@
-"""Every leave-one-out prediction of one fit by bounds and Newton steps; the errors with as few trainings as possible.
+"""Leave-one-out predictions and classification errors of one fit, by bounds and Newton steps, with few trainings.
 
-For L2 without an intercept all bounds follow from three numbers per row (`x_i' w`, `x_i' u`, `||x_i||^2`): with
-`u = w - X' alpha / ((n - 1) ridge)` and `a_i = alpha_i / ((n - 1) ridge)` the new dual point's primal point is
-`v_i = w - u - a_i x_i`, and the midpoint ball of :mod:`.optimum_region` gives
+For L2 without an intercept all bounds follow from three numbers per row (`x_i' w`, `x_i' u`, `||x_i||^2`). With
+`u = w - X' alpha / ((n - 1) ridge)` and `a_i = alpha_i / ((n - 1) ridge)` the primal point that belongs to the new dual
+point is `v_i = w - u - a_i x_i`, and the midpoint ball of :mod:`.optimum_region` gives
 
     x_i' w^(-i)  in  t_i - (x_i' u + a_i ||x_i||^2) / 2  +/-  ||x_i|| sqrt(slack_i / ridge)
-    slack_i = residuals of the rows left / (n - 1) + ridge/4 ||u + a_i x_i||^2
+    slack_i = residuals of the remaining rows / (n - 1) + ridge/4 ||u + a_i x_i||^2
 
-One Newton step from the full fit towards each leave-one-out fit is an estimate, or a prediction with a proof. With
-`H = X' diag(l'') X / (n - 1) + ridge I` of the full fit, the Hessian without row i is `H - s_i x_i x_i'`,
-`s_i = l_i'' / (n - 1)`, and the gradient there is `(g - l_i' x_i) / (n - 1)`, g near `-ridge w`. Sherman-Morrison gives
-the step from one solve with H: the approximate leave-one-out of Rad and Maleki, the paper's comparator (32)-(35). The
-end of a step is a primal point like any other: its own gap bounds its error, and mostly decides the sign. That costs
-two products with X, made for many rows at once.
+One Newton step from the full-data fit towards each leave-one-out fit gives an estimate, or a prediction with a proof.
+With `H = X' diag(l'') X / (n - 1) + ridge I` of the full-data fit, the Hessian without row i is `H - s_i x_i x_i'`,
+`s_i = l_i'' / (n - 1)`, and the gradient there is `(g - l_i' x_i) / (n - 1)`, with g near `-ridge w`. Sherman-Morrison
+gives the step from one solve with H: the approximate leave-one-out of Rad and Maleki, the paper's comparator (32)-(35).
+The end of a step is a primal point, whose gap bounds its error and in most cases determines the sign. This costs two
+products with X, computed for many rows at once.
 
-The errors of a classifier are the paper's Algorithm 2.
-One fit on all rows and a bound on every leave-one-out prediction; where the bound leaves the sign open, one Newton step
-from the full fit, whose own gap mostly decides it; where that fails too, a training, which stops as soon as its gap
-decides the sign (Remark 3). The naive way trains for every row.
+The errors of a classifier are counted by the paper's Algorithm 2: one fit on all rows and a bound on every
+leave-one-out prediction. If the bound does not determine the sign, one Newton step with its own gap follows. If that
+does not suffice either, a training follows, which stops as soon as its gap determines the sign (Remark 3). The naive
+method trains for every row.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ LEFT_OUT_AT_ONCE = 64
 
 
 class GlruOracle:
-    """A fit that brackets its own predictions of rows that are left out.
+    """Certified intervals for the held-out predictions of a fit.
 
     Parameters
     ----------
     fit : DualFit
-        Trained on every row that may be left out; the smaller its gap, the narrower the intervals.
+        Fit to all rows that may be held out; the smaller its gap, the narrower the intervals.
     method : {"primal", "dual", "sharp", "best"}
-        See :mod:`.intervals`.
+        Construction of the intervals, see :mod:`.intervals`.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class GlruOracle:
 
 
 def feature_rows(problem: Problem, rows: IntArray) -> FloatArray:
-    """Return (k, m) rows over the penalised columns of the problem, as the intervals take their test rows."""
+    """Return (k, m) rows over the penalised columns of the problem, in the form of test rows."""
     return problem.design.rows(rows)[:, : problem.regularizer.penalised(problem.design.d)]
 
 
@@ -115,7 +115,7 @@ def _one_by_one(fit: DualFit, method: str) -> Bracket:
 
 
 def _left_residual(fit: DualFit) -> FloatArray:
-    """Return for each row the sum of the residuals of all others, rounded up."""
+    """Return for each row the sum of the residuals of all other rows, rounded up."""
     each = fit.table[fit.problem.rows, RESIDUAL]
     total = float(fit.table_sum[RESIDUAL])
     return np.maximum(total - each, 0.0) + 16.0 * EPS * (total + fit.loss_sum)
@@ -158,12 +158,12 @@ def _bracket_around(middle: FloatArray, norm: FloatArray, radius: FloatArray, si
 
 
 class NewtonOracle:
-    """One Newton step from the full fit: estimates of the predictions of rows that are left out.
+    """Estimates of held-out predictions by one Newton step from the full-data fit.
 
     Parameters
     ----------
     fit : DualFit
-        Of two rows or more. With an L1 term the step keeps the signs and the zeros of its w.
+        Fit of two rows or more. With an L1 term the step keeps the signs and the zeros of its w.
 
     Raises
     ------
@@ -206,18 +206,18 @@ class NewtonOracle:
         self._common = self._solve(self._gradient)
 
     def leave_out(self, rows: IntArray) -> Estimate:
-        """Return estimates of the predictions at `rows` (m,) when each of them is left out alone."""
+        """Return estimates of the predictions at `rows` (m,), each held out alone."""
         X, steps = self._steps(rows)
         return Estimate(self.fit.t[rows] + np.einsum("ij,ij->i", X, steps))
 
     def points(self, rows: IntArray) -> FloatArray:
-        """Return the (m, d) ends of the steps."""
+        """Return the (m, d) points after the steps."""
         w = np.tile(self.fit.w, (len(rows), 1))
         w[:, self.columns] += self._steps(rows)[1]
         return w
 
     def brackets(self, rows: IntArray) -> Bracket:
-        """Return intervals for the predictions at `rows` when each is left out alone, from the gaps at the steps' ends.
+        """Return intervals for the predictions at `rows`, each held out alone, from the gaps after the steps.
 
         For L2 without an intercept on all columns. With `alpha = -l'(t)` at a point w of a problem, `c = X' alpha / n`
         and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the ball with diameter [w, v]
@@ -253,7 +253,7 @@ class NewtonOracle:
 
 
 def _inverse(H: FloatArray) -> Callable[[FloatArray], FloatArray]:
-    """Solve with H by Cholesky, with its pseudo-inverse where it is singular."""
+    """Return a function that solves with H by Cholesky, or with its pseudo-inverse if H is singular."""
     try:
         factor = cho_factor(H, check_finite=False)
     except LinAlgError:

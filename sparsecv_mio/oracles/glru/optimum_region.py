@@ -1,26 +1,26 @@
 """A set that contains the optimum of a problem, also after rows or columns are added or removed.
 
-For a problem with optimum (w*, alpha*), a primal point w and a feasible dual point alpha with score `c = X' alpha / n`,
-put `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that belongs to w) and
-`G = P(w) - D(alpha)`. The loss is mu-smooth, the regulariser ridge-strongly convex on the penalised columns. Then
+Let a problem have the optimum (w*, alpha*), and take a primal point w and a feasible dual point alpha with score
+`c = X' alpha / n`. Let `v = drho*(c)` (the primal point that belongs to alpha), `a = -l'(X w)` (the dual point that
+belongs to w) and `G = P(w) - D(alpha)`. If the loss is mu-smooth and the regulariser ridge-strongly convex on the
+penalised columns,
 
     P(w) - P(w*)     >= ridge/2 ||w - w*||^2 + 1/(2 n mu) ||a - alpha*||^2
     P(w*) - D(alpha) >= ridge/2 ||v - w*||^2 + 1/(2 n mu) ||alpha - alpha*||^2
 
-(strong convexity and co-coercivity at the optimum; Fenchel-Young residuals). The paper keeps one term of the sum of
+by strong convexity and co-coercivity at the optimum (Fenchel-Young residuals). The paper keeps one term of the sum of
 both lines at a time, which gives its radii (9) and (11). Keeping all of them, with midpoints,
 
     ridge ||w* - (w + v)/2||^2 + 1/(n mu) ||alpha* - (a + alpha)/2||^2  <=  slack
     slack = G - ridge/4 ||w - v||^2 - 1/(4 n mu) ||a - alpha||^2        in [G/2, G]
 
-The ball about the midpoint lies inside the paper's and has at most 1/sqrt(2) of its radius, 1/2 where w was optimal
-before rows were removed. Norms of w run over the penalised columns: so this holds with an intercept too, for which (9)
-is not stated.
+The ball about the midpoint lies inside the paper's and has at most 1/sqrt(2) of its radius, and 1/2 if w was optimal
+before rows were removed. Norms of w run over the penalised columns, so the result also holds with an intercept, for
+which (9) is not stated.
 
-After rows or columns are added or removed the gap costs no more than reading those rows or columns.
-`change_rows` gives the paper's (18) and (19) in O(d dn), `change_columns` its (20) and (21) in O(n dd), both as the
-:class:`OptimumRegion` that follows from it. Two repairs keep the old dual point feasible where the paper's formulas
-give +inf:
+After rows or columns are added or removed, the gap costs no more than reading those rows or columns. `change_rows`
+computes the paper's (18) and (19) in O(d dn), `change_columns` its (20) and (21) in O(n dd); both return the resulting
+:class:`OptimumRegion`. Two repairs keep the old dual point feasible where the paper's formulas give +inf:
 
 * **Intercept.** After rows are removed, `sum alpha` is no longer 0. The difference is spread over a fixed set of
   balancing rows, in proportion to their curvature; `X' u` of that direction is cached, so the cost stays O(d).

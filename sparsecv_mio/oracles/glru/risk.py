@@ -1,16 +1,17 @@
-"""The regularised empirical risk on some rows and columns, and a primal and a dual point with the gap between them.
+"""The regularised empirical risk on some rows and columns, with primal and dual points and the gap between them.
 
     P(w)     =  (1/n) sum_i l_{y_i}(x_i' w)       +  sum_j rho_j(w_j)
     D(alpha) = -(1/n) sum_i l*_{y_i}(-alpha_i)    -  sum_j rho_j*(x_j' alpha / n)
 
-Rows outside of the problem stay in the matrix: a row that is out has `alpha_i = 0`, which costs nothing as `l*(0) = 0`.
-No fold copies X.
+Rows outside of the problem stay in the matrix with `alpha_i = 0`, which costs nothing because `l*(0) = 0`. So no fold
+copies X.
 
 The gap is computed as the sum of its Fenchel-Young residuals, all of them >= 0 (theory section 2, general form):
 
     P(w) - D(alpha) = (1/n) sum_i [l_i(t_i) + l_i*(-alpha_i) + alpha_i t_i] + sum_j [rho_j(w_j) + rho_j*(c_j) - w_j c_j]
 
-with `t = X w` and `c = X' alpha / n`. No two large numbers are subtracted: a gap of 1e-14 is as accurate as one of 1.
+with `t = X w` and `c = X' alpha / n`. No two large numbers are subtracted, so a gap of 1e-14 is as accurate as one of
+1.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Stepwise elimination and addition of columns by validation errors, with as few trainings as the bounds allow.
 
-Each step trains the candidates in the order of their lower bounds and stops where the next bound is no better than the
-least error count found (the paper's Algorithm 4). Beyond the paper, a candidate whose two bounds are equal is not
-trained, a training ends once its errors are known or known not to be better, and columns can be added as well. The
-bounds on the validation errors of every fit that is one column away are its Algorithm 5, in either direction.
+Each step trains candidates in the order of their lower bounds and stops when the next bound is at least the smallest
+error count found (the paper's Algorithm 4). Beyond the paper, a candidate with two equal bounds is not trained, a
+training ends once its errors are known or known not to be better, and columns can be added as well. The bounds on the
+validation errors of every fit that differs by one column are its Algorithm 5, in either direction.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Training up to a relative duality gap, which the fit itself certifies.
+"""Training of a fit up to a relative duality gap, which the fit itself certifies.
 
-L2: Newton with exact steps while the Hessian is small, conjugate gradients with a preconditioner beyond; elastic net
-and L1: proximal Newton, coordinate descent for the signs and a linear system for the values. An intercept is brought to
-its one-dimensional optimum before every step, which keeps the dual point feasible without repair.
+For L2: Newton's method with exact steps if the Hessian is small, otherwise preconditioned conjugate gradients. For
+elastic net and L1: proximal Newton, with coordinate descent for the signs and a linear system for the values. An
+intercept is moved to its one-dimensional optimum before every step, which keeps the dual point feasible without repair.
 """
 
 from __future__ import annotations

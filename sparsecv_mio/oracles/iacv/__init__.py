@@ -1,6 +1,6 @@
-"""Iterative approximate cross-validation (Luo, Ren, Barber 2023): left-out fits along the whole path of a solver.
+"""IACV, iterative approximate cross-validation (Luo, Ren, Barber 2023): held-out fits along the whole path of a solver.
 
-Estimates, never certificates: they may order a search, they may not prune it (docs/oracles/iacv.md).
+Its results are estimates, never certificates: they may order a search but not prune it (docs/oracles/iacv.md).
 """
 
 # ruff: noqa: F403  # a module says itself what is public of it

@@ -1,11 +1,12 @@
-"""The penalised empirical risk, the rows each fit leaves out, and left-out fits that need no path.
+"""The penalised empirical risk, the rows that each fit holds out, and held-out fits that need no solver path.
 
-Left-out fits without a path are Newton steps and infinitesimal jackknives from one point, and all folds solved at once.
+The fits without a path are Newton steps and infinitesimal jackknives from one point, and the solution of all folds at
+once.
 
-The first two are meant for the minimiser of the full problem; along a trajectory they take the current iterate in its
-place (the paper's section 6). The non-informative baseline is the full iterate itself.
+Newton steps and jackknives are meant for the minimiser of the full-data problem; along a trajectory they start from the
+current iterate instead (the paper's section 6). The non-informative baseline is the full-data iterate itself.
 
-For the squared loss the Taylor step of the method is exact, so its iterates are the left-out iterates (theory section
+For squared-error loss the Taylor step of the method is exact, so its iterates are the held-out iterates (theory section
 8). A step takes one matrix product for all folds, `Theta Q - C`, and a correction by each fold's own rows.
 """
 

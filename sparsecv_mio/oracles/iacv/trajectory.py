@@ -1,9 +1,9 @@
-"""Steps of the full fit and of all left-out fits along the path of a solver, their errors, and when to stop.
+"""Iterates of the full fit and of all held-out fits along the path of a solver, their errors, and early stopping.
 
-Steps are approximated or exact: the general scheme (5), (9), (11).
+Steps of held-out fits are approximate or exact: the general scheme (5), (9), (11).
 
-`F = g + h`; a step takes a gradient step on g over a batch of rows and a proximal step on h. GD and SGD have g = F and
-h = 0; proximal GD has g = the summed loss and h = lam * pi.
+The objective is `F = g + h`; a step takes a gradient step on g over a batch of rows and a proximal step on h. GD and
+SGD have g = F and h = 0; proximal GD has g = the summed loss and h = lam * pi.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Incremental learners for TreeCV, by name for a data set, and the predictions of rows that are left out.
+"""Incremental learners for TreeCV, chosen by name for a data set, and their predictions of held-out rows.
 
-They are linear models by stochastic gradients, ridge by moments, naive Bayes by counts.
+The learners are linear models by stochastic gradients, ridge regression by moments, and naive Bayes by counts.
 
-An update of :class:`PegasosLearner` and :class:`LeastSquaresSgd` changes their numbers in place, in compiled code that
-runs whole trees; the others replace their state, so that their copies share it.
+An update of :class:`PegasosLearner` and :class:`LeastSquaresSgd` changes their arrays in place, in compiled code that
+processes whole trees; the others replace their state, so their copies share it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a learner must provide for TreeCV, the rows in the order in which they are fed, and the recursion over folds.
+"""The TreeCV recursion over folds, the protocol of its learners, and rows sorted by fold.
 
 The recursion is Algorithm 1 of Joulani, Gyorgy and Szepesvari (2015), on one thread or many.
 
-The model of a range of folds has learned every row outside it. Its left half gets a copy that learns the right half's
-rows, then the model itself learns the left half's rows and serves the right half. A range of one fold is scored. Every
-level of the tree feeds each row once, so all k folds cost `ceil(log2 k)` passes over the data.
+The model of a range of folds has learned every row outside of the range. Its left half gets a copy that learns the
+right half's rows; then the model itself learns the left half's rows and serves the right half. A range of one fold is
+scored. Every level of the tree feeds each row once, so all k folds cost `ceil(log2 k)` passes over the data.
 """
 
 from __future__ import annotations
