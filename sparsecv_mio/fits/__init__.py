@@ -1,1 +1,1 @@
-"""Best subsets on all rows: one mixed-integer problem, or every size of a path."""
+"""Best subsets of the full data: one mixed-integer problem, or all sizes of a path."""

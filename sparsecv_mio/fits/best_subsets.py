@@ -1,9 +1,9 @@
-"""Best subsets of every size on all rows, at some gammas or as functions of it: what `sparsecv path` calls.
+"""Best subsets of every size on all rows, at given gammas or as functions of gamma (`sparsecv path`).
 
-`--gamma LO..HI` adds the best subset of every size as a function of gamma (`with_surface`). Every size is cut into
-pieces on each of which one subset is proved to be the best one (docs/theory/continuous_gamma.md, section 1). Where two
-cross, the piece around the crossing holds both: there their objectives agree to 1e-9. A piece on which rounding is
-wider than what tells subsets apart stays open, as does what a limit leaves.
+`--gamma LO..HI` adds the best subset of every size as a function of gamma (`with_surface`). For every size the interval
+is cut into pieces, on each of which one subset is proved to be the best (docs/theory/continuous_gamma.md, section 1).
+Where the objectives of two subsets cross, a piece around the crossing holds both; on it their objectives agree to 1e-9.
+A piece stays open if rounding errors exceed the difference of the subsets, or if a limit ends the work.
 """
 
 from __future__ import annotations
@@ -54,25 +54,30 @@ NOT_TOLD_APART = (
 )
 
 
-Found = tuple[float, float, tuple[tuple[int, ...], ...]]  # an interval of lam and its supports, none where unknown
+Found = tuple[float, float, tuple[tuple[int, ...], ...]]  # an interval of lam and its supports; no supports if unknown
 
 
 def with_surface(
     record: PathRecord, data: StandardData, gammas: GammaInterval, taus: Sequence[int], clock: Deadline
 ) -> PathRecord:
-    """Add the best subset of every size at every gamma of an interval to the record of its ends.
+    """Return the record of the ends of an interval with the best subset of every size at every gamma of the interval.
 
     Parameters
     ----------
     record : PathRecord
+        Record of the two ends.
     data : StandardData
+        Data set.
     gammas : GammaInterval
+        Interval.
     taus : sequence of int
+        Sizes.
     clock : Deadline
+        Time limit.
     """
     from threadpoolctl import threadpool_limits
 
-    # a bound that overflows says nothing
+    # a bound that overflows is no bound
     with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
         lister = Lister(TrainingSets.of_all_rows(data), data, None, clock.expired)
         sizes = sorted({min(tau, data.q) for tau in taus})
@@ -98,7 +103,7 @@ def with_surface(
 
 
 def _on(lists: EndLists, ends: tuple[float, float], size: int) -> list[Found]:
-    """Cut one interval of lam into pieces."""
+    """Return the pieces of one interval of lam."""
     low, high = ends
     if not all(lists.solve(lam, [size]) for lam in ends):
         return [(low, high, ())]
@@ -111,7 +116,7 @@ def _on(lists: EndLists, ends: tuple[float, float], size: int) -> list[Found]:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Halves intervals until one subset can be best on each part, or those that can are tied."""
+    """Cuts intervals in half until one subset can be best on each part, or those that can be best are tied."""
 
     data: StandardData
     expired: Callable[[], bool]
@@ -119,7 +124,7 @@ class _Cut:
     def of(
         self, fits: FitsOverGamma, ends: tuple[float, float], values: tuple[FitsAtLam, FitsAtLam], fine: bool = False
     ) -> list[Found]:
-        """Cut an interval, given what all that can be best have at its ends; `fine` where that is from the rows."""
+        """Return the pieces of an interval, given values of all candidates at its ends; `fine` if from the rows."""
         (low, high), (low_values, right) = ends, values
         alive = np.flatnonzero(Envelope.of(ends, fits.fold, low_values, right).may_win(low_values, right))
         fits, low_values, right = fits.at(alive), low_values.at(alive), right.at(alive)
@@ -127,7 +132,7 @@ class _Cut:
         tied = all(np.all(over + 2.0 * side.f_error.max() <= TIE_RTOL * side.f.min()) for over, side in sides)
         if len(fits) == 1 or tied:
             return [(low, high, tuple(tuple(row) for row in fits.support.tolist()))]
-        # twice what `may_win` spares: where every one of them is within it, halving would go on without end
+        # twice the tolerance of `may_win`: if every candidate is within it, halving would never end
         alike = all(np.all(over <= 8.0 * side.f_error.max()) for over, side in sides)
         if self.expired() or (alike and fine) or high - low <= NARROWEST * high:
             return [(low, high, ())]
@@ -139,7 +144,7 @@ class _Cut:
         return [piece for part_ends, part_values in parts for piece in self.of(fits, part_ends, part_values, fine)]
 
     def _by_rows(self, fits: FitsOverGamma, lam: float) -> FitsAtLam:
-        """Values of fits from the rows, whose rounding is far less than that of the moments."""
+        """Return the values of fits from the rows, whose rounding is far smaller than that of the moments."""
         made = [refit_squares(self.data, slice(0, self.data.n), support, 2.0 * lam) for support in fits.support]
         slope = [float(self.data.weight[ridge.support] @ ridge.beta**2) for ridge in made]
         f, error = (np.array([getattr(ridge, name) for ridge in made]) for name in ("objective", "objective_error"))
@@ -147,7 +152,7 @@ class _Cut:
 
 
 def _merged(pieces: list[Found]) -> list[Found]:
-    """Join neighbours with the same supports."""
+    """Return the pieces with neighbours of the same supports joined."""
     merged: list[Found] = []
     for low, high, supports in pieces:
         if merged and set(merged[-1][2]) == set(supports):
@@ -173,26 +178,27 @@ def best_subsets(
     began: float | None = None,
     **keywords: Any,
 ) -> PathRecord:
-    """Best subset of every size on all rows, each with its certified interval.
+    """Return the best subset of every size on all rows, each with its certified interval.
 
     Parameters
     ----------
     dataset : Dataset
         Rows, target and names.
-    gammas, taus : sequences, numbers or texts
-        Ridge weights, positive, or 0 where the columns of every model are linearly independent; or a
-        `GammaInterval` or text `LO..HI`: the best subset of every size as a function of gamma then comes with those at
-        both ends; support sizes, 0 to p, by default 1 to p, of p > 30 to n / 8, but at least 10 and at most 50.
+    gammas : sequence, number, text or GammaInterval
+        Ridge weights, positive, or 0 if the columns of every model are linearly independent. A `GammaInterval` or text
+        `LO..HI` adds the best subset of every size as a function of gamma to those at both ends.
+    taus : sequence, number or text, optional
+        Support sizes, 0 to p; by default 1 to p, and for p > 30 to n / 8, but at least 10 and at most 50.
     options : PathOptions, optional
         Scale, gap, limits.
     progress : callable, optional
-        Called with a :class:`~sparsecv_mio.search.observers.Progress` after each gamma of a round.
+        Function called with a :class:`~sparsecv_mio.search.observers.Progress` after each gamma of a round.
     stop : threading.Event, optional
-        Set it to end the run with what it holds.
+        Event that ends the run with its present result.
     began : float, optional
-        Moment of `time.monotonic` from which the limit counts; this call by default.
+        Moment of `time.monotonic` from which the time limit counts; this call by default.
     **keywords
-        Fields of `PathOptions` by keyword, which go before those of `options`.
+        Fields of `PathOptions` by keyword, which override those of `options`.
 
     Returns
     -------
@@ -204,9 +210,9 @@ def best_subsets(
     BadInput
         If the grid or an option is out of range.
     OutOfTime
-        If the limit comes before the data are in standard coordinates.
+        If the time limit ends before the data are in standard coordinates.
     TypeError
-        For a keyword that is no field of `PathOptions`.
+        If a keyword is not a field of `PathOptions`.
 
     Examples
     --------
@@ -248,7 +254,7 @@ Cells = dict[tuple[int, int], BestSubset]  # by index of gamma and by tau
 
 
 class _Row(NamedTuple):
-    """A row of the record, the subset that it shows, and whether its fit is a quick one."""
+    """A row of the record, its subset, and True if its fit is a quick one."""
 
     cell: BestSubset
     row: PathRow
@@ -256,25 +262,29 @@ class _Row(NamedTuple):
 
 
 class PathSearch:
-    """A search for the best subset of every (gamma, tau), of which a record can be made once the data are read.
+    """A search for the best subset of every (gamma, tau); it can return a record once the data are read.
 
-    Filled in by the thread that searches, made a record by that thread or by the one that waits for it.
+    The thread that searches fills it in; that thread, or the one that waits for it, makes the record.
 
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     grid : Grid
+        Grid.
     options : PathOptions
+        Options.
     clock : Deadline
+        Time limit.
     progress : callable or None
-        Called with a `Progress` after each gamma of a round.
+        Function called with a `Progress` after each gamma of a round.
 
     Attributes
     ----------
     cells : dict of (int, int) to BestSubset
-        What was found, by index of gamma and by tau.
+        Results by index of gamma and by tau.
     nodes : int
-        Nodes of all trees.
+        Number of nodes of all trees.
     """
 
     def __init__(
@@ -286,23 +296,23 @@ class PathSearch:
         self.nodes = 0
         self._data: StandardData | None = None
         self._quick: dict[int, IntArray] = {}  # supports by forward selection, once they were needed
-        self._rows: dict[tuple[int, int], _Row] = {}  # of the record, made so far
+        self._rows: dict[tuple[int, int], _Row] = {}  # rows of the record made so far
 
     @property
     def data(self) -> StandardData:
-        """The data in standard coordinates; raises `OutOfTime` before that."""
+        """Data in standard coordinates; raises `OutOfTime` before they are ready."""
         return prepared(self._data)
 
     def standardize(self) -> StandardData:
-        """Bring the data to standard coordinates; from here on a record can be made."""
+        """Return the data in standard coordinates; from then on a record can be made."""
         options = self.options
         self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(self._data, self.grid.gammas.tolist(), most_columns(self._data, int(self.grid.taus.max())))
-        _ = self.dataset.fingerprint  # of the record: after the limit there is no time for it
+        _ = self.dataset.fingerprint  # computed now, because there is no time for it after the limit
         return self._data
 
     def solve(self) -> PathRecord:
-        """Give every open size rounds of growing effort."""
+        """Process every open size in rounds of growing effort; return the record."""
         data = self.standardize()
         from sparsecv_mio.search.all_rows import check_restrictions
         from sparsecv_mio.thresholds import by_rows
@@ -327,12 +337,12 @@ class PathSearch:
         return len(self.grid.gammas) * len(self.grid.taus)
 
     def prepare(self, until: float) -> None:
-        """See to supports of every (gamma, tau), and to rows of the record while there is time.
+        """Select supports for every (gamma, tau), and make rows of the record while there is time.
 
         Parameters
         ----------
         until : float
-            Moment of `time.monotonic` after which no row is made any more.
+            Moment of `time.monotonic` after which no row is made.
         """
         if self._data is None:
             return
@@ -344,22 +354,22 @@ class PathSearch:
     def record(
         self, problem: SparseProblem | None = None, check_wanted: Callable[[], None] = lambda: None
     ) -> PathRecord:
-        """Return the record of what is known now; no kernel is called without the moments of `problem`.
+        """Return the record of the present result; no kernel is called without the moments of `problem`.
 
-        After the limit this takes `GRACE` and a quick fit of the smallest size at each gamma. A pair without a fit
+        After the time limit this takes `GRACE` and a quick fit of the smallest size at each gamma. A pair without a fit
         then has the fit of a smaller size.
 
         Parameters
         ----------
         problem : SparseProblem, optional
-            All rows, at any gamma.
+            Problem of all rows, at any gamma.
         check_wanted : callable
-            A function that is called between fits; it raises if the record is no longer wanted.
+            Function called between fits; it raises an exception if the record is no longer wanted.
 
         Raises
         ------
         OutOfTime
-            If the data are not even in standard coordinates.
+            If the data are not yet in standard coordinates.
         """
         data, clock = self.data, self.clock
         if len(self.cells) < self.pairs:
@@ -387,7 +397,7 @@ class PathSearch:
         )
 
     def _of_every_pair(self) -> dict[tuple[int, int], BestSubset]:
-        """Return what was found, and a support by forward selection where nothing was."""
+        """Return the results, with a support by forward selection for pairs without a result."""
         cells = dict(self.cells)
         for g, tau in product(range(len(self.grid.gammas)), self._quick):
             if (g, tau) not in cells:
@@ -399,9 +409,9 @@ class PathSearch:
         self, cells: Cells, problem: SparseProblem | None, quick: bool, expired: Callable[[], bool],
         check_wanted: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """Fit the missing rows of the record; quick fits of the smallest size are made after the limit too.
+        """Fit the missing rows of the record; quick fits of the smallest size are made after the time limit, too.
 
-        If there is little work, no fit is a quick one.
+        If there is little work, all fits are exact.
         """
         data, smallest = self.data, int(self.grid.taus.min())
         fast = quick and len(cells) * refit_numbers(data, int(self.grid.taus.max())) > LITTLE_WORK
@@ -418,7 +428,7 @@ class PathSearch:
             self._rows[g, tau] = _Row(cell, row, fast)
 
     def _rows_of(self, g: int, cells: Cells) -> list[PathRow]:
-        """Return the rows of a gamma; a size without a fit has the one of a smaller size."""
+        """Return the rows of a gamma; a size without a fit gets the fit of a smaller size."""
         rows: list[PathRow] = []
         for tau in self.grid.taus.tolist():
             made, cell = self._rows.get((g, tau)), cells[g, tau]
@@ -430,7 +440,7 @@ class PathSearch:
         return rows
 
     def _by_rows(self) -> None:
-        """One relaxation a size, and the exact answer where it leaves few columns."""
+        """Solve one relaxation for each size, and the size exactly if the relaxation leaves few columns."""
         from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
 
         data, taus = self.data, self.grid.taus.tolist()
@@ -470,12 +480,12 @@ class PathSearch:
         self._rounds(solve, FIRST_NODES)
 
     def _rounds(self, solve: Solve, effort: int) -> None:
-        """Give every open size rounds of growing effort."""
+        """Process every open size in rounds of growing effort."""
         from threadpoolctl import threadpool_limits
 
         from sparsecv_mio.trees.subsets import ROUND_GROWTH
 
-        alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma has to wait
+        alone = len(self.grid.gammas) == 1 and not self.data.restrictions.beyond_forcing  # no other gamma waits
         effort = UNLIMITED if alone else effort
         open_taus = {g: self.grid.taus.tolist() for g in range(len(self.grid.gammas))}
         with threadpool_limits(limits=1):
@@ -485,7 +495,7 @@ class PathSearch:
                 effort *= ROUND_GROWTH
 
     def _round(self, solve: Solve, left: dict[int, list[int]], effort: int) -> None:
-        """Give every open (gamma, tau) some effort; what is closed leaves `left`, taus by index of gamma."""
+        """Give every open (gamma, tau) some effort, and remove closed ones from `left`, taus by index of gamma."""
         starts: list[IntArray] = []
         for g in sorted(left, key=lambda g: -self.grid.gammas[g]):
             if self.clock.expired():

@@ -1,8 +1,9 @@
-"""How well models fit all rows: R^2, adjusted R^2, Cp and BIC, of two classes and counts the deviance and its like.
+"""Criteria of model fit on all rows: R^2, adjusted R^2, Cp and BIC; for two classes and counts, deviance and AIC.
 
-R^2 and its like are as R's leaps defines them. Their degrees of freedom are those of least squares: one for
-each column, and beside an intercept one less of a factor with all its levels. They are meant for a small gamma. A ridge
-weight takes some of these away, and choosing the best of many subsets adds others, which none of them knows of.
+R^2, adjusted R^2, Cp and BIC are defined as in R's package leaps. Degrees of freedom are those of least squares: one
+for each column, but with an intercept one less for a factor with all its levels. The criteria are meant for a small
+gamma. A ridge weight reduces the degrees of freedom, and choosing the best of many subsets increases them; no criterion
+corrects for this.
 """
 
 from __future__ import annotations
@@ -24,20 +25,20 @@ from sparsecv_mio.problem.responses import of_dataset, row_loss
 from sparsecv_mio.words import Loss
 
 Fitted = PathRow | FitRecord | Record
-CP_WORK = 2e10  # n p^2 up to which all columns are fitted for Cp
+CP_WORK = 2e10  # maximum n p^2 for which all columns are fitted for Cp
 ROUNDING_RTOL = 4 * float(np.finfo(float).eps)  # rounding error of a residual, as a share of the size of its terms
 
 
 class Criteria(NamedTuple):
-    """How well a subset fits; NaN where a criterion is undefined.
+    """Criteria of the fit of a subset; NaN if a criterion is undefined.
 
-    `adjusted` and `cp` are undefined where the rows are too few. `bic` is undefined where RSS is rounding error, and
-    `cp` where the RSS of all columns is. An RSS that is rounding error counts as 0 in `r_squared` and `adjusted`.
+    `adjusted` and `cp` are undefined if there are too few rows. `bic` is undefined if RSS is rounding error, and `cp`
+    if the RSS of all columns is. An RSS that is rounding error counts as 0 in `r_squared` and `adjusted`.
 
     With RSS the residual sum of squares, TSS that about the mean, d degrees of freedom and n rows: `r_squared = 1 -
     RSS / TSS`, `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual
-    variance of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept there is no 1 and no
-    mean.
+    variance of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept, the 1 that counts it and the mean
+    are omitted.
     """
 
     r_squared: float
@@ -47,10 +48,10 @@ class Criteria(NamedTuple):
 
 
 class GlmCriteria(NamedTuple):
-    """How well a subset fits two classes or counts, d features and the intercept being its degrees of freedom.
+    """Criteria of the fit of a subset to two classes or counts; the d degrees of freedom are features and intercept.
 
-    With `deviance = 2 sum of losses` and D0 that of the class frequencies, or the mean rate, alone: `mcfadden = 1 -
-    deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`. `scatter` is that of counts.
+    With `deviance = 2 sum of losses` and D0 the deviance of the class frequencies, or of the mean rate, alone:
+    `mcfadden = 1 - deviance / D0`, `aic = deviance + 2 d`, `bic = deviance + d log n`. `scatter` is given for counts.
     """
 
     deviance: float
@@ -63,16 +64,18 @@ class GlmCriteria(NamedTuple):
 def glm_criteria(
     models: Sequence[Fitted], data: Dataset, intercept: bool, record: Record | FitRecord | PathRecord
 ) -> list[GlmCriteria]:
-    """Compute the criteria of some models of two classes, or of counts; O(n p) each.
+    """Return the criteria of models for two classes or counts; O(n p) for each model.
 
     Parameters
     ----------
     models : sequence of PathRow, FitRecord or Record
+        Models.
     data : Dataset
-        The data of their record.
+        Data set of their record.
     intercept : bool
-        Whether the models have one.
+        True if the models have an intercept.
     record : Record, FitRecord or PathRecord
+        Record of the models.
     """
     data, loss = in_classes(record, data), row_loss(record.loss)
     y, v = of_dataset(loss, data, slice(0, data.n))
@@ -98,17 +101,18 @@ def _scatter(data: Dataset, log_rates: FloatArray, used: int) -> Scatter:
 def criteria(
     rows: Sequence[PathRow], data: Dataset, intercept: bool, record: PathRecord | None = None
 ) -> list[Criteria] | list[GlmCriteria]:
-    """Compute the criteria of some models; O(n p) each, and O(n p^2) once.
+    """Return the criteria of models; O(n p) for each model, and O(n p^2) once.
 
     Parameters
     ----------
     rows : sequence of PathRow
+        Models.
     data : Dataset
-        The data of their record.
+        Data set of their record.
     intercept : bool
-        Whether the models have one.
+        True if the models have an intercept.
     record : PathRecord, optional
-        Theirs, where its loss is another one than squares.
+        Record of the models, required for logistic and Poisson loss.
 
     Examples
     --------
@@ -138,7 +142,7 @@ def criteria(
 
 
 def _spare_levels(row: PathRow, X: FloatArray, record: PathRecord | None) -> int:
-    """Return by how many columns the factors of a model exceed what they span beside the intercept: a level each."""
+    """Return how many columns of a model's factors are determined by the others and the intercept: one a factor."""
     factors = () if record is None else (record.request.restrictions or NONE).count
     names, spare = () if record is None else record.data.names, 0
     for columns in factors:
@@ -148,13 +152,13 @@ def _spare_levels(row: PathRow, X: FloatArray, record: PathRecord | None) -> int
 
 
 def _about_mean(values: FloatArray, weights: FloatArray) -> FloatArray:
-    """Return values less their mean, with all digits of their differences."""
+    """Return values minus their mean, with all digits of their differences."""
     near = values - np.sort(values, axis=0)[len(values) // 2]
     return np.asarray(near - np.average(near, axis=0, weights=weights))
 
 
 def _residual_sum(X: FloatArray, y: FloatArray, beta: FloatArray, data: Dataset, weights: FloatArray) -> float:
-    """Return the weighted residual sum of squares; 0 where rounding of the entries of X and y can explain all of it.
+    """Return the weighted residual sum of squares; 0 if rounding of the entries of X and y can explain all of it.
 
     X and y are about their means: an intercept of 1e12 would leave four decimals.
     """
@@ -166,7 +170,7 @@ def _residual_sum(X: FloatArray, y: FloatArray, beta: FloatArray, data: Dataset,
 def _residual_variance(
     X: FloatArray, y: FloatArray, data: Dataset, weights: FloatArray, intercept: bool
 ) -> float:  # fmt: skip
-    """Return the residual variance of least squares on all columns; 0 where it is undefined or takes long."""
+    """Return the residual variance of least squares on all columns; 0 if it is undefined or expensive."""
     n, p = X.shape
     if n <= p + intercept or n * p**2 > CP_WORK:
         return 0.0

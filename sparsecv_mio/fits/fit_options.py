@@ -1,4 +1,4 @@
-"""What is asked of fits on all rows, and of lists of near-best models, checked once for all who ask."""
+"""Options of full-data fits and of lists of near-optimal models, checked once for all callers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from sparsecv_mio.words import By, ClassWeight, Intercept, Loss, Scale
 
 @dataclass(frozen=True)
 class SideOptions(Restrictions):
-    """Restrictions of one fit, and side constraints beside them; coefficients are in the units of the file.
+    """Restrictions of one fit, and further side constraints; coefficients are in the units of the file.
 
     The other fields are those of :class:`~sparsecv_mio.model_space.Restrictions`.
 
     Attributes
     ----------
     together : sequence of sequences of str
-        Features that are chosen all or none, and each counted.
+        Sets of features that are chosen all or none, each feature counted.
     box : mapping of str to (float, float)
-        Bounds of a feature's coefficient, where the feature is chosen; infinite for an open end.
+        Bounds on the coefficient of a feature, if it is chosen; infinite for an open bound.
 
     Examples
     --------
@@ -53,7 +53,7 @@ class SideOptions(Restrictions):
     box: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def within(self, names: Sequence[str], constant: bool = True) -> Self:
-        """Return the same by the names of the data, as restrictions are, once groups are checked."""
+        """Return the same options by the names of the data, after checking groups."""
         made = super().within(names, constant)
         for name in (name for group in self.together for name in group):
             if name in made.adjust:
@@ -66,13 +66,13 @@ class SideOptions(Restrictions):
         Parameters
         ----------
         data : StandardData
-            Of what `within` made these options be of.
+            Data set to which `within` adapted these options.
         """
         self.check_vary(set(data.dataset.names).difference(data.names, self.force_out))
         return constraints_of(data, self, [group for group in self.together if group], self.box)
 
     def recorded(self) -> Side:
-        """Return the constraints as a record holds them."""
+        """Return the constraints in the form of a record."""
         restrictions = Restrictions(**{name: getattr(self, name) for name in RESTRICTIONS})
         ends = {name: [end if math.isfinite(end) else None for end in interval] for name, interval in self.box.items()}
         return Side(
@@ -84,42 +84,42 @@ class SideOptions(Restrictions):
 
 @dataclass(frozen=True)
 class FitOptions:
-    """How one MIO on all rows is solved; checked when made, and never changed.
+    """Options for solving one mixed-integer optimisation problem (MIO) on all rows; checked when made, and immutable.
 
     Attributes
     ----------
     backend : str
-        Who solves it, see `sparsecv backends`.
+        Name of the solver, see `sparsecv backends`.
     formulation : str, optional
-        Which of the backend's models; its first by default.
+        Name of one of the backend's models; its first by default.
     solver_option : mapping or sequence of str
         Options of the backend's solver by its own names.
     scale : {"length", "variance", "none"}
-        What the penalty measures.
+        Scale of columns in the penalty.
     intercept : {"fold", "global", "none"}
-        Where the intercept lives; on all rows `fold` and `global` are the same.
+        Kind of intercept; on all rows `fold` and `global` are the same.
     limits : Limits, optional
         Gap, seconds, nodes, threads, log; a gap of 1e-7 and one thread by default.
     side : SideOptions, optional
         Side constraints.
     start : sequence of str, optional
-        Names of a support to start from.
+        Names of the features of an initial support.
     assume_box : float, optional
-        M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof, then
-        hold for such models only, and the record says so. For the native backend, without side constraints.
+        Bound M: coefficients are assumed to lie in [-M, M], in the units of the file. The lower bound, and the proof,
+        then hold for such models only, and the record states this. For the native backend, without side constraints.
     loss : {"squared", "logistic", "poisson"}
-        What is fitted; `logistic` for a target of two classes.
+        Loss; `logistic` for a target of two classes.
     positive : str, optional
-        With `loss="logistic"`, the class that is 1.
+        Class that is coded as 1, with `loss="logistic"`.
     class_weight : "balanced", optional
-        With `loss="logistic"`, lets both classes weigh the same.
+        Weighting that gives both classes the same total weight, with `loss="logistic"`.
     exposure : str, optional
-        With `loss="poisson"`, the column of exposures.
+        Column of exposures, with `loss="poisson"`.
 
     Raises
     ------
     BadInput
-        For a value out of range, an unknown word, or options that do not go together.
+        If a value is out of range, a keyword is unknown, or options are not compatible.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class FitOptions:
 
     @classmethod
     def of(cls, **words: Any) -> FitOptions:
-        """Make options of words as text."""
+        """Return options from keywords given as text."""
         options: dict[str, Any] = dict(words)
         return cls(**options)
 
@@ -164,7 +164,7 @@ class FitOptions:
             self._check_box(self.assume_box)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: a target of 0 and 1, the classes weighed; counts with their exposures."""
+        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts with exposures."""
         return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def _check_box(self, end: float) -> None:
@@ -177,12 +177,14 @@ class FitOptions:
 
 
 def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> None:
-    """Raise `BadInput` for what does not go with a loss.
+    """Raise `BadInput` for options and restrictions that are not compatible with the loss.
 
     Parameters
     ----------
     how : FitOptions or PathOptions
+        Options.
     restrictions : Restrictions
+        Restrictions.
     """
     loss = how.loss
     for name, value in (("positive", how.positive), ("class-weight", how.class_weight)):
@@ -202,35 +204,35 @@ def check_loss(how: FitOptions | PathOptions, restrictions: Restrictions) -> Non
 
 @dataclass(frozen=True)
 class PathOptions:
-    """How the best subsets of every size are found; checked when made, and never changed.
+    """Options for the best subsets of every size; checked when made, and immutable.
 
     Attributes
     ----------
     scale : {"length", "variance", "none"}
-        What the penalty measures.
+        Scale of columns in the penalty.
     intercept : {"fold", "global", "none"}
-        Where the intercept lives; on all rows `fold` and `global` are the same.
+        Kind of intercept; on all rows `fold` and `global` are the same.
     gap : float
         Relative gap at which a fit counts as proved.
     time_limit : float, optional
-        Seconds; what is known by then is returned with valid bounds, a second later at most.
+        Time limit in seconds; the present result is then returned with valid bounds, at most a second later.
     threads : int, optional
-        Stored in the record; the trees of a path take one thread.
+        Number of threads, stored in the record; the trees of a path use one thread.
     restrictions : Restrictions
-        What every subset must and may not contain.
+        Restrictions on every subset.
     loss : {"squared", "logistic", "poisson"}
-        What is fitted; `logistic` for a target of two classes, without restrictions but forced features.
+        Loss; `logistic` for a target of two classes, without restrictions except forced features.
     positive : str, optional
-        With `loss="logistic"`, the class that is 1.
+        Class that is coded as 1, with `loss="logistic"`.
     class_weight : "balanced", optional
-        With `loss="logistic"`: both classes weigh the same.
+        Weighting that gives both classes the same total weight, with `loss="logistic"`.
     exposure : str, optional
-        With `loss="poisson"`: the column of exposures.
+        Column of exposures, with `loss="poisson"`.
 
     Raises
     ------
     BadInput
-        For a value out of range or an unknown word.
+        If a value is out of range or a keyword is unknown.
 
     Examples
     --------
@@ -251,12 +253,12 @@ class PathOptions:
 
     @classmethod
     def of(cls, **words: Any) -> Self:
-        """Make options of words as text."""
+        """Return options from keywords given as text."""
         return with_keywords(cls(), words, "of")
 
     @classmethod
     def of_record(cls, record: Record, seconds: float) -> Self:
-        """Return options with the units and restrictions of a record, for so many seconds."""
+        """Return options with the units and restrictions of a record, and a time limit."""
         request, about = record.request, record.data
         return cls.of(
             scale=about.scale, intercept=about.intercept, time_limit=seconds, threads=request.threads,
@@ -268,21 +270,21 @@ class PathOptions:
         check_loss(self, self.restrictions)
 
     def in_classes(self, dataset: Dataset) -> Dataset:
-        """Return the data as they are fitted: a target of 0 and 1, the classes weighed; counts with their exposures."""
+        """Return the data as they are fitted: a target of 0 and 1 with class weights, or counts with exposures."""
         return for_loss(dataset, self.loss, self.positive, self.class_weight, self.exposure)
 
     def by_names(self, dataset: Dataset) -> Self:
-        """Return the same options, the restrictions by the names of the data."""
+        """Return the same options with restrictions by the names of the data."""
         restrictions = self.restrictions.within(dataset.names, self.intercept is not Intercept.NONE)
         return replace(self, restrictions=restrictions)
 
     def request(self, gammas: Iterable[float], taus: Iterable[int]) -> Request:
-        """Return what a record says was asked for.
+        """Return the request in the form of a record.
 
         Parameters
         ----------
         gammas, taus : iterables
-            The grid.
+            Grid.
         """
         within = self.restrictions or None
         return Request(tuple(gammas), tuple(taus), self.gap, False, self.time_limit, self.threads, within)
@@ -293,15 +295,15 @@ NEAR_SHARE, MOST_NEAR = 0.01, 1000
 
 @dataclass(frozen=True)
 class CommonOptions(PathOptions):
-    """How the best common subset is found; checked when made, and never changed.
+    """Options for the best common subset; checked when made, and immutable.
 
-    The fields are those of `PathOptions`; restrictions may force features in or out, adjust for columns and have
-    factors whole, and nothing else.
+    The fields are those of `PathOptions`. The supported restrictions are features forced in or out, adjustment columns,
+    and factors that enter with all levels.
 
     Raises
     ------
     BadInput
-        For a value out of range, an unknown word, or restrictions of another kind.
+        If a value is out of range, a keyword is unknown, or a restriction is not supported.
     """
 
     gap: float = 1e-4
@@ -313,25 +315,25 @@ class CommonOptions(PathOptions):
 
 @dataclass(frozen=True)
 class NearOptions(PathOptions):
-    """Which models are near the best, and how they are found; checked when made, and never changed.
+    """Options for lists of near-optimal models; checked when made, and immutable.
 
-    The other fields are those of `PathOptions`; the gap is that of the cross-validation that chooses a pair, and
-    restrictions may force features in or out, adjust for columns and have factors whole, and nothing else.
+    The other fields are those of `PathOptions`; the gap is that of the cross-validation that chooses gamma and tau. The
+    supported restrictions are features forced in or out, adjustment columns, and factors that enter with all levels.
 
     Attributes
     ----------
     within : float
-        By how much a value may exceed the best of its size, relative: 0.01 is one per cent.
+        Maximum relative excess of a value over the best of its size: 0.01 is one per cent.
     most : int, optional
-        Models of a size to list, the best ones; None for all.
+        Maximum number of models of a size to list, the best ones; None for all.
     by : {"cv", "objective"}, optional
-        Which value: the CV error of the support, the same in every fold, or the training objective on all rows; by
-        default the first, with `loss="logistic"` the second.
+        Kind of value: the CV error of the support, the same in every fold, or the training objective on all rows. The
+        default is the CV error, but with `loss="logistic"` the training objective.
 
     Raises
     ------
     BadInput
-        For a value out of range, an unknown word, or restrictions of another kind.
+        If a value is out of range, a keyword is unknown, or a restriction is not supported.
 
     Examples
     --------
@@ -355,18 +357,19 @@ class NearOptions(PathOptions):
 
     @property
     def valued_by(self) -> By:
-        """By which value, as given or by default."""
+        """Kind of value, given or by default."""
         return self.by or (By.CV if self.loss is Loss.SQUARED else By.OBJECTIVE)
 
 
 def check_forcing(restrictions: Restrictions, who: str) -> None:
-    """Raise `BadInput` for restrictions that say more than which features are forced in or out.
+    """Raise `BadInput` for restrictions other than features forced in or out and adjustment columns.
 
     Parameters
     ----------
     restrictions : Restrictions
+        Restrictions.
     who : str
-        What cannot be done under them.
+        Name of the feature that does not support them, for the error message.
     """
     for kind in restrictions.beyond_forcing[:1]:
         raise BadInput(f"{shown(kind)}: is not for {who}, which know force-in, force-out and adjust only")

@@ -1,4 +1,4 @@
-"""One MIO on all rows, solved by any backend or written to a file: what `sparsecv fit` and `sparsecv export` call."""
+"""One mixed-integer optimisation problem on all rows, solved by a backend (`sparsecv fit`) or exported to a file."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ STOPPED = {Stop.GAP: "no tree: too many columns left, or ties beyond count", Sto
 def fit_one(
     dataset: Dataset, *, tau: int, gamma: float, options: FitOptions | None = None, **keywords: Any
 ) -> FitRecord:
-    """Find the best subset of at most tau features on all rows.
+    """Return the best subset of at most tau features on all rows.
 
     Parameters
     ----------
     dataset : Dataset
         Rows, target and names.
     tau : int
-        Largest number of features, 0 to p.
+        Maximum number of features, 0 to p.
     gamma : float
-        Ridge weight, positive, or 0 where the columns of every model are linearly independent.
+        Ridge weight, positive, or 0 if the columns of every model are linearly independent.
     options : FitOptions, optional
         Backend, scale, limits, side constraints.
     **keywords
-        Fields of `FitOptions` by keyword, which go before those of `options`: `fit_one(..., backend="highs")`.
+        Fields of `FitOptions` by keyword, which override those of `options`: `fit_one(..., backend="highs")`.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def fit_one(
     Raises
     ------
     BadInput
-        For a value out of range, an unknown name, or side constraints that exclude every support.
+        If a value is out of range, a name is unknown, or side constraints exclude every support.
     BackendUnavailable, BackendFailed
         See :mod:`sparsecv_mio.formulation.backends.contract`.
 
@@ -111,7 +111,7 @@ def fit_one(
     beyond = max(map(abs, record.coefficients.values()), default=0.0)
     if beyond <= box:
         return replace(record, assumed_box=box)
-    # the answer itself is outside: nothing was proved of it
+    # the best model is outside of the box, so the bound does not hold for it
     remaining = replace(limits, seconds=max(limits.seconds - outcome.seconds, 0.0))
     plain = replace(options, assume_box=None, start=record.support, limits=remaining)
     again = fit_one(dataset, tau=tau, gamma=gamma, options=plain)
@@ -120,7 +120,7 @@ def fit_one(
 
 
 def _solved(model: _Model, backend: Backend, options: FitOptions, limits: Limits, begin: float) -> Outcome | None:
-    """Solve a model: from its rows where columns are many, in an assumed box, or as it is; None where none can be."""
+    """Return the outcome of a model: by rows if columns are many, in an assumed box, or directly; else None."""
     start, forced = None if options.start is None else _start(model.data, options.start), model.constraints
     squared = model.data.loss is Loss.SQUARED
     if squared and backend.name == NATIVE and forced.needs <= {"force"} and _wide(model.data):
@@ -149,25 +149,26 @@ def export_one(
     piecewise: int | None = None,
     **keywords: Any,
 ) -> tuple[float, float, float]:
-    """Write the perspective model of one MIO on all rows to a file, or a linear one.
+    """Write the perspective model, or a linear model, of one MIO on all rows to a file.
 
     Parameters
     ----------
     dataset : Dataset
         Rows, target and names.
     path : str
-        Its end says the format: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic). Log losses are in .nl, .cbf and .ptf.
+        File whose suffix gives the format: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic). Log losses are in .nl,
+        .cbf and .ptf.
     tau : int
-        Largest number of features, 0 to p.
+        Maximum number of features, 0 to p.
     gamma : float
-        Ridge weight, positive, or 0 where the columns of every model are linearly independent.
+        Ridge weight, positive, or 0 if the columns of every model are linearly independent.
     options : FitOptions, optional
-        Scale, intercept, loss, side constraints; what says how it is solved is not used.
+        Scale, intercept, loss, side constraints; options about solving are ignored.
     piecewise : int, optional
-        Write a linear model, which every MIP solver reads: squares, or log losses, by so many tangents each. Of .mps
-        and .lp.
+        Number of tangents for each square or log loss in a linear model, which every MIP solver reads. For .mps and
+        .lp.
     **keywords
-        Fields of `FitOptions` by keyword, which go before those of `options`: `export_one(..., scale="none")`.
+        Fields of `FitOptions` by keyword, which override those of `options`: `export_one(..., scale="none")`.
 
     Returns
     -------
@@ -177,7 +178,7 @@ def export_one(
     Raises
     ------
     BadInput
-        For a value out of range, an unknown name, or a format that is not known.
+        If a value is out of range, a name is unknown, or the format is unknown.
     """
     options = with_keywords(options or FitOptions(), keywords, "export_one")
     if options.loss is Loss.POISSON:
@@ -191,7 +192,7 @@ def export_one(
 
 
 def _check_adjusting(data: StandardData, what: str) -> None:
-    """Refuse models of solvers by losses of rows, in which every coefficient is bounded by its penalty."""
+    """Raise an error for solver models with losses of rows, in which every coefficient is bounded by its penalty."""
     if len(data.adjusting) and data.loss is not Loss.SQUARED:
         raise BadInput(f"adjust: with loss {data.loss} goes with {what} (these bound coefficients by their penalties)")
 
@@ -211,11 +212,11 @@ class _Model:
         """The problem by its moments."""
         problem = full_problem(self.data, self.gamma)
         weight = np.where(problem.weight > 0.0, problem.weight, TINY / problem.lam)  # dual values divide by penalties
-        return replace(problem, weight=weight, forced=np.zeros(0, dtype=np.int64))  # those are of the constraints
+        return replace(problem, weight=weight, forced=np.zeros(0, dtype=np.int64))  # the constraints force columns
 
     @property
     def problem(self) -> SparseProblem | GlmProblem:
-        """The problem as backends take it."""
+        """The problem in the form that backends take."""
         if self.data.loss is Loss.SQUARED:
             return self.squares
         from sparsecv_mio.trees.smooth_rows import make_problem
@@ -224,7 +225,7 @@ class _Model:
 
     @classmethod
     def of(cls, dataset: Dataset, pair: tuple[int, float], how: FitOptions) -> _Model:
-        """Check a pair (tau, gamma) and the side constraints against the data."""
+        """Return the model of a pair (tau, gamma) and side constraints, after checking them against the data."""
         tau, gamma = pair
         options, constant = how.side or SideOptions(), how.intercept is not Intercept.NONE
         side = options.within(dataset.names, constant)
@@ -253,11 +254,11 @@ class _Model:
         return self.data.loss_unit
 
     def fitted(self, outcome: Outcome, gamma: float) -> _FittedTask:
-        """Return the model: refitted from the rows, unless boxes hold it."""
+        """Return the model, refitted from the rows unless it has boxes."""
         support, data = np.asarray(outcome.incumbent, dtype=np.int64), self.data
         if self.constraints.on_coefficients:
             beta, source, columns = np.asarray(outcome.beta), data.dataset, data.columns[support]
-            # by the rows: where the fit is nearly perfect, moments have lost the digits of the objective
+            # fitted from the rows: if the fit is nearly perfect, moments have lost the digits of the objective
             ridge = ridge_weights(columns.tolist(), data.free, gamma)
             objective, _ = objective_of(
                 source.X, source.y, columns.tolist(), beta * data.y_unit / data.divisor[support], ridge,
@@ -272,7 +273,7 @@ class _Model:
 
 
 class _FittedTask(NamedTuple):
-    """A model in standard coordinates; `doubt` is the rounding of its objective, where that is known."""
+    """A model in standard coordinates; `doubt` is a bound on the rounding of its objective, if known."""
 
     objective: float
     support: IntArray
@@ -289,7 +290,7 @@ def _wide(data: StandardData) -> bool:
 
 
 def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcome:
-    """Solve by our own engine where columns are too many for a matrix of them."""
+    """Solve by the trees of this package if there are too many columns for a matrix of their products."""
     from sparsecv_mio.search.all_rows import all_rows_of, solve_by_rows
     from sparsecv_mio.search.deadline import Deadline
 
@@ -313,7 +314,7 @@ def _solve_by_rows(model: _Model, start: Start | None, limits: Limits) -> Outcom
 
 
 def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float) -> Outcome:
-    """Solve by our own engine for coefficients in [-end, end], in units of the file."""
+    """Solve by the trees of this package for coefficients in [-end, end], in units of the file."""
     from sparsecv_mio.search.deadline import Deadline
     from sparsecv_mio.trees.every_size import solve_path
 
@@ -332,7 +333,7 @@ def _solve_in_box(model: _Model, start: Start | None, limits: Limits, end: float
 
 
 def _outcome(model: _Model, found: BestSubsets, limits: Limits, clock: Deadline, built: float) -> Outcome:
-    """Refit what our own engine found, and say why it stopped."""
+    """Return the outcome of the trees: their support refitted, and the reason for stopping."""
     data, tau = model.data, model.tau
     cell = found.by_size[tau]
     fit = refit_rows(data, slice(0, data.n), cell.support, model.gamma)
@@ -422,7 +423,7 @@ READ_BY = {
 
 
 def about_export(path: str, piecewise: int | None, missed: float, loss: str = Loss.SQUARED) -> str:
-    """Say in a line which model a file holds, and which solvers read it."""
+    """Return a sentence that states which model a file contains and which solvers read it."""
     suffix = Path(path).suffix.lower()
     if piecewise is not None:
         each = "square" if loss == Loss.SQUARED else "log loss and square"
@@ -444,36 +445,36 @@ def export_model(
     constraints: SideConstraints = FREE,
     piecewise: int | None = None,
 ) -> tuple[float, float, float]:
-    """Write the perspective MISOCP, or a linear model in its place, to a file.
+    """Write the perspective MISOCP, or a linear model instead, to a file; return how to read its objective.
 
     Parameters
     ----------
     problem : SparseProblem or GlmProblem
-        In standard coordinates; of two classes in any columns.
+        Problem in standard coordinates; with two classes in any columns.
     tau : int
-        Largest support size.
+        Maximum support size.
     path : str
-        Ends with .mps, .lp, .nl (quadratic, by Pyomo) or .cbf, .ptf (conic, by Mosek, no licence needed). Log losses
-        are written as .nl, .cbf, .ptf, or piecewise linear.
+        File with the suffix .mps, .lp, .nl (quadratic, by Pyomo) or .cbf, .ptf (conic, by Mosek, no licence needed).
+        Log losses are written as .nl, .cbf, .ptf, or piecewise linear.
     labels : sequence of str, optional
-        Names of the columns; they appear in the names of the variables where the format has names.
+        Names of the columns; they appear in the names of the variables if the format has names.
     constraints : SideConstraints, optional
         Side constraints.
     piecewise : int, optional
-        Tangents of each square of a linear model.
+        Number of tangents for each square of a linear model.
 
     Returns
     -------
     offset, factor, missed : float
-        `f = offset + factor * (objective of the file)`, `f` in standard coordinates; of a linear model the least f is
-        up to `missed` more.
+        Numbers with `f = offset + factor * (objective of the file)`, `f` in standard coordinates; for a linear model
+        the minimum f is up to `missed` more.
 
     Raises
     ------
     BadInput
-        For an unknown ending, a file that cannot be written, or side constraints that exclude every support.
+        If the suffix is unknown, the file cannot be written, or the side constraints exclude every support.
     BackendUnavailable
-        When pyomo, or mosek for a conic format, is not installed.
+        If pyomo, or mosek for a conic format, is not installed.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in BY_PYOMO and suffix not in BY_MOSEK:
@@ -515,7 +516,7 @@ def export_model(
 
 
 def _task_of(problem: SparseProblem | GlmProblem, tau: int, constraints: SideConstraints) -> ModelTask:
-    """Return a task with its start; `BadInput` where the side constraints exclude every support."""
+    """Return a task with its start; raise `BadInput` if the side constraints exclude every support."""
     if isinstance(problem, GlmProblem):
         problem = problem.centred()[0]
         fit = feasible_classes(problem, tau, constraints)

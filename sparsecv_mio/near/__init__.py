@@ -1,1 +1,1 @@
-"""Models near the best one, all of them; and the best subset that all folds share, by its cross-validation error."""
+"""Near-optimal models, listed completely, and the best subset that all folds share, by its cross-validation error."""

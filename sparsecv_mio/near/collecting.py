@@ -1,9 +1,10 @@
-"""All supports of one gamma with a small value, met in the order of a tree and handed to whoever wants them.
+"""Lists of all supports at one gamma with a small value, found by trees and passed to a taker.
 
-By which number supports are valued, a criterion says: the training objective, or the CV error of one support that all
-folds share. For the supports of a branch, those with some columns and without others, it names a problem with `f(S) <=
-rate * value(S) + offset`: all supports with a value up to v are among those with f up to `rate * v + offset`
-(docs/theory/near_optimal.md). A `Collection` lists these by trees, and splits branches where they are many.
+A criterion defines the value of a support: the training objective, or the CV error of one support that all folds share.
+A branch is the set of supports with some columns and without some others. For a branch the criterion gives a problem
+with `f(S) <= rate * value(S) + offset`. So all supports with a value up to v are among those with f up to
+`rate * v + offset` (docs/theory/near_optimal.md). A `Collection` lists these by trees, and splits a branch if there are
+many.
 """
 
 from __future__ import annotations
@@ -42,45 +43,48 @@ from sparsecv_mio.words import Intercept
 
 
 def all_rows(data: StandardData, who: str) -> SparseProblem:
-    """Return all rows as a problem, at a gamma of 1.
+    """Return the problem of all rows at a gamma of 1.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     who : str
-        What needs it.
+        Name of the feature that needs the problem, for the error message.
 
     Raises
     ------
     BadInput
-        For so many features that their products are never formed.
+        If there are too many features for a matrix of their products.
     """
     if by_rows(data, 1):
         raise BadInput(f"{who} is not for {data.q} features, whose products are never formed: keep fewer columns")
     return row_moments(data, slice(0, data.n)).problem(data, 1.0)
 
 
-MOST_MIDDLE = 1.9  # of a mean eigenvalue
-LEAST_REST = 1e-6  # of 1 less a leverage: larger leverages count as this one
-LOSS, LEAST_LAM_SHARE = 2e-4, 1e-8  # of a bound given up for a penalty that keeps its matrix regular; of lam, at least
+MOST_MIDDLE = 1.9  # maximum of the number a, a mean eigenvalue
+LEAST_REST = 1e-6  # minimum of 1 - leverage, which replaces smaller values
+LOSS, LEAST_LAM_SHARE = 2e-4, 1e-8  # share of a bound given up for a penalty of its problem; minimum share of lam
 
 
 class Branch(NamedTuple):
-    """The supports that contain some columns and none of some others, both ascending."""
+    """The supports that contain the columns `inside` and none of `outside`, both ascending."""
 
     inside: IntArray
     outside: IntArray
 
 
 class Part(NamedTuple):
-    """A problem below the values of a branch: `f(S) <= rate * value(S) + offset`.
+    """A problem that bounds the values of a branch from below: `f(S) <= rate * value(S) + offset`.
 
     Attributes
     ----------
     problem : SparseProblem
-        In the columns `columns`, those of the branch that every support contains forced in.
+        Problem on the columns `columns`; the included columns of the branch are forced in.
     columns : int array
+        Columns.
     rate, offset : float
+        Numbers of the inequality.
     """
 
     problem: SparseProblem
@@ -90,43 +94,45 @@ class Part(NamedTuple):
 
 
 class Lists(Protocol):
-    """Supports at one gamma, handed over as they are met.
+    """A search that passes all supports at one gamma with small values to a taker.
 
     Attributes
     ----------
     finished : bool
-        Whether all with a value up to the threshold of their size were.
+        True if all supports with a value up to the threshold of their size were passed.
     nodes : int
+        Number of nodes.
     """
 
     finished: bool
     nodes: int
 
     def run(self) -> None:
-        """Hand over supports until all are, or the time is over."""
+        """Pass supports until all were passed, or the time is over."""
         ...
 
     def unseen(self, tau: int) -> float:
-        """No support of a size that was not handed over has a value below this, unless it is above the threshold.
+        """Return a lower bound on the values of the supports of a size up to the threshold that were not passed.
 
         Parameters
         ----------
         tau : int
+            Size.
         """
         ...
 
 
 class SupportValue(Protocol):
-    """A number of a support at one gamma, in standard units, of whatever loss.
+    """Values of supports at one gamma, in standard units, for any loss.
 
     Attributes
     ----------
     q : int
         Number of columns.
     forced : int array
-        Those in every support.
+        Columns in every support.
     terms : WholeTerms
-        What sizes of supports count.
+        Terms, which sizes of supports count.
     """
 
     @property
@@ -146,23 +152,24 @@ class SupportValue(Protocol):
         ...
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Lists:
-        """Return what hands over all supports that are wanted."""
+        """Return a search that passes all wanted supports to a taker."""
         ...
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports: numbers, and bounds on their rounding errors.
+        """Return the values of supports, and bounds on their rounding errors.
 
         Parameters
         ----------
         supports : sequence of int arrays
+            Supports.
         limit : float
-            Of a support whose value exceeds it any number above it will do.
+            Value above which any number above it may be returned.
         """
         ...
 
 
 class SquaredValue:
-    """What values of squared loss share; `splits`: smaller branches have tighter problems."""
+    """Base class of values for squared-error loss; `splits` is True if smaller branches have tighter problems."""
 
     problem: SparseProblem
     terms: WholeTerms
@@ -178,7 +185,7 @@ class SquaredValue:
         """Columns in every support."""
         return self.problem.forced
 
-    expired: Callable[[], bool] = staticmethod(never)  # set by the caller that collects supports
+    expired: Callable[[], bool] = staticmethod(never)  # set by the caller of `likely` or `lists`
 
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return supports with a small training objective; see `SupportValue`."""
@@ -186,27 +193,28 @@ class SquaredValue:
         return likely_supports(self.problem, self.terms, taus, expired)
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> Collection:
-        """Return what hands over supports; see `SupportValue`."""
+        """Return a search that passes supports to a taker; see `SupportValue`."""
         self.expired = expired
         return Collection(self, wanted, expired)
 
     def part(self, branch: Branch) -> Part:
-        """Return a problem below the values of a branch."""
+        """Return a problem that bounds the values of a branch from below."""
         raise NotImplementedError
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `SupportValue`."""
+        """Return the values of supports; see `SupportValue`."""
         raise NotImplementedError
 
 
 class TrainingObjective(SquaredValue):
-    """f(S) on all rows.
+    """The training objective f(S) on all rows, as a value.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     problem : SparseProblem
-        All rows at one gamma.
+        Problem of all rows at one gamma.
     """
 
     splits = False
@@ -219,7 +227,7 @@ class TrainingObjective(SquaredValue):
         return branch_part(self.problem, branch, 1.0)
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `SupportValue`."""
+        """Return the values of supports; see `SupportValue`."""
         fits = fit_from_moments(self.problem, supports)
         value, error = fits.value.copy(), fits.value_error.copy()
         for a in np.flatnonzero(~(error <= FROM_ROWS * value)).tolist():
@@ -230,15 +238,16 @@ class TrainingObjective(SquaredValue):
 
 
 class CommonError(SquaredValue):
-    """H(S), the mean of squared held-out residuals of one support in all folds, at one gamma.
+    """H(S), the mean of squared held-out residuals of one support in all folds, at one gamma, as a value.
 
     Parameters
     ----------
     folds : FoldRows
+        Held-out rows.
     problem : SparseProblem
-        All rows at the gamma.
+        Problem of all rows at the gamma.
     largest : int
-        Most columns of a support.
+        Maximum number of columns of a support.
     """
 
     splits = True
@@ -249,9 +258,9 @@ class CommonError(SquaredValue):
         self._least = max(least_of_all_columns(self.below) * (1.0 - SHAVED) - OUTWARD * problem.size, 0.0)
 
     def part(self, branch: Branch) -> Part:
-        """Return the in-sample residuals' problem, or the one that knows the leverages of the branch's own columns.
+        """Return the problem of in-sample residuals, or that weighted by the leverages of the included columns.
 
-        Whichever says more of all columns of the branch together.
+        The problem with the larger bound for all columns of the branch together is returned.
         """
         plain = branch_part(self.below, branch, self.folds.residual_rate)
         weighted = self.weighted(branch)
@@ -261,9 +270,9 @@ class CommonError(SquaredValue):
         return weighted if least[1] > least[0] else plain
 
     def weighted(self, branch: Branch) -> Part | None:
-        """Return the problem of residuals weighed by the leverages of the columns that all supports have.
+        """Return the problem of residuals weighted by the leverages of the columns that all supports have.
 
-        None where its penalty would have to be next to nothing.
+        Returns None if its penalty would have to be nearly zero.
         """
         problem, own = self.problem, branch.inside
         M = problem.M[np.ix_(own, own)]
@@ -272,7 +281,7 @@ class CommonError(SquaredValue):
         except np.linalg.LinAlgError:
             return None
         value = problem.yy - float(np.sum((factor @ problem.c[own]) ** 2))
-        most = min(problem.yy / 4.0, value - self._least)  # of lam ||b||^2 of any support of the branch
+        most = min(problem.yy / 4.0, value - self._least)  # maximum of lam ||b||^2 over the supports of the branch
         share = min(LOSS * self._least / most, 1.0) if most > 0.0 else 1.0
         if not share > LEAST_LAM_SHARE:
             return None
@@ -284,7 +293,7 @@ class CommonError(SquaredValue):
         return branch_part(scatter, branch, self.folds.total * (1.0 + SHAVED), share * most * (1.0 + SHAVED))
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `SupportValue`."""
+        """Return the values of supports; see `SupportValue`."""
         value, error = np.empty(len(supports)), np.empty(len(supports))
         longest = max(map(len, supports), default=1)
         step = max(CHUNK_ELEMENTS // max(longest, 1) ** 2, 1)
@@ -298,27 +307,28 @@ class CommonError(SquaredValue):
 
 
 class FoldRows:
-    """The rows that folds hold out, ready to value supports that all folds share.
+    """Held-out rows of folds, prepared to compute the values of supports that all folds share.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan
-        Every row is held out by a fold, all equally often.
+        Folds that hold out every row, all equally often.
     problem : SparseProblem
-        All rows, at any gamma.
+        Problem of all rows, at any gamma.
 
     Raises
     ------
     BadInput
-        For other folds.
+        If the folds are not of this kind.
 
     Attributes
     ----------
     unit : float
-        What turns values into squared units of the target.
+        Factor from values to squared units of the target.
     residual_rate : float
-        The residuals of the fit on all rows have a sum of squares of at most this times H.
+        Factor c with: the sum of squared residuals of a full-data fit is at most c times H.
     """
 
     def __init__(self, data: StandardData, plan: FoldPlan, problem: SparseProblem) -> None:
@@ -339,15 +349,16 @@ class FoldRows:
     def errors(
         self, problem: SparseProblem, supports: Sequence[IntArray], limit: float
     ) -> tuple[FloatArray, FloatArray]:
-        """H of supports in standard units, by closed form, with bounds on the rounding errors.
+        """Return H of supports in standard units, by closed form, with bounds on the rounding errors.
 
         Parameters
         ----------
         problem : SparseProblem
-            All rows at one gamma.
+            Problem of all rows at one gamma.
         supports : sequence of int arrays
+            Supports.
         limit : float
-            See `SupportValue`.
+            Value above which any number above it may be returned.
         """
         listed = listed_supports(problem, supports, [0] * len(supports))
         value, error = np.empty(len(supports)), np.empty(len(supports))
@@ -356,17 +367,18 @@ class FoldRows:
         return value / self.total, error / self.total
 
     def weighted_rows(self, own: IntArray, factor: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Rows whose residuals e, of any support that contains some columns, have a sum of squares of at most m H.
+        """Return rows whose sum of squared residuals e is at most m H, for any support that contains given columns.
 
-        With `B = (I - H_NN)^{-1}` of these columns alone: times the root of `B^2` where a fold is one row, else of
-        `2 a B - a^2 I`, a the mean eigenvalue of B, below 2 so that this is positive definite (B is at least I).
+        With `B = (I - H_NN)^{-1}` of these columns alone, rows are multiplied by the root of `B^2` if a fold is one
+        row, otherwise of `2 a B - a^2 I`, with a the mean eigenvalue of B, below 2 so that this is positive definite (B
+        is at least I).
 
         Parameters
         ----------
         own : int array
-            The columns.
+            Columns.
         factor : (s, s) array
-            C with `C'C` the inverse of their matrix M.
+            Matrix C with `C'C` the inverse of their matrix M.
         """
         rows, starts = self.rows, self.plan.starts
         Z = rows.V[:, own] @ factor.T
@@ -386,14 +398,18 @@ class FoldRows:
         return V, r
 
     def refitted(self, support: IntArray, gamma: float, expired: Callable[[], bool]) -> tuple[float, float]:
-        """H of one support from a fit of the rows of every fold, where closed forms lose digits; O(n s^2) a fold.
+        """Return H of one support by a fit to the rows of every fold, for closed forms that lose digits.
+
+        The cost is O(n s^2) for each fold.
 
         Parameters
         ----------
         support : int array
+            Columns.
         gamma : float
+            Ridge weight.
         expired : callable
-            A function that returns True after the time limit; the value is then unknown, with an error of inf.
+            Function that returns True after the time limit; the value is then unknown, with an error of inf.
         """
         sums = np.zeros(2)
         for fold in range(self.plan.k):
@@ -410,7 +426,7 @@ def times_held_out(plan: FoldPlan) -> float:
     Raises
     ------
     BadInput
-        For folds that do not hold out every row, all equally often, or do not score all that they leave out.
+        If the folds do not hold out every row, all equally often, or do not score all held-out rows.
     """
     times = np.bincount(plan.order[: plan.scored], minlength=plan.n)
     if plan.left is not None or not np.all(times == times[0]) or not times[0]:
@@ -427,16 +443,18 @@ def branch_part(problem: SparseProblem, branch: Branch, rate: float, offset: flo
     Parameters
     ----------
     problem : SparseProblem
+        Problem on all columns.
     branch : Branch
+        Branch.
     rate, offset : float
-        See `Part`.
+        Numbers of the inequality of `Part`.
     """
     columns = np.setdiff1d(np.arange(problem.q), branch.outside).astype(np.int64)
     return Part(replace(problem, forced=branch.inside).only(columns), columns, rate, offset)
 
 
 def least_of_all_columns(problem: SparseProblem) -> float:
-    """Return f of all columns together, which no support is below, up to rounding; 0 where it is not known."""
+    """Return f of all columns together, a lower bound of f of every support up to rounding; 0 if unknown."""
     try:
         factor = np.linalg.cholesky(problem.M)
         return max(problem.yy - float(np.sum(np.linalg.solve(factor, problem.c) ** 2)), 0.0)
@@ -445,19 +463,20 @@ def least_of_all_columns(problem: SparseProblem) -> float:
 
 
 def residual_penalty(problem: SparseProblem, largest: int) -> float:
-    """Return a mu for which the residuals of every ridge fit have a sum of squares of at least f_mu of its support.
+    """Return a mu for which the sum of squared residuals of every ridge fit is at least f_mu of its support.
 
-    `mu = lam^2 / (2 lam + s)` with s at least the largest eigenvalue of any `X_S'X_S`, in columns of equal penalty:
-    with eigenvalues t of that matrix the two are sums of the same squares times `(lam / (lam + t))^2` and
-    `mu / (mu + t)`, and the first factor is at least the second where `t <= lam^2 / mu - 2 lam`.
+    `mu = lam^2 / (2 lam + s)` with s at least the largest eigenvalue of any `X_S'X_S`, in columns of equal penalty.
+    With eigenvalues t of that matrix, the two are sums of the same squares times `(lam / (lam + t))^2` and `mu / (mu +
+    t)`, and the first factor is at least the second if `t <= lam^2 / mu - 2 lam`.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem of all rows.
     largest : int
-        Most columns of a support.
+        Maximum number of columns of a support.
     """
-    problem = problem.only(np.flatnonzero(problem.weight > 0.0))  # columns that are adjusted for only make Q less
+    problem = problem.only(np.flatnonzero(problem.weight > 0.0))  # adjustment columns can only reduce Q
     root = 1.0 / np.sqrt(problem.weight)
     squares = np.diag(problem.Q) * root**2
     most = float(np.sort(squares)[::-1][:largest].sum())
@@ -471,71 +490,74 @@ def residual_penalty(problem: SparseProblem, largest: int) -> float:
     return lam / (2.0 + most / lam) * (1.0 - SHAVED)
 
 
-ALL_TRIED_OF_SIZES = 20_000  # supports of all sizes that are all tried where no tree can be trusted
-TRIED_AT_ONCE = 256
-NODES_A_SUPPORT, STEP_NODES = 30, 1_000  # worth of a support, of a step; a branch has a slice before it is split
-LEAST_SPLIT = 8  # columns to choose from, up to which no branch is split
+ALL_TRIED_OF_SIZES = 20_000  # maximum number of supports of all sizes that are all tried if no tree can be trusted
+TRIED_AT_ONCE = 256  # supports whose values are computed together
+NODES_A_SUPPORT, STEP_NODES = 30, 1_000  # cost of a support, in nodes; nodes of a step
+LEAST_SPLIT = 8  # maximum number of free columns of a branch that is not split
 
 
 @dataclass(eq=False)
 class Open:
-    """A branch that is not done, and by size a value that none of its supports not handed over is below."""
+    """An open branch and, by size, lower bounds on the values of its supports that were not passed."""
 
     branch: Branch
     bounds: dict[int, float]
 
 
 class SupportTaker(Protocol):
-    """Who takes supports of some sizes."""
+    """A taker of supports of some sizes."""
 
     @property
     def taus(self) -> Sequence[int]:
-        """Numbers of terms of the supports that are wanted."""
+        """Wanted sizes, in terms."""
         ...
 
     def threshold(self, tau: int) -> float:
-        """Value up to which supports of a size are wanted; it may fall."""
+        """Return the value up to which supports of a size are wanted; it may fall."""
         ...
 
     def useful(self, tau: int) -> float:
-        """Value beyond which a support of a size changes nothing; at least the threshold."""
+        """Return the value beyond which a support of a size changes nothing; at least the threshold."""
         ...
 
     def take(self, support: IntArray, value: float, error: float) -> None:
-        """Take a support whose value is near the threshold or below it; one may come twice.
+        """Take a support whose value is near or below the threshold; a support may be passed twice.
 
         Parameters
         ----------
         support : int array
-            Ascending.
+            Columns in ascending order.
         value, error : float
-            Its value, and a bound on the rounding error of that; inf where it cannot be valued.
+            Value, and a bound on its rounding error; inf if the value cannot be computed.
         """
         ...
 
 
 class Collection:
-    """All supports at one gamma with a value up to the threshold of their size.
+    """A search for all supports at one gamma with a value up to the threshold of their size.
 
     Parameters
     ----------
     criterion : SquaredValue
-        One that splits is asked for tighter problems of smaller branches, wherever the tree of a branch is long.
+        Values. If it splits, it gives tighter problems for smaller branches, used if the tree of a branch is long.
     wanted : SupportTaker
+        Taker of the supports.
     expired : callable
+        Function that returns True when time is over.
 
     Attributes
     ----------
     finished : bool
-        Whether all were handed over.
+        True if all supports were passed.
     nodes : int
+        Number of nodes.
     """
 
     def __init__(self, criterion: SquaredValue, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
         self.criterion, self.wanted, self.expired = criterion, wanted, expired
         self.terms = criterion.terms
         self.finished, self.nodes = False, 0
-        self._stuck: list[Open] = []  # branches that no tree can be trusted with, too large to be tried
+        self._stuck: list[Open] = []  # branches that no tree can solve reliably and that are too large to be tried
         root = Branch(criterion.problem.forced, np.zeros(0, dtype=np.int64))
         reduced = criterion.part(root)
         floor = self._value(least_of_all_columns(reduced.problem), reduced)
@@ -543,7 +565,7 @@ class Collection:
         self._open = OpenNodes[Open]()
 
     def run(self) -> None:
-        """Hand over supports until all are, or the time is over."""
+        """Pass supports until all were passed, or the time is over."""
         while self._now is not None and not self.expired():
             if not self._search(self._now):
                 return
@@ -551,28 +573,29 @@ class Collection:
         self.finished = self._now is None and not self._stuck
 
     def unseen(self, tau: int) -> float:
-        """No support of a size that was not handed over has a value below this, unless it is above the threshold.
+        """Return a lower bound on the values of the supports of a size up to the threshold that were not passed.
 
         Parameters
         ----------
         tau : int
+            Size.
         """
         unseen_nodes = [*self._open, *self._stuck] + ([] if self._now is None else [self._now])
         return min((node.bounds[tau] for node in unseen_nodes if tau in node.bounds), default=np.inf)
 
     @staticmethod
     def _value(objective: float, part: Part) -> float:
-        """Return the value that supports with at least such an objective have at least."""
+        """Return a lower bound on the values of supports with at least the given objective."""
         return max(objective - part.offset, 0.0) / part.rate * (1.0 - SHAVED)
 
     def _opened(self, branch: Branch, bounds: dict[int, float]) -> Open:
-        """Return a branch with bounds for the sizes that it has."""
+        """Return a branch with bounds for its sizes."""
         every = self.terms.count(np.arange(self.criterion.problem.q))
         least, most = self.terms.count(branch.inside), every - self.terms.count(branch.outside)
         return Open(branch, {tau: bound for tau, bound in bounds.items() if least <= tau <= most})
 
     def _search(self, now: Open) -> bool:
-        """Work on a branch until it is done or split; False if the time was over before."""
+        """Work on a branch until it is finished or split; return False if the time was over before."""
         taus = [tau for tau, bound in now.bounds.items() if bound <= self.wanted.threshold(tau)]
         reduced = self.criterion.part(now.branch)
         eliminated_part = eliminated(reduced.problem)
@@ -611,7 +634,7 @@ class Collection:
         return True
 
     def _split(self, now: Open, columns: IntArray, form: NormalForm) -> None:
-        """Open the two branches with and without the column that is dearest to drop, or its term."""
+        """Open the two branches with and without the column that is most expensive to drop, or its term."""
         V, beta, _ = form.solved()
         term = self.terms.columns([int(self.terms.first[columns[int(np.argmax(beta**2 / np.diag(V)))]])])
         inside, outside = now.branch
@@ -621,26 +644,26 @@ class Collection:
                 self._open.push(min(child.bounds.values()), child)
 
     def _bars(self, part: Part, fixed: int, taus: Sequence[int], m: int) -> FloatArray:
-        """Return bars by the number of terms beside those that are fixed."""
+        """Return cutoffs by the number of terms in addition to the included ones."""
         bars = np.full(m + 1, -np.inf)
         for tau in taus:
             limit = self.wanted.threshold(tau) * part.rate + part.offset
-            bars[tau - fixed] = min(limit, 2.0 * part.problem.size)  # no f exceeds that of no column
+            bars[tau - fixed] = min(limit, 2.0 * part.problem.size)  # no f exceeds that of the null model
         return bars
 
     def _supports(self, found: MetSupports, columns: IntArray, inside: IntArray) -> list[IntArray]:
-        """Return what a tree found, as columns of the criterion's problem, ascending."""
+        """Return the supports that a tree found, in the columns of the criterion's problem, ascending."""
         parts = np.split(columns[np.nonzero(found.masks)[1]], np.cumsum(found.sizes)[:-1])
         return [np.sort(np.concatenate((inside, chosen))) for chosen in parts] if len(inside) else parts
 
     def _offer(self, supports: list[IntArray]) -> None:
         limit = max((self.wanted.threshold(tau) for tau in self.wanted.taus), default=np.inf)
         values, errors = self.criterion.values(supports, limit)
-        for a in np.flatnonzero(values <= limit + errors).tolist():  # where both are inf nothing is known
+        for a in np.flatnonzero(values <= limit + errors).tolist():  # if both are inf, the value is unknown
             self.wanted.take(supports[a], float(values[a]), float(errors[a]))
 
     def _try_all(self, now: Open, taus: Sequence[int]) -> bool:
-        """Hand over every support of a branch, if they are few; False if the time was over before."""
+        """Pass every support of a branch if there are few; return False if the time was over before."""
         inside, outside = now.branch
         others = np.setdiff1d(np.arange(self.criterion.problem.q), np.concatenate((inside, outside)))
         sizes = [tau - self.terms.count(inside) for tau in taus]
@@ -656,7 +679,7 @@ class Collection:
 
 
 def comb_sum(m: int, sizes: Sequence[int]) -> int:
-    """Return how many sets of some sizes m things have.
+    """Return the number of subsets of m elements with the given sizes.
 
     Examples
     --------
@@ -667,14 +690,16 @@ def comb_sum(m: int, sizes: Sequence[int]) -> int:
 
 
 def hand_over(criterion: SupportValue, wanted: SupportTaker, supports: Sequence[IntArray]) -> None:
-    """Hand over some supports with their values.
+    """Pass supports with their values to a taker.
 
     Parameters
     ----------
     criterion : SupportValue
+        Values.
     wanted : SupportTaker
+        Taker of the supports.
     supports : sequence of int arrays
-        Ascending.
+        Supports, columns in ascending order.
     """
     if not supports:
         return
@@ -691,10 +716,13 @@ def likely_supports(
     Parameters
     ----------
     problem : SparseProblem
-        All rows at one gamma.
+        Problem of all rows at one gamma.
     terms : WholeTerms
+        Terms.
     taus : sequence of int
+        Sizes.
     expired : callable
+        Function that returns True when time is over.
     """
     if terms.several:
         best = solve_restricted(problem, taus, terms.constraints(problem.forced), effort=FIRST_LOOK, expired=expired)
@@ -709,15 +737,16 @@ def likely_supports(
 
 
 class SquaredValues:
-    """Values of squared loss at any gamma.
+    """Values for squared-error loss at any gamma.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan or None
-        Of the folds that share a support; None for the training objective.
+        Folds that share a support; None for the training objective.
     who : str
-        What needs it.
+        Name of the feature that needs the values, for error messages.
     """
 
     def __init__(self, data: StandardData, plan: FoldPlan | None, who: str) -> None:
@@ -725,12 +754,14 @@ class SquaredValues:
         self.folds = None if plan is None else FoldRows(data, plan, self.problem)
 
     def at(self, gamma: float, largest: int) -> SupportValue:
-        """Return them at one gamma, of supports of at most so many columns.
+        """Return the values at one gamma.
 
         Parameters
         ----------
         gamma : float
+            Ridge weight.
         largest : int
+            Maximum number of columns of a support.
         """
         problem = self.problem.with_gamma(gamma)
         if self.folds is None:

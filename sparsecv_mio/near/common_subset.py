@@ -1,8 +1,8 @@
-"""The best subset that all folds share, by its cross-validation error: what `solve --criterion common` calls.
+"""Search for the best subset that all folds share, by its cross-validation error (`solve --criterion common`).
 
-For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (theory, "Common supports"); with another
-loss its mean over held-out rows (:mod:`sparsecv_mio.near.glm_values`). The search
-finds supports with a small H first, then lists, at every gamma, all supports that could be below the least one found.
+For a support S at one gamma, `H(S) = (1/m) sum_N ||(I - H_NN)^{-1} e_N||^2` (docs/theory/near_optimal.md); for another
+loss H is the mean loss of held-out rows (:mod:`sparsecv_mio.near.glm_values`). The search first finds supports with a
+small H. Then it lists, at every gamma, all supports whose H may be below the smallest one found.
 """
 
 from __future__ import annotations
@@ -53,41 +53,43 @@ def best_common_subset(
     began: float | None = None,
     **keywords: Any,
 ) -> CommonRecord:
-    """Find the subset with the least CV error when all folds share it, and prove it.
+    """Return the subset with the minimum CV error if all folds share it, with a certificate.
 
-    Minimises `H(S, gamma) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b_S^(-N_j))^2` over the supports S of the sizes
-    asked for and the gammas of the grid, where `b_S^(-N)` is the ridge fit of S on the rows outside N: the criterion of
-    Takano and Miyashiro (TOP, 2020). `cross_validate` minimises another one, in which every fold has the subset that
-    is best on its own training rows.
+    The search minimises `H(S, gamma) = (1/m) sum_j sum_{i in N_j} (y_i - x_i' b_S^(-N_j))^2` over the supports S of the
+    requested sizes and the gammas of the grid, where `b_S^(-N)` is the ridge fit of S on the rows outside N: the
+    criterion of Takano and Miyashiro (TOP, 2020). `cross_validate` minimises a different criterion, in which every fold
+    has the subset that is best on its own training rows.
 
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        See :func:`~sparsecv_mio.data.folds.folds_of`; every row must be held out, all equally often.
+        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`; every row must be held out, all equally often.
     gammas, taus : sequences, numbers or texts
-        The grid, by default that of `solve`. Supports have exactly tau features that vary.
+        Grid, by default that of `solve`. Supports have exactly tau features that vary.
     options : CommonOptions, optional
         Scale, gap, limits.
     stop : threading.Event, optional
-        Set it to end the run with what it holds.
+        Event that ends the run with its present result.
     began : float, optional
-        Moment of `time.monotonic` from which the limit counts; this call by default.
+        Moment of `time.monotonic` from which the time limit counts; this call by default.
     **keywords
-        Fields of `CommonOptions` by keyword, which go before those of `options`.
+        Fields of `CommonOptions` by keyword, which override those of `options`.
 
     Returns
     -------
     CommonRecord
+        Best subset with certified bounds.
 
     Raises
     ------
     BadInput
         If the grid, the folds or an option is wrong.
     OutOfTime
-        If the limit comes before any support has been valued.
+        If the time limit ends before any support has a value.
     TypeError
-        For a keyword that is no field of `CommonOptions`.
+        If a keyword is not a field of `CommonOptions`.
 
     Examples
     --------
@@ -106,7 +108,7 @@ def common_search(
     dataset: Dataset, folds: AnyFolds, gammas: str | float | Iterable[float] | None,
     taus: str | int | Iterable[int] | None, options: CommonOptions, stop: threading.Event | None, began: float | None,
 ) -> CommonSearch:  # fmt: skip
-    """Return the search that `best_common_subset` runs; its parameters are those."""
+    """Return the search that `best_common_subset` runs, with the same parameters."""
     dataset = options.in_classes(dataset)
     plan = folds_of(folds, dataset)
     check_training(dataset, plan, options.intercept, options.loss)
@@ -121,20 +123,26 @@ def common_search(
 
 
 class CommonSearch:
-    """The search over a grid, of which a record can be made once a support has been valued.
+    """The search over a grid; it can return a record once a support has a value.
 
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     plan : FoldPlan
+        Folds.
     grid : Grid
+        Grid.
     options : CommonOptions
+        Options.
     clock : Deadline
+        Time limit.
 
     Attributes
     ----------
     progress : callable or None
-        Called with (done, total) after each step: every gamma is valued, and then listed as far as it may be better.
+        Function called with (done, total) after each step: each gamma has one step for first values and one for the
+        list.
     """
 
     def __init__(self, dataset: Dataset, plan: FoldPlan, grid: Grid, options: CommonOptions, clock: Deadline) -> None:
@@ -146,17 +154,17 @@ class CommonSearch:
         self.at_gammas: list[AtGamma] = []
 
     def run(self) -> CommonRecord:
-        """Search within the limit, and return the record."""
+        """Search within the time limit, and return the record."""
         return uncounted(run_within_limit(self.solve, self.clock, self.record))
 
     def _step(self) -> None:
-        """Tell that a step is done."""
+        """Report that a step is done."""
         self.steps += 1
         if self.progress is not None:
             self.progress(self.steps, 2 * len(self.grid.gammas))
 
     def solve(self) -> CommonRecord:
-        """Value likely supports at every gamma, then list what could be better."""
+        """Compute values of promising supports at every gamma, then list all supports that may be better."""
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(limits=1):
@@ -185,7 +193,7 @@ class CommonSearch:
                 self._step()
 
     def _improve(self) -> None:
-        """Exchange columns of the best support while that helps, and try it at every gamma."""
+        """Exchange columns of the best support while this helps, and try the result at every gamma."""
         while True:
             before, best = self.leader.upper, min(self.at_gammas, key=lambda one: one.least)
             if self.clock.expired() or best.best is None:
@@ -199,12 +207,12 @@ class CommonSearch:
                 return
 
     def record(self) -> CommonRecord:
-        """Return the record of what is known now.
+        """Return the record of the present result.
 
         Raises
         ------
         OutOfTime
-            If no support has been valued.
+            If no support has a value.
         """
         valued = [at_gamma for at_gamma in self.at_gammas if at_gamma.best is not None]
         data, options = self.data, self.options
@@ -220,7 +228,7 @@ class CommonSearch:
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap, quick)
         tau = winner.criterion.terms.count(best.support)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
-        # of equal columns the model has the first, whichever was found
+        # the model has the first of equal columns, whichever was found
         rows = [replace(row, support=support) if (row.gamma, row.tau) == (gamma, tau) else row for row in rows]
         whole = len(self.at_gammas) == len(self.grid.gammas)
         upper = (best.value + best.error) * unit
@@ -251,12 +259,12 @@ class CommonSearch:
 
 
 class Leader:
-    """The least CV error found at any gamma, rounded up.
+    """The smallest CV error found at any gamma, rounded up.
 
     Parameters
     ----------
     gap : float
-        Supports that improve it by less, relatively, are not wanted.
+        Minimum relative improvement of a wanted support.
     """
 
     def __init__(self, gap: float) -> None:
@@ -269,16 +277,20 @@ class Leader:
 
 
 class AtGamma:
-    """What is known at one gamma; takes supports for a `Collection`.
+    """The result at one gamma, and the taker of its `Collection`.
 
     Parameters
     ----------
     leader : Leader
+        Smallest CV error of all gammas.
     criterion : SupportValue
-        At the gamma.
+        Values at the gamma.
     gamma : float
+        Ridge weight.
     taus : sequence of int
+        Sizes.
     expired : callable
+        Function that returns True when time is over.
     """
 
     def __init__(
@@ -291,30 +303,30 @@ class AtGamma:
     ) -> None:
         self.leader, self.taus, self.gamma, self.criterion = leader, taus, gamma, criterion
         self.found: dict[int, Valued] = {}
-        self.unknown: set[int] = set()  # sizes of which some support could not be valued
+        self.unknown: set[int] = set()  # sizes with a support whose value could not be computed
         self.offer(criterion.likely(taus, expired))
         self.collection = criterion.lists(self, expired)
 
     @property
     def best(self) -> Valued | None:
-        """The best support of any size."""
+        """Best support of any size."""
         return min(self.found.values(), key=lambda one: one.value, default=None)
 
     @property
     def least(self) -> float:
-        """Its value."""
+        """Value of the best support."""
         return np.inf if self.best is None else self.best.value
 
     def offer(self, supports: list[IntArray]) -> None:
-        """Value some supports."""
+        """Compute the values of supports and take them."""
         collecting.hand_over(self.criterion, self, supports)
 
     def threshold(self, tau: int) -> float:
-        """Value up to which supports of a size are wanted."""
+        """Return the value up to which supports of a size are wanted."""
         return self.leader.threshold
 
     def useful(self, tau: int) -> float:
-        """Value beyond which a support of a size changes nothing: neither the answer nor the row of the size."""
+        """Return the value beyond which a support of a size changes neither the result nor the row of the size."""
         return max(self.leader.threshold, self.found[tau].value if tau in self.found else np.inf)
 
     def take(self, support: IntArray, value: float, error: float) -> None:
@@ -323,7 +335,9 @@ class AtGamma:
         Parameters
         ----------
         support : int array
+            Columns.
         value, error : float
+            Value, and a bound on its rounding error.
         """
         tau = self.criterion.terms.count(support)
         if not np.isfinite(value + error):
@@ -338,8 +352,9 @@ class AtGamma:
         Parameters
         ----------
         data : StandardData
+            Data set.
         unit : float
-            What turns values into units of the file.
+            Factor from values to units of the file.
         """
         made = []
         for tau in self.taus:

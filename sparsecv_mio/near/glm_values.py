@@ -1,7 +1,7 @@
-"""Values of supports of other losses, and lists of all with a small one: what `collecting` is to squared loss.
+"""Values of supports for logistic and Poisson loss, and lists of all supports with a small value.
 
-Their trees list supports by the training objective (:mod:`sparsecv_mio.trees.glm_tree`), level by
-level as the threshold falls.
+This module is the counterpart of `collecting`, which is for squared-error loss. Its trees list supports by the training
+objective (:mod:`sparsecv_mio.trees.glm_tree`), up to a level that falls with the threshold.
 """
 
 from __future__ import annotations
@@ -27,31 +27,33 @@ from sparsecv_mio.trees.subsets import UNLIMITED, never
 from sparsecv_mio.units import FROM_ROWS, LOSS_ROUNDING, SHAVED
 from sparsecv_mio.words import Loss
 
-PENALTY_SHARE = 0.1  # of gamma, at which supports are listed by their losses
+PENALTY_SHARE = 0.1  # share of gamma at which supports are listed to bound their CV errors
 
 
 def values_of(data: StandardData, plan: FoldPlan | None, who: str) -> SquaredValues | GlmValues:
-    """Return the values of supports by the loss of the data, at any gamma.
+    """Return the values of supports for the loss of the data, at any gamma.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan or None
-        Of the folds that share a support; None for the training objective.
+        Folds that share a support; None for the training objective.
     who : str
-        What needs it.
+        Name of the feature that needs the values, for error messages.
     """
     return SquaredValues(data, plan, who) if data.loss is Loss.SQUARED else GlmValues(data, plan)
 
 
 class GlmValues:
-    """Values of another loss than the squared one at any gamma.
+    """Values for logistic or Poisson loss at any gamma.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan or None
-        Of the folds that share a support; None for the training objective.
+        Folds that share a support; None for the training objective.
     """
 
     def __init__(self, data: StandardData, plan: FoldPlan | None) -> None:
@@ -59,26 +61,28 @@ class GlmValues:
         self.folds = None if plan is None else GlmHeldOut(data, plan)
 
     def at(self, gamma: float, largest: int) -> GlmObjective:
-        """Return them at one gamma.
+        """Return the values at one gamma.
 
         Parameters
         ----------
         gamma : float
+            Ridge weight.
         largest : int
-            Most columns of a support.
+            Maximum number of columns of a support.
         """
         whole = self.whole.with_gamma(gamma)
         return GlmObjective(self.data, whole) if self.folds is None else GlmCommonError(self.data, whole, self.folds)
 
 
 class GlmHeldOut:
-    """Training rows of every fold, and the rows that it scores.
+    """Training rows and scored rows of every fold.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     plan : FoldPlan
-        Every row is held out by a fold, all equally often.
+        Folds that hold out every row, all equally often.
     """
 
     def __init__(self, data: StandardData, plan: FoldPlan) -> None:
@@ -88,12 +92,14 @@ class GlmHeldOut:
         self._kept: dict[int, GlmSubsets] = {}
 
     def at(self, fold: int, gamma: float) -> GlmSubsets:
-        """Return the fits of a fold at one gamma; kept where they take little memory.
+        """Return the fits of a fold at one gamma; they are stored if they take little memory.
 
         Parameters
         ----------
         fold : int
+            Index of the fold.
         gamma : float
+            Ridge weight.
         """
         made = self._kept.get(fold) or make_subsets(self.data, self.plan.train_rows(fold))
         if 8 * self.plan.k * self.data.n * self.data.q <= STORE_BYTES:
@@ -102,24 +108,25 @@ class GlmHeldOut:
 
 
 class GlmObjective:
-    """F_S on all rows; see `collecting.SupportValue`.
+    """The training objective F_S on all rows, as a value; see `collecting.SupportValue`.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     subsets : GlmSubsets
-        Of all rows, at one gamma.
+        Best-subset problem of all rows, at one gamma.
 
     Attributes
     ----------
     listed : GlmSubsets
-        Those whose F lists supports.
+        Best-subset problem by whose F supports are listed.
     """
 
     def __init__(self, data: StandardData, subsets: GlmSubsets) -> None:
         self.data, self.subsets, self.listed = data, subsets, subsets
         self.nothing = float(subsets.refit([self.forced]).upper[0]) * (1.0 + SHAVED)
-        self.expired: Callable[[], bool] = never  # whoever asks for supports says when the time is over
+        self.expired: Callable[[], bool] = never  # set by the caller of `likely` or `lists`
 
     @property
     def q(self) -> int:
@@ -128,7 +135,7 @@ class GlmObjective:
 
     @property
     def terms(self) -> WholeTerms:
-        """Each column: whole terms are for squared loss."""
+        """Terms of one column each: terms of several columns are supported with squared-error loss only."""
         return WholeTerms(np.arange(self.q))
 
     @property
@@ -143,12 +150,12 @@ class GlmObjective:
         return [cell.support for tau, cell in best.by_size.items() if len(cell.support) == tau]
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `collecting.SupportValue`."""
+        """Return the values of supports; see `collecting.SupportValue`."""
         fits = self.subsets.refit(supports)
         return self._from_bounds(supports, fits.lower, fits.upper, limit)
 
     def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
-        """Value a support of which bounds are known."""
+        """Return the value of a support whose objective has known bounds."""
         value, error = self._from_bounds([support], np.array([lower]), np.array([upper]), limit)
         return float(value[0]), float(error[0])
 
@@ -163,35 +170,38 @@ class GlmObjective:
         return value, error
 
     def level(self, threshold: float) -> float:
-        """Return up to which F all supports with a value up to a threshold are; no F exceeds that of no column."""
+        """Return a level of F for all supports with a value up to a threshold; no F exceeds that of the null model."""
         return min(threshold, self.nothing)
 
     def value_at(self, level: float) -> float:
-        """Return what supports with at least such an F have at least; the inverse of `level`."""
+        """Return a lower bound on the values of supports with at least such an F; the inverse of `level`."""
         return level
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> GlmLists:
-        """Return what hands over supports; see `collecting.SupportValue`."""
+        """Return a search that passes supports to a taker; see `collecting.SupportValue`."""
         self.expired = expired
         return GlmLists(self, wanted, expired)
 
 
 class GlmCommonError(GlmObjective):
-    """H(S), the mean loss of held-out rows where all folds share S.
+    """H(S), the mean loss of held-out rows if all folds share S, as a value.
 
-    With b the fit of S on all rows, P its penalty and `L = F_S - P` the losses of all rows at b, the fit without a fold
-    has a held-out loss of at least that of b: it is the better one on the other rows. So `W H(S) >= L`, W the weight of
-    all rows. And b has F at a share of the penalty, so `F_S(share gamma) <= L + share P` with `P <= F_0 - L`, F_0 the
-    least objective of the columns in every support. With log loss `P <= 0.1393 W` too: along b the slope of F is 0,
-    which is `2 P = sum v_i m_i / (1 + exp(m_i))`, whose terms are at most 0.2785 v_i (`RowLoss.most_pull`). Supports
-    with `H <= T` are among those of `F_S(share gamma) <= W T + share min(F_0 - W T, 0.1393 W)`.
+    Let b be the fit of S on all rows, P its penalty and `L = F_S - P` the losses of all rows at b. The fit without a
+    fold has a held-out loss of at least that of b, because it is better on the other rows. So `W H(S) >= L`, with W the
+    weight of all rows. Since b is one point of F at a share of the penalty, `F_S(share gamma) <= L + share P`, with `P
+    <= F_0 - L` and F_0 the minimum objective of the columns in every support. With log loss, also `P <= 0.1393 W`:
+    along b the slope of F is 0, so `2 P = sum v_i m_i / (1 + exp(m_i))`, whose terms are at most 0.2785 v_i
+    (`RowLoss.most_pull`). Hence supports with `H <= T` are among those with `F_S(share gamma) <= W T + share min(F_0 -
+    W T, 0.1393 W)`.
 
     Parameters
     ----------
     data : StandardData
+        Data set.
     subsets : GlmSubsets
-        Of all rows, at the gamma.
+        Best-subset problem of all rows, at the gamma.
     folds : GlmHeldOut
+        Folds.
     """
 
     def __init__(self, data: StandardData, subsets: GlmSubsets, folds: GlmHeldOut) -> None:
@@ -202,16 +212,16 @@ class GlmCommonError(GlmObjective):
         self.most_penalty = row_loss(data.loss).most_pull * self.weight
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
-        """Value supports; see `collecting.SupportValue`."""
+        """Return the values of supports; see `collecting.SupportValue`."""
         plan = self.folds.plan
         low, high = self._by_steps(supports, limit)
         mean = np.where(high < np.inf, high, 0.0).sum(axis=1, keepdims=True) / plan.k
         wide = ~((high < np.inf) & (high - low <= FROM_ROWS * np.maximum(mean, high)))
-        beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever folds of them may lose at most
+        beyond = low.sum(axis=1) > limit * self.folds.total * (1.0 + SHAVED)  # whatever their upper bounds
         high[beyond], wide[beyond] = low[beyond], False
         for fold in np.flatnonzero(wide.any(axis=0)).tolist():
             if self.expired():
-                high[wide] = np.inf  # not known
+                high[wide] = np.inf  # unknown
                 break
             rows, at = plan.scored_rows(fold), np.flatnonzero(wide[:, fold])
             some = [supports[a] for a in at.tolist()]
@@ -228,7 +238,7 @@ class GlmCommonError(GlmObjective):
         return np.where(most < np.inf, 0.5 * (least + most), least), 0.5 * (most - least) + rounding
 
     def _by_steps(self, supports: Sequence[IntArray], limit: float) -> tuple[FloatArray, FloatArray]:
-        """(L, k) ends of held-out losses by Newton steps from the fits of all rows; wide above the limit."""
+        """Return (L, k) bounds on held-out losses by Newton steps from full-data fits; wide above the limit."""
         plan, fits = self.folds.plan, self.subsets.fits
         folds_out = make_held_out_folds(self.data, plan, fits)
         low, high = np.zeros((2, len(supports), plan.k))
@@ -245,18 +255,18 @@ class GlmCommonError(GlmObjective):
         return low, high
 
     def of_bounds(self, support: IntArray, lower: float, upper: float, limit: float) -> tuple[float, float]:
-        """Value a support, of which bounds of a smaller objective are known."""
+        """Return the value of a support, given bounds on an objective with a smaller penalty."""
         value, error = self.values([support], limit)
         return float(value[0]), float(error[0])
 
     def level(self, threshold: float) -> float:
-        """Return up to which F, at the smaller penalty, all supports with a value up to a threshold are."""
+        """Return a level of F, at the smaller penalty, for all supports with a value up to a threshold."""
         losses = threshold * self.weight
         most = min(max(self.nothing - losses, 0.0), self.most_penalty)
         return min((losses + PENALTY_SHARE * most) * (1.0 + SHAVED), self.nothing)
 
     def value_at(self, level: float) -> float:
-        """Return what supports with at least such an F have at least; see `GlmObjective`."""
+        """Return a lower bound on the values of supports with at least such an F; see `GlmObjective`."""
         if level == np.inf:
             return level
         plain = level - PENALTY_SHARE * self.most_penalty
@@ -265,13 +275,16 @@ class GlmCommonError(GlmObjective):
 
 
 class GlmLists:
-    """All supports at one gamma with a value up to the threshold of their size; see `collecting.Lists`.
+    """A search for all supports at one gamma with a value up to the threshold of their size; see `collecting.Lists`.
 
     Parameters
     ----------
     criterion : GlmObjective
+        Values.
     wanted : SupportTaker
+        Taker of the supports.
     expired : callable
+        Function that returns True when time is over.
     """
 
     def __init__(self, criterion: GlmObjective, wanted: SupportTaker, expired: Callable[[], bool]) -> None:
@@ -293,24 +306,28 @@ class GlmLists:
         self.finished = all(self.unseen(tau) == np.inf for tau in self.wanted.taus)
 
     def unseen(self, tau: int) -> float:
-        """No support of a size that was not handed over has a value below this; see `collecting.Lists`.
+        """Return a lower bound on the values of supports of a size that were not passed; see `collecting.Lists`.
 
         Parameters
         ----------
         tau : int
+            Size.
         """
         search = self._searches.get(tau)
         return self.criterion.value_at(max(self._floor, 0.0 if search is None else search.unseen))
 
 
 class OfSize:
-    """Takes the supports of one size from its tree; see `trees.glm_tree.Listing`.
+    """The taker of the supports of one size from its tree; see `trees.glm_tree.Listing`.
 
     Parameters
     ----------
     criterion : GlmObjective
+        Values.
     wanted : SupportTaker
+        Taker to which supports are passed on.
     tau : int
+        Size.
     """
 
     def __init__(self, criterion: GlmObjective, wanted: SupportTaker, tau: int) -> None:
@@ -319,16 +336,18 @@ class OfSize:
 
     @property
     def level(self) -> float:
-        """Up to which F supports are wanted."""
+        """Level of F up to which supports are wanted."""
         return self.criterion.level(self.wanted.threshold(self.tau))
 
     def take(self, support: IntArray, lower: float, upper: float) -> None:
-        """Take a support with bounds of its F.
+        """Take a support with bounds on its F.
 
         Parameters
         ----------
         support : int array
+            Columns.
         lower, upper : float
+            Bounds on F.
         """
         if support.tobytes() in self._taken:
             return

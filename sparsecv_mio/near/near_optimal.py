@@ -1,4 +1,4 @@
-"""Every support near the best of its size, by training objective or by CV error: what `sparsecv near` calls."""
+"""Lists of all near-optimal supports of a size, by training objective or by CV error (`sparsecv near`)."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from sparsecv_mio.units import CROSSING_RTOL
 from sparsecv_mio.words import By
 
 UNKNOWN = "some models could not be valued: their columns are collinear, and the penalty is next to nothing beside them"
-SPARE_SUPPORTS = 64  # supports kept beyond twice the number that is wanted, between two cuts
+SPARE_SUPPORTS = 64  # supports stored in addition to twice the wanted number before the list is cut
 
 
 @dataclass(frozen=True, eq=False)
 class Valued:
-    """A support, its value, and a bound on the rounding error of that."""
+    """A support, its value, and a bound on the rounding error of the value."""
 
     support: IntArray
     value: float
@@ -53,7 +53,7 @@ class Valued:
 
 @dataclass(frozen=True, eq=False)
 class NearList:
-    """What is certain of one size, in standard units; the fields of `certificate.fit_records.NearSize`."""
+    """Certified result for one size, in standard units; the fields are those of `certificate.fit_records.NearSize`."""
 
     tau: int
     best: float
@@ -64,7 +64,7 @@ class NearList:
 
     @property
     def certain(self) -> tuple[Valued, ...]:
-        """The models below `complete_to`, of which none is missing; all of a complete list."""
+        """Models below `complete_to`, of which none is missing; all models of a complete list."""
         if self.complete_to >= self.threshold:
             return self.models
         return tuple(model for model in self.models if model.value < self.complete_to)
@@ -79,17 +79,18 @@ class _Size:
 
 
 class NearBest:
-    """Takes supports and keeps those within a ratio of the best of their size.
+    """A taker of supports that keeps those within a ratio of the best of their size.
 
     Parameters
     ----------
     taus : sequence of int
+        Sizes.
     within : float
-        The ratio less 1.
+        The ratio minus 1.
     most : int or None
-        Supports of a size that are wanted, the best ones.
+        Maximum number of supports of a size, the best ones; None for all.
     size : callable
-        Of a support; its number of columns by default.
+        Function that returns the size of a support; its number of columns by default.
     """
 
     def __init__(
@@ -99,12 +100,12 @@ class NearBest:
         self._sizes = {tau: _Size() for tau in self.taus}
 
     def threshold(self, tau: int) -> float:
-        """Value up to which supports of a size are wanted."""
+        """Return the value up to which supports of a size are wanted."""
         size = self._sizes[tau]
         return min((1.0 + self.within) * size.best, size.cut)
 
     def useful(self, tau: int) -> float:
-        """Value beyond which a support of a size changes nothing."""
+        """Return the value beyond which a support of a size changes nothing."""
         return self.threshold(tau)
 
     def take(self, support: IntArray, value: float, error: float) -> None:
@@ -113,8 +114,9 @@ class NearBest:
         Parameters
         ----------
         support : int array
-            Ascending.
+            Columns in ascending order.
         value, error : float
+            Value, and a bound on its rounding error.
         """
         tau = self.size(support)
         size = self._sizes.get(tau)
@@ -128,14 +130,14 @@ class NearBest:
             size.found[support.tobytes()] = Valued(support, value, error)
         if self.most is not None and len(size.found) > 2 * self.most + SPARE_SUPPORTS:
             ranked = sorted(size.found.values(), key=lambda one: one.value)
-            last = ranked[self.most]  # the first that is too many says how far the list is complete
+            last = ranked[self.most]  # the first support beyond `most` limits how far the list is complete
             size.cut = min(size.cut, last.value + last.error)
             models = {model.support.tobytes(): model for model in ranked if model.value - model.error <= size.cut}
             size.found = models
 
     @property
     def unknown(self) -> bool:
-        """Whether some support could not be valued: nothing is certain of its size."""
+        """True if the value of some support could not be computed: then nothing is certified for its size."""
         return any(size.unknown for size in self._sizes.values())
 
     def best(self, tau: int) -> Valued | None:
@@ -143,13 +145,14 @@ class NearBest:
         return min(self._sizes[tau].found.values(), key=lambda one: one.value, default=None)
 
     def result(self, tau: int, unseen: float) -> NearList:
-        """Return what is certain of a size.
+        """Return the certified result of a size.
 
         Parameters
         ----------
         tau : int
+            Size.
         unseen : float
-            No support that was not taken has a value below this, unless it was above the threshold.
+            Lower bound on the values of the supports up to the threshold that were not passed.
         """
         size = self._sizes[tau]
         unseen = 0.0 if size.unknown else unseen
@@ -168,12 +171,12 @@ class NearBest:
 
 
 def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
-    """Count the pairs of supports of one size that differ by one column in the place of another, by these two.
+    """Return, for each pair of columns, the number of pairs of supports that differ by exchanging these columns.
 
     Parameters
     ----------
     supports : sequence of int arrays
-        Ascending; of whole terms their first columns.
+        Supports of one size, ascending; for terms, their first columns.
 
     Notes
     -----
@@ -184,14 +187,14 @@ def replacements(supports: Sequence[IntArray]) -> Counter[tuple[int, int]]:
     >>> dict(replacements([np.array([0, 1]), np.array([0, 2]), np.array([1, 3])]))
     {(0, 3): 1, (1, 2): 1}
     """
-    alike: dict[tuple[int, ...], list[int]] = {}  # by the columns that are left, the one that was taken out
+    alike: dict[tuple[int, ...], list[int]] = {}  # for each set of remaining columns, the removed ones
     for support in map(tuple, (support.tolist() for support in supports)):
         for place, column in enumerate(support):
             alike.setdefault(support[:place] + support[place + 1 :], []).append(column)
     return Counter(sorted(pair for columns in alike.values() for pair in combinations(sorted(columns), 2)))
 
 
-MOST_REPLACEMENTS = 100  # pairs of features a size that the record holds
+MOST_REPLACEMENTS = 100  # maximum number of pairs of features in the record, for each size
 
 
 @keywords_are(NearOptions, Restrictions)
@@ -206,42 +209,43 @@ def near_optimal(
     began: float | None = None,
     **keywords: Any,
 ) -> NearRecord:
-    """List every support near the best of its size.
+    """Return every support near the best of its size.
 
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     folds : FoldPlan, str, int, splitter, labels or pairs
-        See :func:`~sparsecv_mio.data.folds.folds_of`. Of a list by CV error every row must be held out, all equally
-        often.
+        Folds, see :func:`~sparsecv_mio.data.folds.folds_of`. For a list by CV error every row must be held out, all
+        equally often.
     gamma : float, optional
-        Ridge weight; that which cross-validation chooses by default.
+        Ridge weight; by default the one that cross-validation chooses.
     taus : int, sequence of int or str, optional
-        Support sizes, each of which gets a list; by default the one that cross-validation chooses, but for a list by
-        objective at a given gamma all those of `sparsecv path`. Supports have exactly tau features that vary.
+        Support sizes, with one list for each. The default is the size that cross-validation chooses; for lists by
+        objective at a given gamma it is all sizes of `sparsecv path`. Supports have exactly tau features that vary.
     options : NearOptions, optional
-        How near, how many, by which value; loss, scale, limits.
+        Ratio, number and kind of values; loss, scale, limits.
     stop : threading.Event, optional
-        Set it to end the run with what it holds.
+        Event that ends the run with its present result.
     began : float, optional
-        Moment of `time.monotonic` from which the limit counts; this call by default.
+        Moment of `time.monotonic` from which the time limit counts; this call by default.
     **keywords
-        Fields of `NearOptions` by keyword, which go before those of `options`: `near_optimal(..., within=0.02)`.
+        Fields of `NearOptions` by keyword, which override those of `options`: `near_optimal(..., within=0.02)`.
 
     Returns
     -------
     NearRecord
-        The models, and for each size what is certain: up to which value none is missing, and which features all, or
-        none, of these supports have.
+        The models and, for each size, the certified facts: the value up to which no support is missing, and the
+        features that all, or none, of these supports have.
 
     Raises
     ------
     BadInput
         If gamma, a tau, the folds or an option is wrong.
     OutOfTime
-        If the limit comes before the data are in standard coordinates.
+        If the time limit ends before the data are in standard coordinates.
     TypeError
-        For a keyword that is no field of `NearOptions`.
+        If a keyword is not a field of `NearOptions`.
 
     Examples
     --------
@@ -271,15 +275,18 @@ def near_optimal(
 
 
 class NearSearch:
-    """The choice of a pair, where it was not given, and the lists; a record of them at any moment.
+    """The choice of gamma and tau, if not given, and the lists; it can return a record at any moment.
 
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     plan : FoldPlan or None
-        None where no fold is needed.
+        Folds; None if none are needed.
     options : NearOptions
+        Options.
     clock : Deadline
+        Time limit.
     """
 
     def __init__(self, dataset: Dataset, plan: FoldPlan | None, options: NearOptions, clock: Deadline) -> None:
@@ -292,12 +299,14 @@ class NearSearch:
         self.unit = 1.0
 
     def check(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> None:
-        """Raise `BadInput` for a gamma or sizes out of range.
+        """Raise `BadInput` if gamma or a size is out of range.
 
         Parameters
         ----------
         gamma : float or None
+            Ridge weight.
         taus : str, int, tuple of int or None
+            Sizes.
         """
         self._grid(1.0 if gamma is None else gamma, taus)
 
@@ -309,12 +318,14 @@ class NearSearch:
         return grid
 
     def solve(self, gamma: float | None, taus: str | int | tuple[int, ...] | None) -> NearRecord:
-        """Choose what is not given, and make the lists.
+        """Choose gamma and tau if not given, and make the lists.
 
         Parameters
         ----------
         gamma : float or None
+            Ridge weight.
         taus : str, int, tuple of int or None
+            Sizes.
         """
         from threadpoolctl import threadpool_limits
 
@@ -362,7 +373,7 @@ class NearSearch:
             self.collection.run()
 
     def _exchange(self, criterion: collecting.SupportValue, holder: NearBest, tau: int) -> None:
-        """Exchange columns of the best support of a size while that helps."""
+        """Exchange columns of the best support of a size while this helps."""
         while (best := holder.best(tau)) is not None and not self.clock.expired():
             others = criterion.terms.neighbours(best.support, criterion.forced, [tau])
             collecting.hand_over(criterion, holder, others)
@@ -370,12 +381,12 @@ class NearSearch:
                 return
 
     def record(self) -> NearRecord:
-        """Return the record of what is known now.
+        """Return the record of the present result.
 
         Raises
         ------
         OutOfTime
-            If the data are not even in standard coordinates.
+            If the data are not yet in standard coordinates.
         """
         data, holder, options = self.data, self.holder, self.options
         if data is None or holder is None:

@@ -1,4 +1,4 @@
-"""How many terms a support has, and which columns enter together: what lists of supports count in."""
+"""Terms of one or several columns that enter a model together, as units of the size of a support."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class WholeTerms:
     Attributes
     ----------
     first : (q,) int array
-        By column, the first one of its term.
+        First column of the term of each column.
 
     Examples
     --------
@@ -43,15 +43,15 @@ class WholeTerms:
 
     @cached_property
     def several(self) -> bool:
-        """Whether some term has several columns."""
+        """True if some term has several columns."""
         return bool(np.any(self.first != np.arange(len(self.first))))
 
     def names(self, support: IntArray) -> IntArray:
-        """Return the terms of a support, ascending, each by its first column."""
+        """Return the terms of a support in ascending order, each by its first column."""
         return np.unique(self.first[support]) if self.several else support
 
     def count(self, support: IntArray) -> int:
-        """Return how many terms some columns are of."""
+        """Return the number of terms to which some columns belong."""
         return len(self.names(support))
 
     def columns(self, names: Iterable[int]) -> IntArray:
@@ -60,32 +60,32 @@ class WholeTerms:
         return np.flatnonzero(np.isin(self.first, chosen)).astype(np.int64) if self.several else chosen
 
     def most_columns(self, tau: int) -> int:
-        """Return how many columns tau terms have at most."""
+        """Return the maximum number of columns of tau terms."""
         return int(np.sort(np.bincount(self.first))[::-1][:tau].sum())
 
     def constraints(self, forced: IntArray) -> SideConstraints:
-        """Return the side constraints by which trees know the terms, and which columns are in every support."""
+        """Return the side constraints that describe the terms to trees, and the columns in every support."""
         groups = [np.flatnonzero(self.first == name).tolist() for name in np.unique(self.first).tolist()]
         terms = tuple(Term(tuple(some)) for some in groups if len(some) > 1)
         return SideConstraints(forced_in=tuple(forced.tolist()), terms=terms)
 
     def sets(self, among: IntArray, sizes: Sequence[int]) -> Iterator[IntArray]:
-        """Yield the columns of every so many terms of some columns."""
+        """Yield the columns of every set of terms of given sizes among some columns."""
         names = self.names(among).tolist()
         for size in sizes:
             yield from map(self.columns, combinations(names, size))
 
     def neighbours(self, support: IntArray, forced: IntArray, taus: Sequence[int]) -> list[IntArray]:
-        """Return the supports of some sizes that differ by one term more, one less, or one in the place of another.
+        """Return the supports of some sizes that differ by adding, removing or exchanging one term.
 
         Parameters
         ----------
         support : int array
-            Ascending.
+            Columns in ascending order.
         forced : int array
             Columns that stay.
         taus : sequence of int
-            Sizes that are wanted, in terms.
+            Wanted sizes, in terms.
 
         Examples
         --------
