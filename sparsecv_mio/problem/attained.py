@@ -20,12 +20,12 @@ self-verifying ball around that fit (`problem.glm_refit`) proves that the minimi
 starts only if there is such a ball for all rows and for the training rows of every fold. If there is none, a linear
 program looks for d, which the error message names.
 
-**Held-out rows.** Let the full-data fit have the Hessian H and a gradient of length g in the norm of `H^{-1}`. Let `s_i
-= -v_i l'` and `c_i = v_i l''` at that fit, and let N be the held-out rows. Without N, the Hessian at that point is at
-least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the norm of the inverse of the reduced Hessian the
-gradient is at most `delta = (g + |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and a row is at most `L = max |z_i| /
-sqrt(1 - h)`. If `delta L <= 0.9`, there is a ball of radius `10 / L`, as `10 k(10) >= 1.8 >= 2 delta L`
-(docs/theory/glm.md, section 2). All other folds are fitted.
+**Held-out rows.** Let the full-data fit have the Hessian H and a gradient of length g in the norm of `H^{-1}`. Let
+`s_i = -v_i l'` and `c_i = v_i l''` at that fit, and let N be the held-out rows. Without N, the Hessian at that point is
+at least `(1 - h) H` with `h = sum over N of c_i z_i'H^{-1}z_i`. In the norm of the inverse of the reduced Hessian the
+gradient is at most `delta = (g + |sum over N of s_i sign_i z_i|) / sqrt(1 - h)`, and a row is at most
+`L = max |z_i| / sqrt(1 - h)`. If `delta L <= 0.9`, there is a ball of radius `10 / L`, as
+`10 k(10) >= 1.8 >= 2 delta L` (docs/theory/glm.md, section 2). All other folds are fitted.
 """
 
 from __future__ import annotations
@@ -42,29 +42,30 @@ from sparsecv_mio.problem.responses import row_loss
 from sparsecv_mio.problem.row_losses import RowLoss
 from sparsecv_mio.words import Loss
 
-SURE = 0.5  # of `delta L`, where 0.9 would do: for rounding
-MOVES = 1e-6  # of the margins of a row in a direction of the linear program, whose own tolerance is 1e-7
+SURE = 0.5  # bound on `delta L`; the proof needs 0.9, the rest is for rounding
+MOVES = 1e-6  # smallest move of a margin in the linear program, whose tolerance is 1e-7
 APART = {Loss.LOGISTIC: "the two classes apart", Loss.POISSON: "rows of count 0 from the others"}
 
 
 def check_attained(data: StandardData, folds: FoldPlan | None = None) -> None:
-    """Raise `BadInput` where columns that are adjusted for have no best coefficients.
+    """Raise `BadInput` if the coefficients of adjustment columns have no optimum.
 
     Parameters
     ----------
     data : StandardData
-        Of another loss than squares, with columns that are adjusted for.
+        Data with adjustment columns and another loss than squared error.
     folds : FoldPlan, optional
-        Where it is None, on all rows alone.
+        Folds whose training rows are checked too; None checks all rows only.
 
     Raises
     ------
     BadInput
-        Names the fold, counted from 1, and the columns.
+        If there is no optimum; the message names the fold, counted from 1, and the columns.
 
     Notes
     -----
-    Some six steps of O(n k^2) on all rows, k such columns, and in every fold that these leave in doubt.
+    Approximately six steps of O(n k^2) with k adjustment columns, on all rows and in every fold that the full-data fit
+    does not settle.
     """
     whole = refit_glm(data, slice(0, data.n), data.adjusting, 1.0)
     if not np.isfinite(whole.radius):
@@ -79,7 +80,7 @@ def check_attained(data: StandardData, folds: FoldPlan | None = None) -> None:
 
 
 def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
-    """(K,) whether the fit on all rows proves that the training rows of a fold have one."""
+    """Return a (K,) mask of the folds for which the full-data fit proves that a fit exists."""
     loss = row_loss(data.loss)
     Z, y, v = rows_of(data, slice(0, data.n), data.adjusting, whole.first)
     signed = Z * loss.signs(y)[:, None]
@@ -98,13 +99,13 @@ def _sure(data: StandardData, whole: GlmRowFit, folds: FoldPlan) -> BoolArray:
 
 
 def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
-    """Say which columns have no best coefficients."""
+    """Raise `BadInput` that names the columns without optimal coefficients."""
     first, loss = int(data.has_intercept), row_loss(data.loss)
     Z, y, v = rows_of(data, rows, data.adjusting, first)
     signed, y = (Z * loss.signs(y)[:, None])[v > 0.0], y[v > 0.0]
     columns = np.arange(signed.shape[1])
     told_apart = _recedes(signed, y, loss)
-    for j in columns.tolist() if told_apart else ():  # as few as do
+    for j in columns.tolist() if told_apart else ():  # a smallest set of such columns
         fewer = columns[columns != j]
         columns = fewer if len(fewer) and _recedes(signed[:, fewer], y, loss) else columns
     names = [repr(data.names[j]) for j in data.adjusting[columns[columns >= first] - first].tolist()]
@@ -117,13 +118,13 @@ def _refuse(data: StandardData, rows: IntArray, where: str) -> None:
 
 
 def _recedes(Z: FloatArray, y: FloatArray, loss: RowLoss) -> bool:
-    """Whether a direction moves margins, some of them, in such a way that no loss ever rises."""
-    from scipy.optimize import linprog  # loads what most runs need not
+    """Return True if a direction moves some margins such that no loss ever rises."""
+    from scipy.optimize import linprog  # imported here since most runs do not need it
 
     low, high = loss.recedes(y)
     unit = np.abs(Z).max(axis=0)
     A = Z / np.where(unit > 0.0, unit, 1.0)
-    one_way = (low < 0.0).astype(float) - (high > 0.0)  # -1 where margins may rise, 1 where they may fall
+    one_way = (low < 0.0).astype(float) - (high > 0.0)  # -1 for margins that may rise, 1 for those that may fall
     still = (low == 0.0) & (high == 0.0)
     program = linprog(
         one_way @ A, A_ub=A[~still] * one_way[~still, None], b_ub=np.zeros(int((~still).sum())), A_eq=A[still],

@@ -13,35 +13,34 @@ from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.model_space import Restrictions, Term
 
-SIGNS = (0.0, math.inf), (-math.inf, 0.0)  # boxes that only hold a sign
+SIGNS = (0.0, math.inf), (-math.inf, 0.0)  # boxes of sign constraints
 
 
 @dataclass(frozen=True)
 class SideConstraints:
-    """Constraints beside `|S| <= tau`, on the columns 0..q-1 of a problem, in standard coordinates.
+    """Constraints in addition to `|S| <= tau`, on columns 0..q-1 of a problem in standard coordinates.
 
     Attributes
     ----------
     forced_in, forced_out : tuple of int
-        Columns in every, or in no, support.
+        Columns in every support, and in no support.
     terms : tuple of Term
-        Those of several columns, which are chosen all or none; `at_most` and `parents` name the first column of one
+        Terms of several columns, which are included together; `at_most` and `parents` name the first column of a term
         that counts once.
     at_most : tuple of (int, tuple of int)
-        `(k, columns)`: at most k of these columns.
+        Limits `(k, columns)`: at most k of these columns.
     box : tuple of (int, float, float)
-        `(j, lo, hi)`: `lo <= b_j <= hi` whenever j is chosen; a column that is not chosen is zero, inside its box or
-        not. `-inf` / `inf` for an open side, so a sign is a box.
+        Boxes `(j, lo, hi)`: `lo <= b_j <= hi` if j is in the support. A column outside the support is zero, even if 0
+        is not in its box. `-inf` / `inf` mark an open side, so a sign constraint is a box.
 
     Raises
     ------
     BadInput
-        For a box without a number in it, or a negative k.
+        If a box is empty or k is negative.
 
     Notes
     -----
-    With side constraints a smaller support may be the better one, so `|S| <= tau` stays an inequality (theory
-    section 0).
+    With side constraints a smaller support may be better, so `|S| <= tau` remains an inequality (theory section 0).
 
     Examples
     --------
@@ -66,12 +65,12 @@ class SideConstraints:
 
     @property
     def on_coefficients(self) -> bool:
-        """Whether any coefficient is bounded."""
+        """True if any coefficient is bounded."""
         return bool(self.box)
 
     @property
     def needs(self) -> frozenset[str]:
-        """Names of the kinds in use, as backends declare them."""
+        """Names of the constraint types in use, as backends declare them."""
         kinds = {
             "force": self.forced_in or self.forced_out,
             "together": [term for term in self.terms if term.count > 1],
@@ -85,44 +84,44 @@ class SideConstraints:
 
     @property
     def rows(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...], tuple[tuple[int, int], ...]]:
-        """`(at_most, equal)`: the rows on z that a model adds; a group becomes pairs of equal columns."""
+        """`(at_most, equal)`: rows on z for a model; a term becomes pairs of equal columns."""
         pairs = tuple((term.columns[0], j) for term in self.terms for j in term.columns[1:])
         return self.at_most, pairs
 
     @property
     def parent_rows(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        """`(j, columns)`: `z_j <= sum of z over the columns`; j with all of its parents becomes a row for each."""
+        """`(j, columns)` for `z_j <= sum of z over the columns`; a rule with all parents has one row for each."""
         rows: list[tuple[int, tuple[int, ...]]] = []
         for j, columns, every in self.parents:
             rows += [(j, (i,)) for i in columns] if every else [(j, columns)]
         return tuple(rows)
 
     def count(self, support: Iterable[int]) -> int:
-        """Return how many features a support counts as."""
+        """Return the number of features that a support counts as."""
         chosen = set(support)
         uncounted = (max(len(chosen.intersection(term.columns)) - term.count, 0) for term in self.terms)
         return len(chosen) - sum(uncounted)
 
     def counted(self, q: int) -> FloatArray:
-        """Return (q,) what each column counts beside the others of its term: of a factor the first 1, the others 0."""
+        """Return (q,) the count of each column within its term: for a factor 1 for its first column, else 0."""
         counts = np.ones(q)
         counts[[j for term in self.terms for j in term.columns[term.count :]]] = 0.0
         return counts
 
     def columns(self, tau: int) -> int:
-        """Return how many columns a support of tau features has at most."""
+        """Return the maximum number of columns of a support of tau features."""
         more = sorted((len(term.columns) - term.count for term in self.terms), reverse=True)
         return tau + sum(more[:tau])
 
     def fixed(self, q: int) -> tuple[FloatArray, FloatArray]:
-        """Return (q,) bounds of the indicators: 1, 1 for a column forced in, 0, 0 for one forced out, else 0, 1."""
+        """Return (q,) bounds of the indicators: 1, 1 for forced columns, 0, 0 for excluded ones, else 0, 1."""
         low, high = np.zeros(q), np.ones(q)
         low[list(self.forced_in)] = 1.0
         high[list(self.forced_out)] = 0.0
         return low, high
 
     def interval(self, q: int) -> tuple[FloatArray, FloatArray]:
-        """Return (q,) arrays lo, hi: the box of every column, intersected where a column has several."""
+        """Return (q,) arrays lo and hi with the box of every column, the intersection of several boxes."""
         lo, hi = np.full(q, -np.inf), np.full(q, np.inf)
         for j, a, b in self.box:
             lo[j], hi[j] = max(lo[j], a), min(hi[j], b)
@@ -132,11 +131,11 @@ class SideConstraints:
         return lo, hi
 
     def boxes(self, q: int) -> tuple[FloatArray, FloatArray] | None:
-        """Return `interval(q)`, None where no coefficient is bounded."""
+        """Return `interval(q)`, or None if no coefficient is bounded."""
         return self.interval(q) if self.box else None
 
     def allows(self, support: Iterable[int], tau: int) -> bool:
-        """Whether a support meets all constraints, the boxes aside."""
+        """Return True if a support meets all constraints other than boxes."""
         chosen = set(support)
         return (
             self.count(chosen) <= tau
@@ -161,25 +160,26 @@ def constraints_of(
     together: Sequence[Sequence[str]] = (),
     box: Mapping[str, tuple[float, float]] | None = None,
 ) -> SideConstraints:
-    """Return restrictions, and side constraints beside them, in standard coordinates.
+    """Return restrictions and further side constraints in standard coordinates.
 
-    A feature that does not vary, or is forced out, is in no support: nor is one that needs it as a parent.
+    A feature that is constant or forced out is in no support, and neither is a feature that needs it as a parent.
 
     Parameters
     ----------
     data : StandardData
-        Its `divisor` and `y_unit` turn a coefficient b of the file into `b * divisor_j / y_unit`.
+        Data in standard coordinates; `divisor` and `y_unit` convert a coefficient b of the file to
+        `b * divisor_j / y_unit`.
     restrictions : Restrictions, optional
-        By the names of the data; those of the data by default, beside what these adjust for.
+        Restrictions by names of the data; by default those of the data except adjustment columns.
     together : sequence of sequences of str
-        Groups that are chosen all or none.
+        Groups of columns that are included together.
     box : mapping of str to (float, float), optional
-        Bounds of the coefficient of a chosen feature.
+        Bounds on the coefficient of a feature, if it is in the support.
 
     Raises
     ------
     BadInput
-        For an unknown name, or a constant column that must be chosen with others.
+        If a name is unknown, or a constant column must be included together with others.
     """
     restrictions = data.restrictions if restrictions is None else restrictions
     position = {name: j for j, name in enumerate(data.names)}
@@ -187,7 +187,7 @@ def constraints_of(
         _check_places(group, position, data, "together")
     terms = [term.at(position) for term in restrictions.terms(data.dataset.names, together)]
     boxes = tuple(_boxes(data, position, box or {}, restrictions))
-    for group in restrictions.count:  # its first name stands for it, varying or not
+    for group in restrictions.count:  # its first name represents it, even if that column is constant
         varying = [position[name] for name in group if name in position]
         position |= {name: varying[0] for name in group[:1] if varying}
     parents, never = _parents(restrictions, position)
@@ -207,7 +207,7 @@ Rules = tuple[tuple[int, tuple[int, ...], bool], ...]
 
 
 def _parents(restrictions: Restrictions, position: Mapping[str, int]) -> tuple[Rules, set[int]]:
-    """Return the parents of columns, and columns that lack theirs."""
+    """Return the parents of columns, and the columns whose parents are missing."""
     parents, never = [], set()
     for rule in restrictions.hierarchy:
         if rule.feature not in position:
@@ -235,7 +235,7 @@ def _boxes(
 
 
 def _check_places(names: Sequence[str], position: Mapping[str, int], data: StandardData, option: str) -> None:
-    """Raise `BadInput` for a name that no column has which varies."""
+    """Raise `BadInput` for a name that is not a varying column."""
     for name in names:
         if name not in position:
             constant = name in data.dataset.names

@@ -21,7 +21,7 @@ from sparsecv_mio.units import ACCURATE_RTOL
 
 
 def exact_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return the rounded sum and what rounding took off: `a + b` exactly (Knuth).
+    """Return the rounded sum and its rounding error, which together equal `a + b` exactly (Knuth).
 
     Examples
     --------
@@ -51,7 +51,7 @@ class DoubleDouble:
 
     @classmethod
     def of(cls, values: Any) -> DoubleDouble:
-        """Floats as they are."""
+        """Return floats in twice the precision."""
         high = np.asarray(values, dtype=np.float64)
         return cls(high, np.zeros_like(high))
 
@@ -90,11 +90,11 @@ class DoubleDouble:
         return DoubleDouble(np.asarray(self.high[index]), np.asarray(self.low[index]))
 
     def scaled(self, power_of_two: Any) -> DoubleDouble:
-        """Multiply by powers of two: exact."""
+        """Return the numbers multiplied by powers of two, which is exact."""
         return DoubleDouble(np.asarray(self.high * power_of_two), np.asarray(self.low * power_of_two))
 
     def sum(self, axis: int) -> DoubleDouble:
-        """Sum along an axis, by halving it."""
+        """Return the sum along an axis, computed by repeated halving."""
         high, low = np.moveaxis(self.high, axis, 0), np.moveaxis(self.low, axis, 0)
         sums = DoubleDouble(high, low)
         while (count := sums.high.shape[0]) > 1:
@@ -104,7 +104,7 @@ class DoubleDouble:
         return sums[0] if sums.high.shape[0] else DoubleDouble.of(np.zeros(high.shape[1:]))
 
     def joined(self, other: DoubleDouble) -> DoubleDouble:
-        """One after the other along the first axis."""
+        """Return two arrays joined along the first axis."""
         return DoubleDouble(np.concatenate([self.high, other.high]), np.concatenate([self.low, other.low]))
 
 
@@ -115,10 +115,11 @@ def power_of_two(size: ArrayLike) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Coordinates:
-    """Some columns and the target about their centres and over powers of two, in which nothing is lost.
+    """Some columns and the target, centred and divided by powers of two without loss of digits.
 
-    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`: the shifts are floats near the
-    centres, so that a spread far below its offset keeps its digits; the rests are what the centres are off the shifts.
+    `z = (x - x_shift) / x_unit - x_rest`, `t = (y - y_shift) / y_unit - y_rest`. The shifts are floats near the
+    centres, so that a spread far below its offset keeps its digits; the rests are the differences between centres and
+    shifts.
     """
 
     columns: tuple[int, ...]
@@ -138,7 +139,7 @@ class Coordinates:
         about: IntArray | None,
         root: FloatArray | None = None,
     ) -> Coordinates:
-        """Choose the coordinates of some columns; the rests are means in floats.
+        """Return coordinates of some columns, with rests computed in floats.
 
         Parameters
         ----------
@@ -148,13 +149,13 @@ class Coordinates:
         about : int array or None
             Rows whose means are the centres; None: zero.
         root : (n,) array, optional
-            Roots of the weights of all rows; 1 by default.
+            Square roots of the weights of all rows; 1 by default.
         """
         A, q = X[:, list(columns)], len(columns)
         x_shift, y_shift = np.zeros(q), 0.0
         if about is not None:
             x_shift, y_shift = _mean_about(A[about], about, root), float(_mean_about(y[about], about, root))
-        # powers of two, so that columns and targets of any size are exact and of size one in between
+        # powers of two, so that columns and targets of any size become size one without rounding
         x_unit = power_of_two(np.abs(A - x_shift).max(axis=0, initial=0.0))
         y_unit = float(power_of_two(np.abs(y - y_shift).max(initial=0.0)))
         zero = DoubleDouble.of(np.zeros(q)), DoubleDouble.of(0.0)
@@ -167,12 +168,12 @@ class Coordinates:
 
     @property
     def centers(self) -> tuple[FloatArray, float]:
-        """What is taken off the columns and the target, in units of the file, rounded."""
+        """Centres of the columns and of the target, in units of the file, rounded."""
         x_center = np.asarray(self.x_shift + self.x_rest.high * self.x_unit)
         return x_center, self.y_shift + float(self.y_rest.high) * self.y_unit
 
     def rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(Z, t) of some rows in floats, each number with a relative error of an ulp or two of the spread.
+        """Return (Z, t) of some rows in floats, each with an error of one or two ulps relative to the spread.
 
         Parameters
         ----------
@@ -185,7 +186,7 @@ class Coordinates:
         return Z, (y[index] - self.y_shift) / self.y_unit - self.y_rest.high
 
     def doubled_rows(self, X: FloatArray, y: FloatArray, index: IntArray) -> tuple[DoubleDouble, DoubleDouble]:
-        """(Z, t) of some rows in twice the precision.
+        """Return (Z, t) of some rows in twice the precision.
 
         Parameters
         ----------
@@ -201,14 +202,14 @@ class Coordinates:
     def doubled(
         self, X: FloatArray, y: FloatArray, about: IntArray | None, root: FloatArray | None = None
     ) -> Coordinates:
-        """Return the same with the rests in twice the precision.
+        """Return the same coordinates with rests in twice the precision.
 
         Parameters
         ----------
         X : (n, p) array
         y : (n,) array
         about, root
-            As in `of`.
+            Arguments as for `of`.
         """
         if about is None:
             return self
@@ -225,7 +226,7 @@ class Coordinates:
 
 
 def _mean_about(rows: FloatArray, about: IntArray, root: FloatArray | None) -> FloatArray:
-    """Mean of the rows `about`, weighted."""
+    """Return the weighted mean of the rows `about`."""
     if root is None:
         return np.asarray(rows.mean(axis=0))
     weight = root[about] ** 2
@@ -233,13 +234,13 @@ def _mean_about(rows: FloatArray, about: IntArray, root: FloatArray | None) -> F
 
 
 def size_of_target(dataset: Dataset, intercept: str) -> float:
-    """Return the largest target about its mean, about zero without an intercept."""
+    """Return the largest absolute deviation of the target from its mean, or from zero without an intercept."""
     y = dataset.y
     return float(np.abs(y).max() if intercept == "none" else np.ptp(y))
 
 
 def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float:
-    """Bound what rounding may do to an objective of the search.
+    """Return a bound on the rounding error of an objective of the search.
 
     Parameters
     ----------
@@ -250,7 +251,7 @@ def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float
     Returns
     -------
     float
-        A part of the objective and, for a fit that is nearly perfect, what its residuals may be off.
+        A fraction of the objective plus, for a nearly perfect fit, a bound on the error of its residuals.
     """
     noise = 1e-15 * size_of_target(dataset, intercept) * math.sqrt(dataset.weight_of(slice(0, dataset.n)))
     return ACCURATE_RTOL * objective + noise * (2.0 * math.sqrt(objective) + noise)

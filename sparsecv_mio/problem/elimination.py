@@ -6,11 +6,11 @@ coefficients on F leaves
     f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
                                                  a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
 
-So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R with size `tau - |F|`. Its Gram matrix is `Q'
-= Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of `Q + diag(penalty on F)`; the penalty on R is
-unchanged. The eigenvalues of Q' lie between the smallest and the largest eigenvalue of Q, and every diagonal under M,
-restricted to R, is one under M'. The prediction for a row v is `r' = r_mean + v_F'a`, and its columns become `v_R -
-v_F'A`, after the means are subtracted. A depends on gamma, so set gamma before eliminating.
+So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R with size `tau - |F|`. Its Gram matrix is
+`Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of `Q + diag(penalty on F)`; the penalty on
+R is unchanged. The eigenvalues of Q' lie between the smallest and the largest eigenvalue of Q, and every diagonal under
+M, restricted to R, is one under M'. The prediction for a row v is `r' = r_mean + v_F'a`, and its columns become
+`v_R - v_F'A`, after the means are subtracted. A depends on gamma, so set gamma before eliminating.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
 projection, which is the same at every gamma; the other columns become their residuals on F, just as centring replaces a
@@ -36,7 +36,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 
 @dataclass(frozen=True, eq=False)
 class ForcedColumns:
-    """Columns that are forced in, and those that are chosen from, both ascending.
+    """Forced columns and the remaining columns, both ascending.
 
     Examples
     --------
@@ -57,21 +57,21 @@ class ForcedColumns:
 
     @cached_property
     def _place(self) -> IntArray:
-        """(q,) place of each column among the others, -1 of one that is forced in."""
+        """(q,) position of each column among the others; -1 for a forced column."""
         place = np.full(len(self.forced) + len(self.others), -1, dtype=np.int64)
         place[self.others] = np.arange(len(self.others))
         return place
 
     def size(self, tau: int) -> int:
-        """Return how many of a support of `tau` columns are chosen."""
+        """Return the number of columns of a support of size `tau` that are not forced."""
         return max(tau - len(self.forced), 0)
 
     def sizes(self, taus: Iterable[int]) -> list[int]:
-        """Return `size` of several."""
+        """Return `size` of several values of tau."""
         return [self.size(tau) for tau in taus]
 
     def inside(self, support: NDArray[np.integer]) -> IntArray:
-        """Return a support without the columns that are forced in, by places in `others`."""
+        """Return a support without forced columns, as positions in `others`."""
         if not len(self.forced):
             return np.asarray(support, dtype=np.int64)
         places = self._place[np.asarray(support, dtype=np.int64)]
@@ -80,7 +80,7 @@ class ForcedColumns:
         return places
 
     def whole(self, chosen: NDArray[np.integer]) -> IntArray:
-        """Return places in `others` as columns, ascending, with those that are forced in."""
+        """Return positions in `others` as ascending columns, with the forced columns added."""
         if not len(self.forced):
             return np.asarray(chosen, dtype=np.int64)
         columns = np.concatenate((self.forced, self.others[chosen]))
@@ -90,23 +90,23 @@ class ForcedColumns:
 
 @dataclass(frozen=True, eq=False)
 class Eliminated:
-    """A problem at one gamma without the columns that are forced in.
+    """A problem at one gamma from which the forced columns are eliminated.
 
     Attributes
     ----------
     problem : SparseProblem
-        In the columns `choice.others`; it has none that is forced in.
+        Problem in the columns `choice.others`, without forced columns.
     choice : ForcedColumns
     means : (q,) array
         Training means of all columns.
     centre : (f,) array
-        a, coefficients of the columns forced in where no other is chosen.
+        Coefficients a of the forced columns if no other column is included.
     share : (f, r) array
-        A, what each other column takes off them.
+        Matrix A: the regression of each other column on the forced columns.
     inverse : (f, f) array
-        Of `M_FF`.
+        Inverse of `M_FF`.
     length : (f,) array
-        Roots of its diagonal.
+        Square roots of the diagonal of `M_FF`.
     """
 
     problem: SparseProblem
@@ -118,12 +118,12 @@ class Eliminated:
     length: FloatArray
 
     def about(self, V: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return rows about the training means as the problem sees them, and their targets.
+        """Return centred rows and their targets in the coordinates of the reduced problem.
 
         Parameters
         ----------
         V, r : (m, q), (m,) arrays
-            Rows less the training means, each times the root of its weight.
+            Rows minus the training means, multiplied by the square roots of their weights.
         """
         forced = self.choice.forced
         if not len(forced):
@@ -131,14 +131,14 @@ class Eliminated:
         return V[:, self.choice.others] - V[:, forced] @ self.share, r - V[:, forced] @ self.centre
 
     def rows(self, V: FloatArray, r: FloatArray, root: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return rows in standard coordinates as the problem sees them: it takes off its own means.
+        """Return rows in the coordinates of the reduced problem, with its means subtracted.
 
         Parameters
         ----------
         V, r : (m, q), (m,) arrays
-            Each row times the root of its weight.
+            Rows in standard coordinates, multiplied by the square roots of their weights.
         root : (m,) array, optional
-            These roots; None where each row counts once.
+            Square roots of the weights; None if each row counts once.
         """
         if not len(self.choice.forced):
             return V, r
@@ -147,37 +147,37 @@ class Eliminated:
         return about_means(X, u, root, -problem.v_mean, -problem.r_mean)
 
     def leverage(self, V: FloatArray) -> FloatArray:
-        """Return each row's part of the hat matrix of the columns forced in alone, its diagonal.
+        """Return the leverage of each row in the fit of the forced columns alone.
 
         Parameters
         ----------
         V : (m, q) array
-            Rows less the training means.
+            Rows minus the training means.
         """
         own = V[:, self.choice.forced]
         return np.asarray(np.einsum("ij,jk,ik->i", own, self.inverse, own))
 
     def lever(self, V: FloatArray) -> FloatArray:
-        """Return `|M_FF^{-1} v_F|_1` of each row, in units where `M_FF` has ones on its diagonal.
+        """Return `|M_FF^{-1} v_F|_1` of each row, in units in which `M_FF` has a unit diagonal.
 
-        Times the rounding of the moments and the size of a candidate, what a residual may be off by
+        Multiplied by the rounding of the moments and the size of a candidate, it bounds the error of a residual
         (docs/theory/bounds.md 7).
 
         Parameters
         ----------
         V : (m, q) array
-            Rows less the training means.
+            Rows minus the training means.
         """
         return np.asarray(np.abs(V[:, self.choice.forced] @ self.inverse) @ self.length)
 
 
 def eliminated(problem: SparseProblem) -> Eliminated:
-    """Eliminate the columns that a problem has forced in; the problem itself where there are none. O(f q^2).
+    """Return a problem without its forced columns; the problem itself if there are none. O(f q^2).
 
     Parameters
     ----------
     problem : SparseProblem
-        At the gamma in question.
+        Problem at the gamma of interest.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def eliminated(problem: SparseProblem) -> Eliminated:
         return Eliminated(problem, *_nothing(problem.q))
     if problem.weight[problem.forced].any():
         made = _eliminated(problem)
-    else:  # without a penalty that is the same at every gamma
+    else:  # without a penalty the result is the same at every gamma
         made = problem.kept.get(ELIMINATED) or problem.kept.setdefault(ELIMINATED, _eliminated(problem))
     copies = _copies_among(problem.copies, made.choice.others)
     at_gamma = replace(made.problem, lam=problem.lam, copy_of=copies)
@@ -202,7 +202,7 @@ ELIMINATED = "eliminated"
 
 
 def _eliminated(problem: SparseProblem) -> Eliminated:
-    """Return `eliminated` but for copies, where there is something to eliminate."""
+    """Return `eliminated` without its treatment of duplicate columns, if there are forced columns."""
     forced, choice = problem.forced, ForcedColumns.of(problem.q, problem.forced)
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
@@ -215,7 +215,7 @@ def _eliminated(problem: SparseProblem) -> Eliminated:
     Q = problem.Q[np.ix_(others, others)] - cross.T @ share
     narrow = problem.only(others)
     explained_not = problem.yy - float(problem.c[forced] @ centre)
-    least = np.finfo(float).eps * problem.yy  # a sum of squares that is rounding is no constant target
+    least = np.finfo(float).eps * problem.yy  # a sum of squares below rounding does not show a constant target
     reduced = replace(
         narrow,
         Q=0.5 * (Q + Q.T),
@@ -231,13 +231,13 @@ def _eliminated(problem: SparseProblem) -> Eliminated:
 
 @lru_cache(maxsize=64)
 def _nothing(q: int) -> tuple[ForcedColumns, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return what goes with a problem of q columns that has none forced in; never written to."""
+    """Return the attributes of a problem of q columns without forced columns; they are never written to."""
     choice = ForcedColumns(np.zeros(0, dtype=np.int64), np.arange(q))
     return choice, np.zeros(q), np.zeros(0), np.zeros((0, q)), np.zeros((0, 0)), np.zeros(0)
 
 
 def _regularised(correlation: FloatArray) -> FloatArray:
-    """Return a matrix with unit diagonal that has a Cholesky factor, by a few roundings on its diagonal at most."""
+    """Return a matrix with unit diagonal that has a Cholesky factor, with a few roundings added to its diagonal."""
     out = correlation.copy()
     out.flat[:: len(out) + 1] = 1.0
     for ulps in (0.0, 16.0, 256.0, 4096.0, 65536.0):
@@ -251,7 +251,7 @@ def _regularised(correlation: FloatArray) -> FloatArray:
 
 
 def _largest_share(problem: SparseProblem, choice: ForcedColumns, share: FloatArray, centre: FloatArray) -> float:
-    """Return the largest part of a column, or of the response, that is taken off, lengths included: no less than 0."""
+    """Return the largest part of a column or response that is subtracted, in units of lengths; at least 0."""
     length = np.sqrt(problem.squares + problem.penalty)
     taken = (length[choice.forced] @ np.abs(share)) / length[choice.others]
     target = float(length[choice.forced] @ np.abs(centre)) / np.sqrt(problem.yy) if problem.yy > 0.0 else 0.0
@@ -259,7 +259,7 @@ def _largest_share(problem: SparseProblem, choice: ForcedColumns, share: FloatAr
 
 
 def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[np.intp] | None:
-    """Return, for each of some columns, the place of the earliest of these that it copies, else -1."""
+    """Return, for each of some columns, the position of the earliest of them that it duplicates, else -1."""
     if copy_of is None or not (copy_of[keep] >= 0).any():
         return None
     root = np.where(copy_of[keep] >= 0, copy_of[keep], keep)
@@ -269,5 +269,5 @@ def _copies_among(copy_of: NDArray[np.intp] | None, keep: IntArray) -> NDArray[n
 
 
 def stripped(choice: ForcedColumns, supports: Sequence[NDArray[np.integer]]) -> list[IntArray]:
-    """Return supports without the columns that are forced in, by places among the others."""
+    """Return supports without forced columns, as positions among the others."""
     return [choice.inside(support) for support in supports]

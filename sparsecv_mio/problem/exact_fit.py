@@ -18,7 +18,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 
 Whole = list[int]
 
-EXACT_WORK = 20_000  # rows times squared columns up to which a fit is made so, some 5 ms
+EXACT_WORK = 20_000  # rows times squared columns, up to which a fit is made in fractions: about 5 ms
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class ExactFit:
     Attributes
     ----------
     columns : tuple of int
-        Of X.
+        Columns of X.
     x_center : tuple of Fraction
     y_center : Fraction
     beta : tuple of Fraction
@@ -42,7 +42,7 @@ class ExactFit:
     objective: Fraction
 
     def residuals(self, X: FloatArray, y: FloatArray, index: IntArray) -> FloatArray:
-        """Return (m,) `y - prediction` of some rows, rounded once.
+        """Return (m,) `y - prediction` of some rows, each rounded once.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ def fit_exactly(
     about: IntArray | None,
     weights: FloatArray | None = None,
 ) -> ExactFit | None:
-    """Fit a support without rounding; None where columns of no penalty are dependent.
+    """Return the fit of a support without rounding; None if unpenalised columns are linearly dependent.
 
     Parameters
     ----------
@@ -75,13 +75,13 @@ def fit_exactly(
     y : (n,) array
     columns : sequence of s int
     penalty : sequence of s Fraction
-        What the squares of the coefficients are times.
+        Factors of the squared coefficients.
     train : (m,) int array
         Training rows.
     about : int array or None
-        Rows whose means are taken off; None: nothing is.
+        Rows whose means are subtracted; None: no centring.
     weights : (n,) array, optional
-        Of all rows; 1 by default.
+        Weights of all rows; 1 by default.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def fit_exactly(
 
 
 def _centred(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole, int, int]:
-    """Return numbers less their mean over some rows, all times the weight of these; that weight, and their sum."""
+    """Return numbers minus their mean over some rows, times the weight of these rows; this weight, and their sum."""
     if about is None:
         return values, 1, 0
     rows = about.tolist()
@@ -119,21 +119,21 @@ def _centred(values: Whole, heft: Whole, about: IntArray | None) -> tuple[Whole,
 
 
 def _products(columns: list[Whole], heft: Whole, rows: list[int]) -> list[Whole]:
-    """Return the inner products of all columns with one another on some rows, each by its weight."""
+    """Return the weighted inner products of all pairs of columns on some rows."""
     here = [[column[i] for i in rows] for column in columns]
     weighed = [[heft[i] * value for i, value in zip(rows, column, strict=True)] for column in here]
     return [[sum(map(int.__mul__, a, b)) for b in here] for a in weighed]
 
 
 def _whole(values: FloatArray) -> tuple[Whole, int]:
-    """Return floats as whole numbers over one power of two."""
+    """Return floats as integers over one power of two."""
     ratios = [value.as_integer_ratio() for value in values.tolist()]
     divisor = max((below for _, below in ratios), default=1)
     return [above * (divisor // below) for above, below in ratios], divisor
 
 
 def _solved(system: list[Whole], right: Whole) -> list[Fraction] | None:
-    """Solve a positive definite system of whole numbers; None if it is singular."""
+    """Return the solution of a positive definite system of integers; None if it is singular."""
     rows, last, size = [[*row, value] for row, value in zip(system, right, strict=True)], 1, len(right)
     for k in range(size):
         if rows[k][k] == 0:

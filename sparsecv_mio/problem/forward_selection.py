@@ -16,13 +16,13 @@ from sparsecv_mio.words import Intercept
 
 
 class WeightedRows:
-    """All rows, each times the root of its weight, with a 0 for those that a fold leaves out.
+    """All rows, multiplied by the square roots of their weights, with 0 for held-out rows of a fold.
 
     Parameters
     ----------
     data : StandardData
     folds : FoldPlan, optional
-        Not needed where the only fold is -1, which trains on all rows.
+        Folds; not needed if the only fold is -1, which trains on all rows.
     """
 
     def __init__(self, data: StandardData, folds: FoldPlan | None = None) -> None:
@@ -39,7 +39,7 @@ class WeightedRows:
         return out
 
     def inside(self, folds: Sequence[int]) -> FloatArray:
-        """Return (m, n): 1 where a row trains the fold."""
+        """Return an (m, n) array with 1 for the training rows of each fold."""
         out = np.ones((len(folds), self.data.n))
         for line, fold in zip(out, folds, strict=True):
             if fold >= 0:
@@ -48,9 +48,9 @@ class WeightedRows:
         return out
 
     def squares_and_slopes(self, folds: Sequence[int]) -> tuple[FloatArray, FloatArray]:
-        """Return (m, q) sums of squares of the columns over the training rows, and their products with the response.
+        """Return (m, q) squared norms of the columns on the training rows, and products with the response.
 
-        Both are about the training means with a fold intercept; one pass over the rows.
+        With a fold intercept both are about the training means. One pass over the rows.
         """
         inside = self.inside(folds)
         ones = inside if self.data.root is None else inside * self.data.root
@@ -67,7 +67,7 @@ class WeightedRows:
         return np.maximum(squares, 0.0), slopes
 
     def centre(self, values: FloatArray, inside: FloatArray) -> FloatArray:
-        """Return values (m, n) less their training mean, with a fold intercept, and 0 on the rows left out."""
+        """Return (m, n) values minus their training means (fold intercept), and 0 for held-out rows."""
         out = values * inside
         if self.centred:
             ones, parts = (inside, out) if self.data.root is None else (inside * self.data.root, out * self.data.root)
@@ -76,26 +76,27 @@ class WeightedRows:
 
 
 class ForwardSelection:
-    """Forward selection in several folds at once, at one gamma; columns that are forced in come first.
+    """Forward selection in several folds at once, at one gamma; forced columns come first.
 
-    In the augmented rows `(x_j; sqrt(penalty_j) e_j)` the picks are made orthonormal; a column not picked meets only
-    their parts in the data rows, so that one product `u V` a step keeps all gains exact. O(m n q) a step.
+    The chosen columns are orthonormalised in the augmented rows `(x_j; sqrt(penalty_j) e_j)`. The product of a
+    remaining column with them involves only the data rows, so one product `u V` in each step keeps all gains exact. O(m
+    n q) for each step.
 
     Parameters
     ----------
     rows : WeightedRows
     folds : sequence of m int
     squares, slopes : (m, q) arrays
-        Of `WeightedRows.squares_and_slopes`.
+        Results of `WeightedRows.squares_and_slopes`.
     lam : float
         Half of gamma.
     top : int
-        Columns to pick.
+        Number of columns to choose.
 
     Attributes
     ----------
     picked : list of m lists of int
-        Columns in the order in which they were picked, without those that are forced in.
+        Columns in the order of their choice, without forced columns.
     """
 
     def __init__(
@@ -107,12 +108,12 @@ class ForwardSelection:
         self._response = rows.centre(rows.data.targets(slice(None)), self._inside)
         self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
         self._null = NULL * self._curvature
-        self._slope = slopes.copy()  # of every column, with what the picks leave of the response
+        self._slope = slopes.copy()  # product of every column with the residual response
         self._forced = rows.data.forced
         self._basis = np.zeros((len(folds), top + len(self._forced), rows.data.n))
 
     def run(self, expired: Callable[[], bool]) -> None:
-        """Pick `top` columns a fold; one, even where the time is over."""
+        """Choose `top` columns in each fold; at least one, even after the time limit."""
         for step, j in enumerate(self._forced.tolist()):
             picks = np.full(len(self.picked), j)
             self._pick(step, picks, self._curvature[:, j] > self._null[:, j])
@@ -128,7 +129,7 @@ class ForwardSelection:
             self._pick(step + len(self._forced), gain.argmax(axis=1), going)
 
     def order(self) -> list[IntArray]:
-        """Return all columns by fold: those forced in, those picked, then the others by what each would explain."""
+        """Return all columns by fold: forced columns, chosen columns, then the others by gain."""
         orders = []
         for picked, gain in zip(self.picked, self._gains(), strict=True):
             first = np.concatenate([self._forced, np.array(picked, dtype=np.int64)])
@@ -137,12 +138,12 @@ class ForwardSelection:
         return orders
 
     def _gains(self) -> FloatArray:
-        """(m, q): the decrease of the sum of squares by each column beside the picks; -1 for one they explain."""
+        """(m, q) decrease of the sum of squares by each column, given the chosen ones; -1 if collinear with them."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self._curvature > self._null, self._slope**2 / self._curvature, -1.0)
 
     def _pick(self, step: int, columns: NDArray[np.intp], going: BoolArray) -> None:
-        """Add one column a fold to the basis."""
+        """Add one column to the basis of each fold."""
         m = len(columns)
         x = self.rows.centre(np.stack([self.rows.data.column(int(j)) for j in columns]), self._inside)
         before = self._basis[:, :step]

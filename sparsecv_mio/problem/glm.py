@@ -26,10 +26,10 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.row_losses import EPS, LOG_LOSS, RADII_TRIED, SMALL_RANGE, RowLoss
 from sparsecv_mio.units import TINY
 
-RADII_GROWTH, RADII_SETTLED = 1.3, 0.95  # what a radius that is too small is stretched by, and when to stop
-CURVATURE_DOUBT = 1e-2  # share of the curvature that rounding may be worth
-LEAST_RANGE = 1e-9  # that margins are given beside all else
-WIDENED = 1.0 + 1e-6  # half widths of the level set of q, at most 1 over this of the radii
+RADII_GROWTH, RADII_SETTLED = 1.3, 0.95  # growth of a radius that is too small, and the ratio at which to stop
+CURVATURE_DOUBT = 1e-2  # maximum relative rounding error of the curvature
+LEAST_RANGE = 1e-9  # minimum half width of the range of a margin
+WIDENED = 1.0 + 1e-6  # safety factor between the level set of q and the radii
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +39,17 @@ class GlmProblem:
     Parameters
     ----------
     X : (n, p) array
-        Columns of any offset and scale: `centred` is what fits work on.
+        Columns with any offset and scale; fits use `centred`.
     y : (n,) array
-        Targets, as the loss has them: labels -1 and 1 with logistic loss.
+        Targets in the form of the loss: labels -1 and 1 for logistic loss.
     v : (n,) array
         Row weights >= 0.
     weight : (p,) array
         Penalty weights > 0.
     gamma : float
-        > 0.
+        Ridge weight > 0.
     intercept : bool
-        Whether there is an `a`, which is not penalised.
+        True if the model has an unpenalised intercept `a`.
     loss : RowLoss
 
     Examples
@@ -75,7 +75,7 @@ class GlmProblem:
 
     @property
     def ridge(self) -> FloatArray:
-        """(p,) ridge of each column."""
+        """(p,) ridge weight of each column."""
         return np.asarray(0.5 * self.gamma * self.weight)
 
     @property
@@ -85,11 +85,11 @@ class GlmProblem:
 
     @property
     def first(self) -> int:
-        """Place of the first coefficient, 1 after an intercept."""
+        """Index of the first coefficient: 1 with an intercept, else 0."""
         return int(self.intercept)
 
     def blocks(self) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-        """Yield places, (m, first + p) rows z_i and signs of some rows after the other."""
+        """Yield blocks of rows: their positions, the (m, first + p) rows z_i and their signs."""
         n, signs, step = len(self.y), self.signs, self.rows_at_once
         for begin in range(0, max(n, 1), step):
             here = slice(begin, min(begin + step, n))
@@ -107,37 +107,37 @@ class GlmProblem:
 
     @property
     def signs(self) -> FloatArray:
-        """(n,) what rows are multiplied by, so that their products with theta are margins."""
+        """(n,) signs that turn the products of rows with theta into margins."""
         return self.loss.signs(self.y)
 
     def objective(self, theta: FloatArray) -> float:
-        """Return F of `(a, b)`, or of b without an intercept, as rounded."""
+        """Return F of `(a, b)`, or of b without an intercept, without a bound on its rounding."""
         margins = np.concatenate([sign * (Z @ theta) for _, Z, sign in self.blocks()])
         return float(self.v @ self.loss.losses(margins, self.y) + self.penalty @ theta**2)
 
     def only(self, columns: IntArray) -> GlmProblem:
-        """Return the problem on some of its columns."""
+        """Return the problem restricted to some columns."""
         if np.array_equal(columns, np.arange(self.p)):
             return self
         return replace(self, X=put_beside_ones(self.X, columns)[1:].T, weight=self.weight[columns])
 
     def with_gamma(self, gamma: float) -> GlmProblem:
-        """Return the same rows under another gamma."""
+        """Return the problem with another gamma."""
         return replace(self, gamma=gamma)
 
     def start(self) -> FloatArray:
-        """(first + p,) point without columns: the best intercept (the log odds of the classes), or 0."""
+        """(first + p,) point without features: the optimal intercept (log odds for two classes), or 0."""
         theta = np.zeros(self.first + self.p)
         if self.intercept:
             theta[0] = self.loss.origin(self.y, self.v)
         return theta
 
     def centred(self) -> tuple[GlmProblem, FloatArray, Centring]:
-        """Return the same problem in columns about their means and over powers of two, without rows of weight 0.
+        """Return the problem with columns centred and divided by powers of two, without rows of weight 0.
 
-        The numbers have a relative error of an ulp, which every bound on margins has room for; all else is exact.
-        Columns that need neither stay as they are (`Centring`). Beside it come its rows as columns, the same numbers
-        after a row of ones where there is an intercept.
+        The numbers have a relative error of one ulp, which every bound on margins allows for; everything else is exact.
+        Columns that need neither step stay unchanged (`Centring`). The function also returns the rows as columns: the
+        same numbers, after a row of ones if there is an intercept.
         """
         kept, step = np.flatnonzero(self.v > 0.0), self.rows_at_once
         whole: Any = slice(None) if len(kept) == len(self.v) else kept
@@ -157,20 +157,20 @@ class GlmProblem:
 
     @property
     def rows_at_once(self) -> int:
-        """Rows that are looked at together."""
+        """Number of rows in a block."""
         return max(CACHED_NUMBERS // max(self.first + self.p, 1), 1)
 
 
-NEARLY_CENTRED, NEARLY_SCALED = 0.25, 256.0  # means over root mean squares, and largest entries, of columns as they are
-CENTRE_BITS = 20  # of the spread: centres are that coarse, so that a column and its complement stay each other's copy
+NEARLY_CENTRED, NEARLY_SCALED = 0.25, 256.0  # limits for unchanged columns: mean / rms, largest entry
+CENTRE_BITS = 20  # bits of a centre relative to the spread; coarse centres keep a column and its complement duplicates
 
 
 @dataclass(frozen=True, eq=False)
 class Centring:
     """Columns as `z = (x - centre) / unit`, units powers of two.
 
-    Columns stay as they are where all of them are about centred and scaled already, and none is a copy of another one
-    once they are: all their numbers differ in the first row. So data that were standardised are not there twice.
+    Columns stay unchanged if all of them are nearly centred and scaled, and no two of them become duplicates by
+    centring, since all their numbers in the first row differ. Standardised data are therefore not copied.
 
     Examples
     --------
@@ -184,7 +184,7 @@ class Centring:
 
     @classmethod
     def of(cls, X: FloatArray, v: FloatArray, intercept: bool, rows: IntArray | None = None) -> Centring:
-        """Choose them for some rows, all by default, of these weights; without an intercept the centre is 0."""
+        """Return the centring for some rows (all by default) with these weights; centre 0 without an intercept."""
         rows = np.arange(len(X)) if rows is None else rows
         begin = X[rows[0]] if intercept else np.zeros(X.shape[1])
         step = max(CACHED_NUMBERS // max(X.shape[1], 1), 1)
@@ -213,17 +213,17 @@ class Centring:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether columns are as they were."""
+        """True if the columns are unchanged."""
         return not np.any(self.centre) and bool(np.all(self.unit == 1.0))
 
     def rows(self, X: FloatArray) -> FloatArray:
-        """Return rows in these coordinates."""
+        """Return rows in the new coordinates."""
         moved = np.ascontiguousarray(X - self.centre)
         moved /= self.unit
         return moved
 
     def back(self, theta: FloatArray, intercept: bool) -> tuple[FloatArray, float]:
-        """Return `(b, a)` of the columns as they were, a correctly rounded for b as rounded."""
+        """Return `(b, a)` for the original columns; a is correctly rounded for the rounded b."""
         b = theta[int(intercept) :] / self.unit
         if not intercept:
             return b, 0.0
@@ -232,25 +232,25 @@ class Centring:
 
 
 class Ranges(NamedTuple):
-    """Ends of the margins of every fit of interest, by row."""
+    """Bounds on the margins of every fit of interest, by row."""
 
     low: FloatArray
     high: FloatArray
 
     def narrowed(self, other: Ranges) -> Ranges:
-        """Return what both leave, in the arrays of the first."""
+        """Return the intersection of two ranges, stored in the arrays of the first."""
         return Ranges(np.maximum(self.low, other.low, out=self.low), np.minimum(self.high, other.high, out=self.high))
 
     @property
     def width(self) -> float:
-        """Mean of the widths."""
+        """Mean width of the ranges."""
         return float((self.high.sum() - self.low.sum()) / len(self.low))
 
 
 class Ellipsoid(NamedTuple):
     """`|z'(theta - centre)| <= spread sqrt(z' inverse z)` for every theta of interest and every row z.
 
-    `size` is what rounding of theta is a share of.
+    The rounding error of theta is relative to `size`.
     """
 
     centre: FloatArray
@@ -259,7 +259,7 @@ class Ellipsoid(NamedTuple):
     size: FloatArray
 
     def predictions(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bound `z'theta` of some rows z."""
+        """Return bounds on `z'theta` for some rows z."""
         length = np.sqrt(np.maximum(np.einsum("ij,ij->i", rows @ self.inverse, rows), 0.0))
         half = length * self.spread * (1.0 + 1e-9) + 1e-11 * (np.abs(rows) @ self.size)
         middle = rows @ self.centre
@@ -268,7 +268,7 @@ class Ellipsoid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class _RoundedPoint:
-    """F about one point, every number with its rounding."""
+    """F about one point, with bounds on the rounding error of every number."""
 
     theta: FloatArray
     margins: FloatArray
@@ -302,30 +302,30 @@ class _QuadraticAbout:
 
     H: FloatArray
     low: float
-    ranges: Ranges  # that hold its level set
-    reach: FloatArray  # of each coordinate of d, in the level set
-    ellipsoid: Ellipsoid  # that holds it too
+    ranges: Ranges  # ranges that contain its level set
+    reach: FloatArray  # bound on each coordinate of d in the level set
+    ellipsoid: Ellipsoid  # ellipsoid that contains it
     doubt: float
 
 
 @dataclass(frozen=True, eq=False)
 class Minorant(_QuadraticAbout):
-    """A quadratic below F at every fit of interest, which has F at most a level.
+    """A quadratic lower bound on F that holds at every fit with F at most a level.
 
     Attributes
     ----------
     moments : SparseProblem
-        `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
+        Moments with `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
     shift : float
     level : float
     H, linear : (first + p, first + p), (first + p,) arrays
-        Its Hessian, and its slope at 0.
+        Hessian of the quadratic, and its gradient at 0.
     ranges : Ranges
-        That hold the margins of all fits of interest.
+        Ranges of the margins of all fits of interest.
     ellipsoid : Ellipsoid
-        With every theta that has F at most the level.
+        Ellipsoid that contains every theta with F at most the level.
     reach : (first + p,) array
-        Such a theta is within it of the centre.
+        Bounds on the distance of such a theta from the centre, by coordinate.
     """
 
     moments: SparseProblem
@@ -335,7 +335,7 @@ class Minorant(_QuadraticAbout):
 
 
 def symmetric(upper: FloatArray) -> FloatArray:
-    """Return the matrix of which LAPACK has left the upper triangle.
+    """Return the symmetric matrix whose upper triangle is given, as LAPACK leaves it.
 
     Examples
     --------
@@ -353,7 +353,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
         m, off = at.margins[here], at.margin_off[here]
         curvature = problem.loss.least_curvature(m, ranges.low[here] - off, ranges.high[here] + off, problem.y[here])
         weights = problem.v[here] * curvature * (1.0 - 2.0 * off)
-        if k:  # of no column LAPACK prints a complaint
+        if k:  # LAPACK prints a warning for 0 columns
             H += symmetric(dsyrk(1.0, (Z * np.sqrt(np.maximum(weights, 0.0))[:, None]).T))
     H.flat[:: k + 1] += 2.0 * problem.penalty
     unit = np.sqrt(np.diag(H))
@@ -371,7 +371,7 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
     fall = max(float(-at.gradient @ step), 0.0)
     room = level - at.value + at.value_off + 0.5 * fall * (1.0 + 4.0 * doubt)
     wide, lost = np.sqrt(np.diag(inverse)) * (1.0 + 4.0 * doubt), 1e-13 * at.value + at.value_off
-    for _ in range(3):  # the rounding of the gradient is worth `lost` within the level set that is `lost` larger
+    for _ in range(3):  # the rounding of the gradient costs `lost` on the level set enlarged by `lost`
         reach = np.abs(step) + wide * (np.sqrt(2.0 * max(room + lost, 0.0)) + 4.0 * doubt * np.sqrt(fall))
         if float(at.gradient_off @ reach) <= lost:
             break
@@ -393,25 +393,28 @@ def _quadratic(problem: GlmProblem, at: _RoundedPoint, level: float, ranges: Ran
 def minorant(
     problem: GlmProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
 ) -> Minorant | None:
-    """Return a quadratic that is below F on `{F <= level}`, made around a point with F at most the level.
+    """Return a quadratic lower bound on F over `{F <= level}`, built around a point of that set.
 
     Parameters
     ----------
     problem : GlmProblem
+        The problem.
     theta : (first + p,) array
+        Point with F at most the level.
     level : float
+        The level.
     expired : callable
-        Looked at between rounds; True ends with the best so far.
+        Function that is called between rounds; if it returns True, the best bound so far is returned.
 
     Returns
     -------
     Minorant or None
-        None where F is above the level at the point, or no ball verifies itself: columns all but dependent beside the
-        ridge, or a level far above the least F.
+        The bound. None if F is above the level at the point, or if no ball verifies itself: the columns are nearly
+        dependent and the ridge is small, or the level is far above the minimum of F.
 
     Notes
     -----
-    Some ten rounds of O(n p^2).
+    Approximately ten rounds of O(n p^2).
     """
     at = _at(problem, theta)
     if not at.value + at.value_off <= level:
@@ -424,7 +427,7 @@ def minorant(
         quadratic = _quadratic(problem, at, level, ranges)
         if quadratic is None or not np.isfinite(quadratic.ranges.width) or ranges.width > 1e8:
             break
-        need = _stretch(m, quadratic.ranges, WIDENED, LEAST_RANGE)  # the same arrays; they hold m
+        need = _stretch(m, quadratic.ranges, WIDENED, LEAST_RANGE)  # shares the arrays, which contain m
         if np.all(need.low > ranges.low) and np.all(need.high < ranges.high):
             settled = best is not None and need.width > RADII_SETTLED * ranges.width
             best, ranges = quadratic, need
@@ -436,12 +439,12 @@ def minorant(
             np.minimum(need.low, ranges.low, out=ranges.low)
             np.maximum(need.high, ranges.high, out=ranges.high)
             _stretch(m, ranges, RADII_GROWTH, 0.0)
-            del quadratic, need  # numbers of rows, of which there may be very many
+            del quadratic, need  # frees arrays over rows, which may be very large
     return None if best is None else _with_moments(problem, at, level, best)
 
 
 def _stretch(m: FloatArray, ranges: Ranges, times: float, more: float) -> Ranges:
-    """Multiply how far ranges go from m, where they are of very many rows in place; 0 where they do not hold it."""
+    """Scale the distances of ranges from m, in place for very many rows; 0 where a range does not contain m."""
     for end, way in ((ranges.low, -1.0), (ranges.high, 1.0)):
         end -= m
         end *= way * times
@@ -453,7 +456,7 @@ def _stretch(m: FloatArray, ranges: Ranges, times: float, more: float) -> Ranges
 
 
 def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges: Ranges) -> Minorant | None:
-    """Return a quadratic that is below F at all points whose margins lie within ranges.
+    """Return a quadratic lower bound on F for all points whose margins lie within ranges.
 
     Parameters
     ----------
@@ -461,9 +464,9 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
     theta : (first + p,) array
         Any point.
     level : float
-        Fits with F above it are of no interest.
+        Level of interest: fits with a larger F are ignored.
     ranges : Ranges
-        Those of all fits of interest.
+        Ranges of the margins of all fits of interest.
     """
     at = _at(problem, theta)
     quadratic = _quadratic(problem, at, level, ranges)
@@ -471,14 +474,14 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
 
 
 def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -> tuple[FloatArray, FloatArray, float]:
-    """Return M, c and yy of `yy - 2 c'b + b'M b`, what a quadratic of theta is at the best intercept.
+    """Return M, c and yy of `yy - 2 c'b + b'M b`, the minimum of a quadratic in theta over the intercept.
 
     Parameters
     ----------
     H, linear, constant
-        Of `constant + linear'theta + theta'H theta / 2`.
+        Parts of the quadratic `constant + linear'theta + theta'H theta / 2`.
     first : int
-        1 with an intercept, else 0.
+        Number of intercepts, 1 or 0.
     """
     M, c = 0.5 * H[first:, first:], -0.5 * linear[first:]
     if not first:
@@ -489,7 +492,7 @@ def moments_of(H: FloatArray, linear: FloatArray, constant: float, first: int) -
 
 
 def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadratic: _QuadraticAbout) -> Minorant:
-    """Expand q about 0, eliminate the intercept, and lower the constant by what rounding is worth in the level set."""
+    """Expand q about 0, eliminate the intercept, and lower the constant by the rounding error on the level set."""
     H, g, theta, k, first = quadratic.H, at.gradient, at.theta, len(at.theta), problem.first
     linear, size = g - H @ theta, np.abs(g) + np.abs(H) @ np.abs(theta)
     constant = quadratic.low - float(g @ theta) + 0.5 * float(theta @ H @ theta)
@@ -510,23 +513,25 @@ def _with_moments(problem: GlmProblem, at: _RoundedPoint, level: float, quadrati
 def level_ranges(
     problem: GlmProblem, theta: FloatArray, level: float, expired: Callable[[], bool] = lambda: False
 ) -> tuple[Ranges, FloatArray, FloatArray]:
-    """Return ranges of the margins of all points with F at most a level; and middles and halves of the coefficients'.
+    """Return ranges of the margins of all points with F at most a level, and centres and half widths of coefficients.
 
-    Those of coefficients with a ridge are left at 0. Where columns that are adjusted for leave nothing to be proved,
-    ranges are infinite.
+    For coefficients with a ridge penalty both are 0. If unpenalised columns prevent any bound, the ranges are infinite.
 
     Parameters
     ----------
     problem : GlmProblem
+        The problem.
     theta : (first + p,) array
         One of these points.
     level : float
+        The level.
     expired : callable
+        Function that returns True after the time limit.
 
     Notes
     -----
-    The penalty alone is at most the level, so `|x'b| <= r` for a row x; losses within that of an intercept add up to
-    no more than the level, and their sum is convex in it (docs/theory/glm.md, section 4).
+    The penalty alone is at most the level, so `|x'b| <= r` for a row x. The losses within r of the margin at an
+    intercept add up to at most the level, and their sum is convex in the intercept (docs/theory/glm.md, section 4).
     """
     middle, half, n = np.zeros(len(theta)), np.zeros(len(theta)), len(problem.y)
     if not np.all(problem.ridge > 0.0):
@@ -541,7 +546,7 @@ def level_ranges(
 
 
 def _last_intercept(problem: GlmProblem, a: float, way: float, reach: FloatArray, level: float) -> float:
-    """Return an intercept, from one of a point and up or down, beyond which no point has F at most the level."""
+    """Return an intercept, above or below that of a point, beyond which no point has F at most the level."""
     step = 1.0
     with np.errstate(over="ignore"):
         while step < np.inf:

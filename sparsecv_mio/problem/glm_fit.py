@@ -19,32 +19,32 @@ from sparsecv_mio.problem.problem import SparseProblem
 
 @dataclass(frozen=True, eq=False)
 class GlmFit(Fit):
-    """A support with its coefficients and the intercept beside them, 0 where the problem has none."""
+    """A support with its coefficients and the intercept, which is 0 if the problem has none."""
 
     intercept: float
 
     def theta(self, problem: GlmProblem) -> FloatArray:
-        """(first + p,) point of all columns, as the problem has them."""
+        """Return the (first + p,) point of all columns, in the coordinates of the problem."""
         return np.concatenate([np.full(problem.first, self.intercept), self.spread(problem.p)])
 
 
 def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
-    """Minimise F over the coefficients of one support and the intercept.
+    """Return the minimiser of F over the coefficients of one support and the intercept.
 
     Parameters
     ----------
     problem : GlmProblem
-        Of centred columns.
+        Problem with centred columns.
     support : tuple of int
 
     Returns
     -------
     GlmFit
-        Its objective is F at these very coefficients, rounded up.
+        The fit; its objective is F at the returned coefficients, rounded up.
 
     Notes
     -----
-    Some six steps of O(n s^2).
+    Approximately six steps of O(n s^2).
 
     Examples
     --------
@@ -64,9 +64,9 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
 
 
 def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
-    """Return the second-order expansion of F around a fit as a problem of squares, the intercept eliminated.
+    """Return the second-order expansion of F around a fit as a squared-error problem without the intercept.
 
-    No bound of F: its best subset is a good one to try.
+    The expansion is not a bound on F; its best subset is a good candidate.
 
     Parameters
     ----------

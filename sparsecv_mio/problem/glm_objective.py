@@ -30,13 +30,13 @@ from sparsecv_mio.words import Loss
 # Of a fit by the definition. Of separated rows a step moves margins by 1, about, and a fit has margins of -log gamma:
 # 690 at the least gamma. A search, which has a clock, begins with margins nearer to these.
 MOST_STEPS = 10 * NEWTON_STEPS
-FIT_SETTLED = 1e-30  # of the objective: a squared decrement below it is rounding
-RISES = 5  # of decrements near the minimum, where steps square them: so many are rounding, whatever their size
-NEAR_MINIMUM = 1e-9  # of the objective: a squared decrement below it is near the minimum,
-SHORT_MOVE = 0.6  # where none moves by more in a ball of that radius: the least is at most the square below (glm.md, 2)
-ROUNDED = 1e-11  # of an objective in double precision, at most
-WELL_KNOWN = 1e-9  # least eigenvalue of a Hessian, of the largest, whose steps double precision knows
-LEAST_CURVATURE = 1e-12  # of the largest: a smaller weight takes part in no digit of a sum, but none is 0
+FIT_SETTLED = 1e-30  # share of the objective, below which a squared decrement is rounding
+RISES = 5  # increases of the decrement near the minimum, after which it is taken for rounding
+NEAR_MINIMUM = 1e-9  # share of the objective, below which a squared decrement is near the minimum
+SHORT_MOVE = 0.6  # maximum move of a margin in the ball: F then exceeds its minimum by at most the square (glm.md, 2)
+ROUNDED = 1e-11  # relative rounding error of an objective in double precision
+WELL_KNOWN = 1e-9  # ratio of eigenvalues of a Hessian, from which double precision is enough
+LEAST_CURVATURE = 1e-12  # share of the largest weight, used instead of smaller ones so that none is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,17 +50,17 @@ class GlmModel:
     beta : (s,) array
     intercept : float
     objective : float
-        F(S), as rounded.
+        F(S), without a bound on its rounding.
     center, unit : (s,) arrays
-        Where the fit was computed: columns less their centres over their units.
+        Coordinates of the fit: columns minus their centres, divided by their units.
     theta : array
-        The fit there, the intercept first where there is one.
+        Fit in these coordinates, the intercept first if there is one.
     decrement : float
-        Of Newton's method at the end: the least objective is about half its square lower.
+        Newton decrement at the end: the objective exceeds its minimum by about half its square.
     inverse : (k, k) array
-        The inverse of the Hessian there.
+        Inverse of the Hessian in these coordinates.
     penalty : (k,) array
-        Of the squares of theta.
+        Factors of the squares of theta.
     loss : RowLoss
     """
 
@@ -77,11 +77,11 @@ class GlmModel:
     loss: RowLoss
 
     def predictors(self, X: FloatArray) -> FloatArray:
-        """(m,) linear predictors of rows (m, p)."""
+        """Return the (m,) linear predictors of rows (m, p)."""
         return np.asarray(self.rows(X) @ self.theta)
 
     def losses(self, X: FloatArray, y: FloatArray, weights: FloatArray | None = None) -> FloatArray:
-        """(m,) losses of rows with targets of the file, weighted."""
+        """Return the (m,) weighted losses of rows with targets of the file."""
         return self._losses(X, *self.loss.of_data(y, weights))
 
     def _losses(self, X: FloatArray, targets: FloatArray, w: FloatArray) -> FloatArray:
@@ -90,10 +90,10 @@ class GlmModel:
     def of_rows(
         self, dataset: Dataset, rows: IntArray | slice, predictors_off: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """(m,) weighted losses of some rows of the data, and by how much they may be off, about.
+        """Return the (m,) weighted losses of some rows of the data and estimates of their errors.
 
-        Beside rounding, what predictors that are off by so much are worth counts where the loss is not flat (a log loss
-        changes by less than that share of itself).
+        In addition to rounding, an error `predictors_off` of the predictors counts if the loss is not flat (the
+        relative change of a log loss is smaller than this error).
         """
         X, (targets, w) = dataset.X[rows], of_dataset(self.loss, dataset, rows)
         doubt = self.doubt(X)
@@ -102,20 +102,20 @@ class GlmModel:
         return self._losses(X, targets, w), w * doubt
 
     def held_out(self, dataset: Dataset, rows: IntArray, predictors_off: float = 0.0) -> tuple[float, float]:
-        """Return the loss of some rows of the data, and by how much it may be off, about.
+        """Return the loss of some rows of the data and an estimate of its error.
 
         Parameters
         ----------
         dataset : Dataset
         rows : (m,) int array
         predictors_off : float
-            As `of_rows` has it.
+            Error of the predictors, as for `of_rows`.
         """
         losses, doubt = self.of_rows(dataset, rows, predictors_off)
         return float(losses.sum()), float(doubt.sum())
 
     def doubt(self, X: FloatArray) -> FloatArray:
-        """(m,) by how much the predictors of rows may be off, about: the last decrement carried to them."""
+        """Return (m,) estimates of the errors of predictors, from the last Newton decrement."""
         Z = self.rows(X)
         level = np.abs(Z) @ np.abs(self.theta)
         return np.asarray(
@@ -124,7 +124,7 @@ class GlmModel:
         )
 
     def rows(self, X: FloatArray) -> FloatArray:
-        """(m, k) rows as theta takes them: columns less their centres over their units, after 1 for an intercept."""
+        """Return (m, k) rows in the coordinates of theta, after a column of ones for the intercept."""
         columns = (X[:, list(self.support)] - self.center) / self.unit
         return np.column_stack([np.ones((len(columns), len(self.theta) - columns.shape[1])), columns])
 
@@ -132,20 +132,20 @@ class GlmModel:
 def fit_of_data(
     dataset: Dataset, loss: Loss, support: Sequence[int], gamma: float | FloatArray, **how: Any
 ) -> GlmModel:
-    """Fit one support of the data by a loss.
+    """Return the fit of one support of the data.
 
     Parameters
     ----------
     dataset : Dataset
-        Of two classes, 0 and 1, or of counts.
+        Data with two classes, 0 and 1, or with counts.
     loss : Loss
     support : sequence of int
     gamma : float or (s,) array
-        Ridge weight, > 0; 0 of columns that are adjusted for.
+        Ridge weight > 0; 0 for adjustment columns.
     **how
-        `scale` ("length", "variance", "none") and `intercept` ("fold", "none"); `rows` to train on, all by default, of
-        which scales use all in any case; `near` for a point near the minimum, whose objective is more than the least
-        one by no more than its decrement squared; `start` for a model of the same rows to begin with.
+        Options `scale` ("length", "variance", "none") and `intercept` ("fold", "none"); `rows`, the training rows, all
+        by default (scales always use all rows); `near` for a point near the minimum, whose objective exceeds the
+        minimum by at most the square of its decrement; `start`, a model of the same rows from which to start.
 
     Examples
     --------
@@ -160,10 +160,10 @@ def fit_of_data(
     training, first = dataset.X[np.ix_(train, columns)], int(how["intercept"] != "none")
     y, w = of_dataset(by_row, dataset, train)
     center = w @ training / w.sum() if first else np.zeros(len(columns))
-    if first:  # a mean is rounded, and beside a spread far smaller than itself that shows
+    if first:  # a mean is rounded, which matters if the spread is far smaller than the mean
         center = center + w @ (training - center) / w.sum()
     about = training - center
-    if first:  # beside an intercept a column that is constant in these rows has no part
+    if first:  # with an intercept, the coefficient of a column that is constant in these rows is 0
         about[:, np.ptp(training, axis=0) <= WRITTEN * np.abs(training).max(axis=0, initial=0.0)] = 0.0
     unit = np.abs(about).max(axis=0, initial=0.0)
     unit[unit == 0.0] = 1.0
@@ -176,7 +176,7 @@ def fit_of_data(
     close = _minimise(Z, y, w, ridge, by_row, begin, quick=True) if first else None
     found = close if how.get("near") else None
     found = found or _minimise(Z, y, w, ridge, by_row, theta if close is None else close[0], quick=False)
-    assert found is not None  # of what is not quick
+    assert found is not None  # always true unless `quick`
     theta, objective, decrement, inverse = found
     beta = theta[first:] / unit
     level = float(theta[0]) if first else 0.0
@@ -186,11 +186,11 @@ def fit_of_data(
     )  # fmt: skip
 
 
-Minimum = tuple[FloatArray, float, float, FloatArray]  # a point, its objective, decrement and inverse Hessian
+Minimum = tuple[FloatArray, float, float, FloatArray]  # point, objective, decrement and inverse Hessian
 
 
 def _begin(start: GlmModel, columns: IntArray, unit: FloatArray) -> FloatArray:
-    """Return what a model of the same rows, with an intercept, has of some columns."""
+    """Return the initial point for some columns from a model of the same rows with an intercept."""
     slopes = dict(zip(start.support, start.beta.tolist(), strict=True))
     return np.array([start.theta[0], *(slopes.get(j, 0.0) * size for j, size in zip(columns, unit, strict=True))])
 
@@ -199,10 +199,11 @@ def _begin(start: GlmModel, columns: IntArray, unit: FloatArray) -> FloatArray:
 def _minimise(
     Z: FloatArray, y: FloatArray, w: FloatArray, ridge: FloatArray, loss: RowLoss, theta: FloatArray, quick: bool
 ) -> Minimum | None:
-    """Newton's method with halved steps from a point; or `quick`, up to `NEAR_MINIMUM`, and None where that is unsure.
+    """Return the minimum by Newton's method with step halving.
 
-    The slope is summed in long precision: columns far from 0 beside their spread take its digits without an intercept.
-    What is quick has an intercept, and double precision.
+    With `quick`, the method stops at `NEAR_MINIMUM` and returns None if the result is uncertain; it uses double
+    precision and needs an intercept. Otherwise the gradient is summed in long precision: without an intercept, columns
+    that are far from 0 relative to their spread would lose its digits.
     """
     signs, precision = loss.signs(y), np.dtype(np.float64 if quick else np.longdouble)
 
@@ -245,7 +246,7 @@ def _minimise(
 
 
 def _root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArray:
-    """(k, k) B with `B B'` the inverse Hessian, by orthogonal factors of rows times roots of their curvatures."""
+    """Return (k, k) B with `B B'` the inverse Hessian, by a QR factorisation of rows times roots of curvatures."""
     A = np.vstack([bent[:, None] * Z, np.sqrt(2.0) * np.diag(ridge)])
     length = np.linalg.norm(A, axis=0)
     length[length == 0.0] = 1.0
@@ -257,7 +258,7 @@ def _root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArray:
 
 
 def _quick_root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArray | None:
-    """Return the same by the Hessian itself; None where it has too few digits."""
+    """Return the same from a factorisation of the Hessian, or None if it has too few digits."""
     A = bent[:, None] * Z
     hessian = A.T @ A + np.diag(2.0 * ridge * ridge)
     length = np.sqrt(np.diag(hessian))
@@ -268,12 +269,12 @@ def _quick_root(Z: FloatArray, bent: FloatArray, ridge: FloatArray) -> FloatArra
 
 
 def targets_of(dataset: Dataset, loss: RowLoss) -> tuple[FloatArray, FloatArray]:
-    """Return targets and weights of all rows of data as a loss has them."""
+    """Return the targets and weights of all rows in the form of the loss."""
     return of_dataset(loss, dataset, slice(0, dataset.n))
 
 
 def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArray:
-    """(n,) weighted losses of the rows of some data at linear predictors; squared errors for one.
+    """Return (n,) weighted losses of the rows at linear predictors; squared errors for squared-error loss.
 
     Examples
     --------
@@ -292,16 +293,20 @@ def losses_at(dataset: Dataset, loss: Loss, predictors: FloatArray) -> FloatArra
 
 
 def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Dataset:
-    """Return the data with linear predictors as the target, whose weighted squares are the loss near them.
+    """Return data whose target is a linear predictor and whose weighted squared errors approximate a loss near it.
 
-    What a loss rises by near t is about `l''(t) / 2` times the square of the way: that is the weight of a row, times
-    its own; 1 with squared loss. Rows whose curvature is next to nothing keep `LEAST_CURVATURE` of the largest.
+    Near t, a loss rises by approximately `l''(t) / 2` times the squared distance. This factor times the weight of a row
+    is its new weight; with squared-error loss the factor is 1. Rows with negligible curvature keep `LEAST_CURVATURE` of
+    the largest weight.
 
     Parameters
     ----------
     dataset : Dataset
+        The data.
     loss : Loss
+        The loss.
     predictors : (n,) array
+        Linear predictors.
 
     Examples
     --------
@@ -320,15 +325,15 @@ def in_curvature(dataset: Dataset, loss: Loss, predictors: FloatArray) -> Datase
 
 
 def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
-    """Return the loss per row of the best constant for the scored rows: of the class frequencies, or the mean rate.
+    """Return the loss per scored row of the best constant: the class frequencies, or the mean rate.
 
     Parameters
     ----------
     dataset : Dataset
-        Of two classes, or of counts.
+        Data with two classes or counts.
     loss : Loss
     scored_rows : (m,) int array
-        Rows that some fold scores, each as often as one does.
+        Rows that some fold scores, repeated as often as a fold scores them.
 
     Examples
     --------

@@ -26,17 +26,17 @@ from sparsecv_mio.problem.row_losses import FAR_OFF, HALVINGS, NEWTON_STEPS, RAD
 
 EPS = float(np.finfo(float).eps)
 LONG = np.longdouble
-FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
-REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # of the objective, of a step: where double precision leaves off
+FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
+REFIT_NEAR, LEAST_LENGTH = 1e-12, 1e-6  # limits of double precision: squared decrement / objective, step length
 REFIT_QUICK = 1e-18  # squared decrement, as a share of the objective, at which a fit in double precision ends
-REFIT_ENOUGH = 1e-15  # of the root of the objective: a decrement below it ends the steps
-REFIT_SETTLED = 1e-9  # of the objective: a squared decrement below it may be rounding
-REFIT_DOUBT = 0.1  # share of the Hessian that rounding may be worth
+REFIT_ENOUGH = 1e-15  # share of the root of the objective, below which a decrement ends the steps
+REFIT_SETTLED = 1e-9  # share of the objective, below which a squared decrement may be rounding
+REFIT_DOUBT = 0.1  # maximum relative rounding error of the Hessian
 
 
 @dataclass(frozen=True, eq=False)
 class RefitRows:
-    """Rows Z (n, k) of a fit, with targets, weights, the ridge of their columns and their loss."""
+    """Rows Z (n, k) of a fit, with targets, weights, the ridge weights of the columns and the loss."""
 
     Z: FloatArray
     y: FloatArray
@@ -45,7 +45,7 @@ class RefitRows:
     loss: RowLoss
 
     def blocks(self) -> Iterator[tuple[FloatArray, FloatArray, FloatArray, FloatArray]]:
-        """Yield rows, these times their signs, targets and weights: a block of rows at a time, so no copy of them."""
+        """Yield blocks of rows with their signs multiplied in, targets and weights, without copying all rows."""
         for begin in range(0, max(len(self.y), 1), CACHED_ROWS):
             here = slice(begin, begin + CACHED_ROWS)
             Z, y = self.Z[here], self.y[here]
@@ -56,8 +56,8 @@ class RefitRows:
 class GlmRowFit:
     """A fit in standard coordinates: the linear predictor of a row v is `r_mean + v_S'beta`.
 
-    `spread` bounds the error of each coefficient, `objective_error` that of the objective; infinite where the rows tell
-    them too little apart.
+    `spread` bounds the error of each coefficient, `objective_error` that of the objective; both are infinite if the
+    rows do not determine the fit.
     """
 
     support: IntArray
@@ -68,22 +68,22 @@ class GlmRowFit:
     v_mean: FloatArray
     r_mean: float
     first: int
-    root: FloatArray  # (k, k): `||root z|| <= 1` bounds how far a margin is off, times the radius
+    root: FloatArray  # (k, k): the error of a margin is at most `||root z||` times the radius
     radius: float
 
     @property
     def theta(self) -> FloatArray:
-        """(first + s,) intercept, where there is one, and coefficients."""
+        """(first + s,) intercept, if there is one, and coefficients."""
         return np.append(self.r_mean, self.beta) if self.first else self.beta
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
-        """Weighted loss of some rows, and a bound on its error. O(rows s^2)."""
+        """Return the weighted loss of some rows and a bound on its error. O(rows s^2)."""
         losses, off = self.losses(data, rows)
         total = float(losses.sum())
         return total, float(off.sum()) + (len(losses) + 4) * EPS * total
 
     def losses(self, data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-        """(m,) weighted losses of some rows, and bounds on their errors."""
+        """Return the (m,) weighted losses of some rows and bounds on their errors."""
         loss = row_loss(data.loss)
         Z, y, w = rows_of(data, rows, self.support, self.first)
         theta = self.theta
@@ -96,7 +96,7 @@ class GlmRowFit:
         return w * loss.losses(margins, y), w * rise * (1.0 + 1e-12)
 
     def predictors(self, data: StandardData, rows: IntArray | slice) -> FloatArray:
-        """(m,) linear predictors of some rows."""
+        """Return the (m,) linear predictors of some rows."""
         Z = rows_of(data, rows, self.support, self.first)[0]
         return np.asarray(Z @ self.theta)
 
@@ -104,7 +104,7 @@ class GlmRowFit:
 def rows_of(
     data: StandardData, rows: IntArray | slice, support: IntArray, first: int
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return `(Z, y, w)` of some rows: a column of ones before those of the support, targets and weights of the loss.
+    """Return `(Z, y, w)` of some rows: a column of ones and the support, targets and weights of the loss.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def rows_of(
     rows : int array or slice
     support : (s,) int array
     first : int
-        1 with an intercept, else 0.
+        Number of intercepts, 1 or 0.
     """
     every = np.arange(*rows.indices(data.n)) if isinstance(rows, slice) else rows
     Z = np.ones((len(every), first + len(support)))
@@ -122,21 +122,22 @@ def rows_of(
 
 
 def _blur(data: StandardData, support: IntArray, first: int) -> FloatArray:
-    """(k,) by how many epsilons entries of the columns are off, as their centres were taken off: offset over spread.
+    """Return (k,) errors of the entries of the columns, in epsilons, from centring: offset over spread.
 
-    And never more than two of their own size: a difference of two floats, and its quotient, round once each.
+    The error is at most two epsilons of the entry itself, since a difference of two floats and its quotient round once
+    each.
     """
     return np.append(np.zeros(first), 4.0 * np.abs(data.center[support] / data.divisor[support]))
 
 
 def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float) -> GlmRowFit:
-    """Fit a support on training rows.
+    """Return the fit of a support to training rows, with certified errors.
 
     Parameters
     ----------
     data : StandardData
     rows : int array or slice
-        Training rows, of both classes where there is an intercept.
+        Training rows, with both classes if there is an intercept.
     support : (s,) int array
     gamma : float
 
@@ -163,10 +164,7 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
 def _training(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
 ) -> tuple[RefitRows, FloatArray, IntArray]:
-    """Return the training rows of a fit, its initial point, and the places of the coefficients of constant columns.
-
-    With an intercept, these coefficients are exactly 0.
-    """
+    """Return the training rows of a fit, its initial point, and the x these coefficients are exactly 0."""
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
     training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
@@ -181,16 +179,16 @@ def _training(
 def fit_glm_quickly(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
 ) -> tuple[FloatArray, float, float]:
-    """Return coefficients, intercept and objective of a fit in double precision, without bounds on their errors.
+    """Return coefficients, intercept and objective of a fit in double precision, without error bounds.
 
     Parameters
     ----------
     data, rows, support, gamma
-        As for `refit_glm`.
+        Arguments as for `refit_glm`.
 
     Notes
     -----
-    Some six steps of O(n s^2), a tenth of the time that `refit_glm` takes.
+    Some six steps of O(n s^2), a tenth of the time of `refit_glm`.
     """
     training, theta, _ = _training(data, rows, support, gamma)
     theta, first = nearly_fitted(training, theta, REFIT_QUICK), int(data.has_intercept)
@@ -200,16 +198,16 @@ def fit_glm_quickly(
 def nearly_fitted(
     rows: RefitRows, theta: FloatArray, near: float = REFIT_NEAR, expired: Callable[[], bool] = lambda: False
 ) -> FloatArray:
-    """Return where Newton's method in double precision gets to from a point: a start for steps in long precision.
+    """Return the result of Newton's method in double precision, a start for steps in long precision.
 
     Parameters
     ----------
     rows : RefitRows
     theta : (k,) array
     near : float
-        Of the objective: a squared decrement that ends it.
+        Share of the objective at which a squared decrement ends the method.
     expired : callable
-        Looked at between steps; True ends it.
+        Function that is called between steps; True ends the method.
     """
     penalty, loss, value = rows.penalty, rows.loss, _value(rows, theta)
     for _ in range(NEWTON_STEPS if len(theta) else 0):
@@ -234,7 +232,7 @@ def nearly_fitted(
 
 
 def _longer(rows: RefitRows, theta: NDArray[np.floating], step: FloatArray, length: float) -> float:
-    """Double the length of a step while F falls: where classes are apart one step moves margins by 1, of hundreds."""
+    """Double the step length while F falls: for nearly separated classes a step moves margins by only 1."""
     value = _value(rows, theta + length * step)
     while (farther := _value(rows, theta + 2.0 * length * step)) < value:
         length, value = 2.0 * length, farther
@@ -251,7 +249,7 @@ def _value(rows: RefitRows, theta: NDArray[np.floating]) -> float:
 class _LongPoint:
     """F at a point with gradient g and Hessian H: `|root z|^2` bounds `z'H^{-1}z`, and exceeds it by little.
 
-    `along = root g` is off by at most `along_off` in length, `value` by `value_off`; all that only where `sound`.
+    If `sound`, the error of `along = root g` is at most `along_off` in length, and that of `value` at most `value_off`.
     """
 
     value: float
@@ -263,7 +261,7 @@ class _LongPoint:
 
     @property
     def decrement(self) -> float:
-        """Length of `along`: about half its square is F above its least."""
+        """Length of `along`: F exceeds its minimum by about half its square."""
         return float(np.linalg.norm(self.along))
 
 
@@ -316,16 +314,16 @@ def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
 
 
 def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatArray, _LongPoint]:
-    """Return the fit that begins at a point, steps halved where they bring too little, and F about it."""
+    """Return the result of Newton's method with step halving, and F about it."""
     point, last = _at(rows, theta, blur), np.inf
-    nowhere = not theta[rows.penalty > 0.0].any()  # a ridge may be so large that no step is worth a digit of F
+    nowhere = not theta[rows.penalty > 0.0].any()  # the ridge may be so large that no step changes a digit of F
     for count in range(NEWTON_STEPS if len(theta) else 0):
         square = point.decrement**2
         if (count or not nowhere) and (
             square <= REFIT_ENOUGH * REFIT_ENOUGH * point.value
             or (square < REFIT_SETTLED * point.value and square > last / 2.0)
         ):
-            break  # far below, or rounding: where rows are all but separated a step takes off 1 - 1/e alone
+            break  # far below, or rounding: for nearly separated rows a step removes only 1 - 1/e
         step, length = -point.root.T @ point.along, 1.0
         for _ in range(HALVINGS):
             ahead = theta + length * step
@@ -343,7 +341,7 @@ def newton(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> tuple[FloatA
 
 
 def accuracy(Z: FloatArray, point: _LongPoint) -> tuple[float, float]:
-    """Return `(radius, drop)`: the optimum is within the radius of a point, and so far below."""
+    """Return `(radius, drop)`: the optimum is within the radius of a point, and at most `drop` below it."""
     unknown = np.inf, point.value
     if not point.sound:
         return unknown

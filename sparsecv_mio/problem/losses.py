@@ -19,7 +19,7 @@ from sparsecv_mio.errors import BadInput, one_of
 
 
 class SmoothLoss(ABC):
-    """A loss `l_y(t)` of a response y and a linear prediction t: the protocol of IACV, for a loss of your own too.
+    """A loss `l_y(t)` of a response y and a linear prediction t: the protocol of IACV, also for custom losses.
 
     Subclasses give the loss and its first two derivatives in t, elementwise with broadcasting, and state `smoothness`,
     the largest second derivative (infinite unless stated), and `labels` (True when y must be -1 or +1).
@@ -31,15 +31,15 @@ class SmoothLoss(ABC):
 
     @abstractmethod
     def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y(t)`."""
+        """Return `l_y(t)`."""
 
     @abstractmethod
     def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y'(t)`."""
+        """Return `l_y'(t)`."""
 
     @abstractmethod
     def curvature(self, t: FloatArray, y: FloatArray) -> FloatArray:
-        """`l_y''(t)`; at a kink of the derivative one of the one-sided values."""
+        """Return `l_y''(t)`; at a kink of the derivative, one of the one-sided values."""
 
     def check(self, y: FloatArray) -> None:
         """Check that the loss is defined for every response.
@@ -47,7 +47,7 @@ class SmoothLoss(ABC):
         Raises
         ------
         BadInput
-            For a loss of labels: if a value is neither -1 nor +1.
+            If a loss requires labels and a value is neither -1 nor +1.
         """
         if self.labels and not np.all(np.abs(y) == 1.0):
             raise BadInput(f"loss {self.name!r} needs labels -1 and +1: map the two values of the target to them")
@@ -56,31 +56,31 @@ class SmoothLoss(ABC):
 class ConjugateLoss(SmoothLoss):
     """A smooth loss with its conjugate: the protocol of GLRU (docs/oracles/glru.md).
 
-    Subclasses state `attained` too (False when the minimum 0 is only approached as t grows).
+    Subclasses also state `attained` (False if the minimum 0 is only approached as t grows).
     """
 
     attained: bool = True
 
     @abstractmethod
     def conjugate_ends(self, u: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest t with `l_y'(t) = u`, the ends of the sub-differential of the conjugate.
+        """Return the smallest and largest t with `l_y'(t) = u`: the subdifferential of the conjugate.
 
-        Outside of the domain, and where the conjugate's slope is infinite, both ends are -inf (to the left) or +inf.
+        Outside the domain, and where the slope of the conjugate is infinite, both are -inf (to the left) or +inf.
         """
 
     @abstractmethod
     def dual_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Interval of alpha with `l_y*(-alpha) < inf`: the box (25) of the paper."""
+        """Return the interval of alpha with `l_y*(-alpha) < inf`: the box (25) of the paper."""
 
     @abstractmethod
     def ray(self, alpha: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Slope at s = 1 of `s -> l_y*(-s alpha)`, and q such that its second derivative is at most q / s on (0, 1]."""
+        """Return the slope at s = 1 of `s -> l_y*(-s alpha)`, and q with second derivative <= q / s on (0, 1]."""
 
     @abstractmethod
     def residual(self, t: FloatArray, alpha: FloatArray, y: FloatArray) -> FloatArray:
-        """Fenchel-Young residual `l_y(t) + l_y*(-alpha) + alpha t >= 0`; zero exactly where `alpha = -l_y'(t)`.
+        """Return the Fenchel-Young residual `l_y(t) + l_y*(-alpha) + alpha t >= 0`; 0 iff `alpha = -l_y'(t)`.
 
-        Computed as a sum of terms >= 0, so that small gaps have full relative accuracy.
+        It is computed as a sum of nonnegative terms, so small gaps have full relative accuracy.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class ConjugateLoss(SmoothLoss):
         Returns
         -------
         (k,) array
-            +inf outside of the domain of the conjugate.
+            The residuals; +inf outside the domain of the conjugate.
         """
 
 
@@ -107,7 +107,7 @@ class ClippedSquare(ConjugateLoss):
 
     @abstractmethod
     def slope_range(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Smallest and largest derivative, infinite where the square goes on."""
+        """Return the smallest and largest derivative, infinite on a side where the loss stays quadratic."""
 
     def value(self, t: FloatArray, y: FloatArray) -> FloatArray:
         slope = self.derivative(t, y)
@@ -148,7 +148,7 @@ class Squared(ClippedSquare):
     Parameters
     ----------
     smoothness : float
-        1 for half the square (GLRU), 2 for the square itself (IACV, the objective f of theory section 0), > 0.
+        Factor > 0: 1 for half the square (GLRU), 2 for the square (IACV, the objective f of theory section 0).
 
     Examples
     --------
@@ -173,7 +173,7 @@ class Huber(ClippedSquare):
     Parameters
     ----------
     width : float
-        Where the loss turns linear (the paper's gamma), > 0.
+        Distance from y at which the loss becomes linear (the paper's gamma), > 0.
 
     Examples
     --------
@@ -264,8 +264,8 @@ class Logistic(ConjugateLoss):
 
     def derivative(self, t: FloatArray, y: FloatArray) -> FloatArray:
         z = y * t
-        with np.errstate(over="ignore"):  # exp = inf gives the slope its limit, 0
-            np.exp(z, out=z)  # vectorised, where scipy's expit is not
+        with np.errstate(over="ignore"):  # with exp = inf the slope is its limit, 0
+            np.exp(z, out=z)  # vectorised, unlike scipy's expit
         z += 1.0
         return np.divide(-y, z, out=z)
 
@@ -299,7 +299,7 @@ class Logistic(ConjugateLoss):
             direct = xlogy(safe, safe) + xlog1py(1.0 - safe, -safe) + np.logaddexp(0.0, -margin) + safe * margin
             step = safe - p
             near = np.abs(step) < 1e-3 * p * (1.0 - p)
-            # Series of the divergence about p: within this radius the terms left out are below a relative 2e-7.
+            # Series of the divergence about p: within this radius the omitted terms are below a relative 2e-7.
             series = 0.5 * step**2 / (p * (1.0 - p)) * (1.0 + step * (2.0 * p - 1.0) / (3.0 * p * (1.0 - p)) + 2e-7)
         return np.where(inside, np.where(near, series, np.maximum(direct, 0.0)), np.inf)
 
@@ -337,19 +337,19 @@ SMOOTH: dict[str, Callable[[], SmoothLoss]] = {
 
 
 def make_loss(name: str, width: float | None = None) -> ConjugateLoss:
-    """Return the loss of GLRU that a word names.
+    """Return the GLRU loss with the given name.
 
     Parameters
     ----------
     name : {"squared", "huber", "squared_hinge", "smoothed_hinge", "logistic"}
-        Half the square for `squared`.
+        Name of the loss; `squared` is half the square.
     width : float, optional
         Parameter of `huber` and `smoothed_hinge`, 1 by default.
 
     Raises
     ------
     BadInput
-        If the word is unknown or the width does not belong to the loss.
+        If the name is unknown, or the loss has no width.
 
     Examples
     --------

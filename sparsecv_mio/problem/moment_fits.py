@@ -29,11 +29,11 @@ class Fit:
     ----------
     support : tuple of int
     beta : (s,) array
-        Coefficients, inside the boxes.
+        Coefficients within the boxes.
     objective : float
-        `f` at these very coefficients, rounded up: an upper bound whatever the solve did.
+        Value of `f` at these coefficients, rounded up: an upper bound however they were computed.
     shortfall : float
-        Certified bound on how far `objective` is above the best one of this support.
+        Certified bound on the excess of `objective` over the optimum of this support.
     """
 
     support: tuple[int, ...]
@@ -42,7 +42,7 @@ class Fit:
     shortfall: float
 
     def spread(self, q: int) -> FloatArray:
-        """(q,) coefficients of all columns, zero outside of the support."""
+        """Return the (q,) coefficients of all columns, zero outside the support."""
         beta = np.zeros(q)
         beta[list(self.support)] = self.beta
         return beta
@@ -51,7 +51,7 @@ class Fit:
 def refit_moments(
     problem: SparseProblem, support: tuple[int, ...], box: tuple[FloatArray, FloatArray] | None = None
 ) -> Fit:
-    """Minimise `f` over the coefficients of one support, inside a box.
+    """Return the minimiser of `f` over the coefficients of one support within a box.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def refit_moments(
     support : tuple of int
         Chosen columns; the box holds for all of them.
     box : tuple of two (q,) arrays, optional
-        `lo <= b <= hi`.
+        Bounds `lo <= b <= hi`.
 
     Returns
     -------
@@ -67,13 +67,13 @@ def refit_moments(
 
     Notes
     -----
-    O(s^3). Without a box: Cholesky with one step of iterative refinement, the residual in extended precision. With
-    one: bounded least squares on the Cholesky factor (active set), then one exact solve on the coefficients off their
-    bounds. Either way the objective is evaluated afresh, and for any feasible b' of the same support
+    O(s^3). Without a box: Cholesky with one step of iterative refinement, the residual in extended precision. With one:
+    bounded least squares on the Cholesky factor (active set), then one exact solve on the coefficients off their
+    bounds. In both cases the objective is evaluated again, and for any feasible b' of the same support
 
         f(b') >= f(b) + sum_j min_d { h_j d + mu d^2 },   h = 2 (M b - c),  mu = lambda_min(M_SS),
 
-    d over the room left in the box, bounds the shortfall.
+    with d over the remaining range of the box, bounds the shortfall.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def refit_moments(
 
 
 def _long_objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -> float:
-    """Evaluate `yy - 2c'b + b'Mb` in extended precision, rounded up to the next float."""
+    """Return `yy - 2c'b + b'Mb`, evaluated in extended precision and rounded up to the next float."""
     if not beta.any():
         return float(yy)
     b = beta.astype(LONG)
@@ -113,7 +113,7 @@ def _long_objective(yy: float, M: FloatArray, c: FloatArray, beta: FloatArray) -
 def _moment_refit_solve(M: FloatArray, c: FloatArray) -> FloatArray:
     try:
         factor = cho_factor(M, lower=True)
-    except np.linalg.LinAlgError:  # gamma = 0 on collinear columns: any least-squares solution will do
+    except np.linalg.LinAlgError:  # gamma = 0 with collinear columns: any least-squares solution is valid
         return np.asarray(np.linalg.lstsq(M, c, rcond=None)[0], dtype=np.float64)
     beta = np.asarray(cho_solve(factor, c), dtype=np.float64)
     residual = c.astype(LONG) - M.astype(LONG) @ beta.astype(LONG)
@@ -122,7 +122,7 @@ def _moment_refit_solve(M: FloatArray, c: FloatArray) -> FloatArray:
 
 
 def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
-    """Minimise `b'Mb - 2c'b` over `lo <= b <= hi`, M positive definite but for rounding."""
+    """Return the minimiser of `b'Mb - 2c'b` over `lo <= b <= hi`; M is positive definite up to rounding."""
     beta = np.where(lo == hi, lo, 0.0)
     loose = np.flatnonzero(lo < hi)
     if loose.size:
@@ -145,7 +145,7 @@ def _box_solve(M: FloatArray, c: FloatArray, lo: FloatArray, hi: FloatArray) -> 
 
 
 def _root(M: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return R and d with `R'R = M` and `R'd = c`, as far as columns that are collinear to rounding allow."""
+    """Return R and d with `R'R = M` and `R'd = c`, as accurately as nearly collinear columns allow."""
     try:
         factor = cholesky(M, lower=True)
         return factor.T, np.asarray(solve_triangular(factor, c, lower=True))
@@ -163,7 +163,7 @@ def _shortfall(M: FloatArray, c: FloatArray, beta: FloatArray, lo: FloatArray, h
     return float(-np.sum(slope * step + mu * step * step))
 
 
-NULL = 1e-12  # of a column's own curvature: what is left of it beside the picks is rounding
+NULL = 1e-12  # share of its curvature below which the residual of a column is rounding
 
 
 def picks(
@@ -173,18 +173,18 @@ def picks(
     most: int,
     first: Sequence[int] | IntArray = (),
 ) -> Iterator[int]:
-    """Yield some columns, then those that lower `yy - c_S' M_S^{-1} c_S` most, one by one. O(q most) each, and the row.
+    """Yield given columns, then greedily those that lower `yy - c_S' M_S^{-1} c_S` most. O(q most) each, plus the row.
 
     Parameters
     ----------
     row : callable
-        Gives a row of M.
+        Function that returns a row of M.
     diagonal, c : (q,) arrays
-        The diagonal of M.
+        Diagonal of M, and c.
     most : int
-        Number of columns, of which there are fewer where the others have nothing of their own.
+        Maximum number of columns; fewer are yielded if the others are linear combinations of these.
     first : sequence of int, optional
-        Columns that come first.
+        Columns to yield first.
     """
     correlation, own, least = c.copy(), diagonal.copy(), NULL * diagonal
     rows, open_columns = np.zeros((most, len(c))), np.ones(len(c), dtype=bool)
@@ -195,7 +195,7 @@ def picks(
             return
         open_columns[pick] = False
         yield pick
-        if not own[pick] > least[pick]:  # comes first, and has nothing beside those before
+        if not own[pick] > least[pick]:  # a given column that is a combination of earlier ones
             continue
         root = np.sqrt(own[pick])
         rows[step] = (row(pick) - rows[:step, pick] @ rows[:step]) / root
@@ -204,17 +204,17 @@ def picks(
 
 
 def forward_selection(M: FloatArray, c: FloatArray, most: int, first: Sequence[int] | IntArray = ()) -> IntArray:
-    """Return what `picks` yields of a matrix. O(q^2 most) at most."""
+    """Return the columns that `picks` yields for a matrix. O(q^2 most) at most."""
     return np.array(list(picks(M.__getitem__, np.diag(M), c, most, first)), dtype=np.int64)
 
 
 def coefficients_of_sets(problem: SparseProblem, sets: IntArray, penalty: FloatArray) -> FloatArray:
-    """(L, s) coefficients of the ridge fits of L supports of one size, from moments; as computed, nothing is bounded.
+    """Return (L, s) coefficients of the ridge fits of L supports of one size, without error bounds.
 
     Parameters
     ----------
     problem : SparseProblem
-        Its gamma does not matter.
+        Problem with the moments; its gamma is ignored.
     sets : (L, s) int array
     penalty : (L, s) array
         Halves of the ridge weights of the columns.
@@ -222,7 +222,7 @@ def coefficients_of_sets(problem: SparseProblem, sets: IntArray, penalty: FloatA
     Raises
     ------
     numpy.linalg.LinAlgError
-        If one of the fits has no digits.
+        If one of the fits is singular to rounding.
 
     Notes
     -----
@@ -242,25 +242,25 @@ def coefficients_of_sets(problem: SparseProblem, sets: IntArray, penalty: FloatA
 def rows_left_out(
     M: FloatArray, c: FloatArray, sets: IntArray, rows: tuple[FloatArray, FloatArray], share: FloatArray | float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return what leaving out any one of K rows makes of the fits of L supports of one size, in closed form.
+    """Return the effect of holding out each of K rows on the fits of L supports of one size, in closed form.
 
-    With e and h, residual and leverage of a row in the fit of a support on all rows, leaving the row out lowers its
-    objective by `e^2 / (1 - h)`, and the row's error is then `(e / (1 - h))^2` (theory, section 5).
+    Let e and h be the residual and the leverage of a row in the full-data fit of a support. Holding out the row lowers
+    the objective by `e^2 / (1 - h)`, and the held-out error is `(e / (1 - h))^2` (theory, section 5).
 
     Parameters
     ----------
     M, c : (q, q), (q,) arrays
-        Moments of all rows, the ridge penalty on the diagonal.
+        Moments of all rows, with the ridge penalty on the diagonal.
     sets : (L, s) int array
     rows : (K, q), (K,) arrays
         Rows and their responses, in the coordinates of the moments.
     share : float or (K,) array
-        What an intercept adds to the leverages.
+        Leverage of the intercept.
 
     Returns
     -------
     fall, residual, leverage : (L,), (L, K), (L, K) arrays
-        `fall` is what the support takes off the squared response. As computed: nothing is rounded outwards.
+        Decrease `fall` of the squared response by each support, residuals and leverages, without outward rounding.
 
     Notes
     -----

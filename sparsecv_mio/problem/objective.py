@@ -35,11 +35,11 @@ from sparsecv_mio.problem.exact_fit import EXACT_WORK, ExactFit, fit_exactly
 from sparsecv_mio.units import ACCURATE_RTOL, ALIKE_PENALTIES, TIE_RTOL, WRITTEN
 
 REFINEMENTS = 12
-LARGEST_ROOT = 1e150  # of a penalty beside columns of about 1: more leaves no digit of a coefficient, and overflows
+LARGEST_ROOT = 1e150  # largest root of a penalty for columns of size 1; larger ones overflow
 
 
 def ridge_weights(columns: Sequence[int], free: Collection[int], gamma: float) -> float | FloatArray:
-    """Return the ridge weight of some columns, of each where some of them have none.
+    """Return the ridge weight, or an array with one for each column if some of them are unpenalised.
 
     Examples
     --------
@@ -50,19 +50,19 @@ def ridge_weights(columns: Sequence[int], free: Collection[int], gamma: float) -
 
 
 def scales(X: FloatArray, scale: str = "length", weights: FloatArray | None = None) -> FloatArray:
-    """Column scales s_j of the penalty, from all rows about the mean.
+    """Return the column scales s_j of the penalty, from all rows about the mean.
 
     Parameters
     ----------
     X : (n, p) array
     scale : {"length", "variance", "none"}
     weights : (n,) array, optional
-        Of the rows; 1 by default.
+        Row weights; 1 by default.
 
     Returns
     -------
     (p,) array
-        0 for a constant column under `length` and `variance`.
+        Scales; 0 for a constant column under `length` and `variance`.
 
     Examples
     --------
@@ -77,12 +77,12 @@ def scales(X: FloatArray, scale: str = "length", weights: FloatArray | None = No
 
 
 def _mean(rows: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Mean over the rows, weighted."""
+    """Return the weighted mean over the rows."""
     return np.asarray(rows.mean(axis=0) if weights is None else weights @ rows / weights.sum())
 
 
 def varying_columns(X: FloatArray) -> IntArray:
-    """Positions of the columns that are not constant, to within the rounding of whoever wrote the file."""
+    """Return the positions of the columns that are not constant up to the rounding of a file."""
     return np.flatnonzero(_varies(X)).astype(np.int64)
 
 
@@ -92,15 +92,15 @@ def _varies(X: FloatArray) -> BoolArray:
 
 
 def _centred_norms(X: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """(power of two, norm) per column whose product is the norm about the mean: squares neither overflow nor vanish."""
+    """Return (power of two, norm) for each column; their product is the norm about the mean, without overflow."""
     centred = np.where(_varies(X), X - _mean(X, weights), 0.0)
-    # a mean is rounded, and beside a spread far smaller than itself that shows
+    # a mean is rounded, which matters if the spread is far smaller than the mean
     centred -= _mean(centred, weights)
     return scaled_norms(centred, None if weights is None else np.sqrt(weights))
 
 
 def scaled_norms(columns: FloatArray, root: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-    """(power of two, norm) per column whose product is the norm, rows times roots of weights: squares do not overflow.
+    """Return (power of two, norm) for each column of weighted rows; their product is the norm, without overflow.
 
     Examples
     --------
@@ -120,15 +120,15 @@ class RidgeFit:
     Attributes
     ----------
     support : tuple of int
-        Columns of X.
+        Positions of the columns of X.
     beta : (|S|,) array
     objective : float
-        f(S).
+        Training objective f(S).
     coordinates : Coordinates
-        Where the fit was computed, on the training rows.
+        Coordinates of the fit, from the training rows.
     solution : ExactFit, DoubleDouble or (|S|,) array
-        `beta` in these coordinates, in twice the precision where floats would lose the residuals' digits; or the fit
-        in fractions.
+        Coefficients `beta` in these coordinates, in twice the precision if floats would lose digits of the residuals;
+        or the fit in fractions.
     """
 
     support: tuple[int, ...]
@@ -139,25 +139,25 @@ class RidgeFit:
 
     @property
     def x_center(self) -> FloatArray:
-        """(|S|,) what is taken off the columns."""
+        """(|S|,) centres of the columns."""
         return self.coordinates.centers[0]
 
     @property
     def y_center(self) -> float:
-        """What is taken off the target."""
+        """Centre of the target."""
         return self.coordinates.centers[1]
 
     @property
     def intercept(self) -> float:
-        """b0 of prediction = b0 + x' beta."""
+        """Intercept b0 of prediction = b0 + x' beta."""
         return float(self.y_center - self.x_center @ self.beta)
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """Predictions (m,) for rows X (m, p)."""
+        """Return the (m,) predictions for rows X (m, p)."""
         return np.asarray(self.y_center + (X[:, list(self.support)] - self.x_center) @ self.beta)
 
     def residuals(self, X: FloatArray, y: FloatArray, index: IntArray) -> FloatArray:
-        """(m,) `y - prediction` of some rows over `coordinates.y_unit`, without the rounding of a large offset.
+        """Return (m,) `y - prediction` of some rows over `coordinates.y_unit`, without rounding of a large offset.
 
         Parameters
         ----------
@@ -186,10 +186,11 @@ def fit(
     rows: IntArray | None = None,
     weights: FloatArray | None = None,
 ) -> RidgeFit:
-    """Ridge fit of one support, by orthogonal factorisation of the augmented matrix `[X_S; sqrt(gamma/2) diag(s)]`.
+    """Return the ridge fit of one support, by QR factorisation of the augmented matrix `[X_S; sqrt(gamma/2) diag(s)]`.
 
-    Where the residuals are so small, the columns so nearly dependent or other rows so far away that floats would leave
-    fewer than nine digits of a residual, the fit is made in fractions, of many rows in twice the precision.
+    If floats would leave fewer than nine digits of a residual, the fit is computed in fractions, or in twice the
+    precision if there are many rows. Causes are small residuals, nearly dependent columns and rows far from the
+    training rows.
 
     Parameters
     ----------
@@ -197,13 +198,13 @@ def fit(
     y : (n,) array
     support : sequence of int
     gamma : float or (s,) array
-        Ridge weight, or that of each column; 0 where the columns are independent on the training rows.
+        Ridge weight, or one for each column; 0 is allowed if the columns are independent on the training rows.
     scale, intercept : str
-        As in the head of this module.
+        Scale and intercept as defined at the top of this module.
     rows : array of int, optional
-        Training rows; all by default. Scales and, for `global`, centres use all rows in any case.
+        Training rows; all by default. Scales and, for `global`, centres always use all rows.
     weights : (n,) array, optional
-        Of all rows; 1 by default.
+        Weights of all rows; 1 by default.
 
     Examples
     --------
@@ -232,7 +233,7 @@ def fit(
             return of_few
     augmented, response = np.vstack([Z / size, np.diag(root / size)]), np.concatenate([t, np.zeros(len(columns))])
     solution, _, _, singular = np.linalg.lstsq(augmented, response, rcond=None)
-    busy = Z.any(axis=0)  # a column of zeros has no coefficient: rounding would show in rows where it is not 0
+    busy = Z.any(axis=0)  # a column of zeros gets coefficient 0, since rounding would matter in rows where it is not 0
     solution[~busy] = 0.0
     residual = response - augmented @ solution
     objective = float(residual @ residual)
@@ -261,9 +262,9 @@ def _fit_of_few_rows(
     columns: list[int], training: tuple[FloatArray, FloatArray], root: FloatArray, place: Coordinates,
     away: tuple[FloatArray, FloatArray],
 ) -> RidgeFit | None:  # fmt: skip
-    """Fit on fewer rows than columns: `root b` lies in the span of the rows of columns over `root`.
+    """Return the fit for fewer rows than columns: `root b` lies in the span of the rows divided by `root`.
 
-    None where digits are lost, of `training` or of other rows `away`, columns over `root` and targets each.
+    None if digits are lost in `training` or in the other rows `away`; both hold columns over `root` and targets.
     """
     wide, t = training
     Q, R = np.linalg.qr(wide.T)
@@ -283,9 +284,9 @@ def _digits_are_left(
     singular: FloatArray,
     away: tuple[FloatArray, FloatArray],
 ) -> bool:
-    """Whether the rounding of a least-squares solution stays under `ACCURATE_RTOL` of the residuals.
+    """Return True if the rounding of a least-squares solution is below `ACCURATE_RTOL` of the residuals.
 
-    Those of training and, apart from them, those of all other rows: `away` are their columns and targets.
+    This is checked for the training rows and, separately, for all other rows, whose columns and targets are `away`.
     """
     condition = 1.0
     if singular.size:
@@ -302,7 +303,7 @@ def _digits_are_left(
 
 
 def _refined(A: DoubleDouble, b: DoubleDouble) -> tuple[DoubleDouble, float] | None:
-    """Least squares in twice the precision: Bjorck's refinement of solution and residual; None if A is singular.
+    """Return least squares in twice the precision, by Bjorck's refinement; None if A is singular.
 
     Each step solves `de + A ds = b - e - A s`, `A'de = -A'e` by the float factors of A, and gains the digits that its
     condition number leaves.
@@ -338,7 +339,7 @@ def objective_of(
     intercept: str = "fold",
     weights: FloatArray | None = None,
 ) -> tuple[float, float]:
-    """Return the training objective of given coefficients on all rows, and the intercept that is best for them.
+    """Return the training objective of given coefficients on all rows, and the optimal intercept for them.
 
     Parameters
     ----------
@@ -348,11 +349,11 @@ def objective_of(
     beta : (s,) array
         Coefficients in units of the file.
     gamma : float or (s,) array
-        As in `fit`.
+        Ridge weight as in `fit`.
     scale, intercept : str
-        As in the head of this module.
+        Scale and intercept as defined at the top of this module.
     weights : (n,) array, optional
-        Of the rows; 1 by default.
+        Row weights; 1 by default.
 
     Returns
     -------
@@ -381,7 +382,7 @@ def objective_of(
 def held_out_error(
     model: RidgeFit, X: FloatArray, y: FloatArray, test: IntArray, weights: FloatArray | None = None
 ) -> float:
-    """Sum of squares of the held-out rows, weighted: h_j of theory section 0.
+    """Return the weighted sum of squared errors of the held-out rows: h_j of theory section 0.
 
     Parameters
     ----------
@@ -391,7 +392,7 @@ def held_out_error(
     test : int array
         The held-out rows.
     weights : (n,) array, optional
-        Of all rows; 1 by default.
+        Weights of all rows; 1 by default.
     """
     residual = model.residuals(X, y, test)
     if weights is not None:
@@ -409,19 +410,19 @@ def squared_errors(model: RidgeFit, X: FloatArray, y: FloatArray, weights: Float
     X : (n, p) array
     y : (n,) array
     weights : (n,) array, optional
-        Of the rows; 1 by default.
+        Row weights; 1 by default.
     """
     residual = model.residuals(X, y, np.arange(len(y))) * model.coordinates.y_unit
     return np.asarray(residual**2 if weights is None else weights * residual**2)
 
 
 def changes(full: FloatArray, without: FloatArray, total: float) -> float:
-    """Return how much leaving out a fold changes the squared errors of all rows, per row (theory, stability).
+    """Return the change of the squared errors of all rows by holding out a fold, per row (theory, stability).
 
     Parameters
     ----------
     full, without : (n,) arrays
-        What `squared_errors` gives for the model of all rows, and for that without the fold.
+        Results of `squared_errors` for the full-data model, and for the model without the fold.
     total : float
         Weight of all rows.
 
@@ -444,20 +445,20 @@ def cv_error(
     intercept: str = "fold",
     weights: FloatArray | None = None,
 ) -> float:
-    """Return h for one given support per fold.
+    """Return h for one given support for each fold.
 
     Parameters
     ----------
     X : (n, p) array
     y : (n,) array
     labels : (n,) integers
-        The fold that holds each row out, -1 for never.
+        Fold that holds out each row; -1 for never.
     supports : one sequence of int per fold
     gamma : float
     scale, intercept : str
-        As in the head of this module.
+        Scale and intercept as defined at the top of this module.
     weights : (n,) array, optional
-        Of the rows; 1 by default.
+        Row weights; 1 by default.
 
     Examples
     --------
@@ -474,17 +475,17 @@ def cv_error(
 
 
 def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float, weights: FloatArray | None = None) -> float:
-    """Cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal.
+    """Return the cross-validated R^2: 1 - h / (variance of the scored targets); 0 if these are all equal.
 
     Parameters
     ----------
     y : (n,) array
     scored_rows : (m,) integers
-        Rows that some fold scores, each as often as one does.
+        Rows that some fold scores, repeated as often as a fold scores them.
     cv_error : float
-        h.
+        CV error h.
     weights : (n,) array, optional
-        Of all rows; 1 by default.
+        Weights of all rows; 1 by default.
     """
     targets, share = y[scored_rows], None if weights is None else weights[scored_rows]
     targets -= _mean(targets, share)
@@ -500,17 +501,17 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
     """Return the standard error of h over folds as glmnet defines it, as if each row had been scored once.
 
     With `e_j = h_j / n_j` and weights `w_j = n_j / sum n`: sqrt( sum_j w_j (e_j - h)^2 / (k / times - 1) ). Folds that
-    score rows again are no further observations: of repeated folds this is the root of the mean square of the repeats'
-    own standard errors, about the common mean.
+    score rows again are not additional observations: for repeated folds the result is the root mean square of the
+    standard errors of the repeats, about the common mean.
 
     Parameters
     ----------
     errors : (k,) array
         Held-out sums of squares.
     sizes : (k,) array
-        Rows per fold, or their weights.
+        Rows of each fold, or their weights.
     times : float
-        How often a row that is scored is scored, on average; less than k.
+        Average number of times that a scored row is scored; less than k.
 
     Examples
     --------
@@ -525,29 +526,29 @@ def standard_error(errors: FloatArray, sizes: FloatArray | IntArray, times: floa
     return float(np.sqrt(weights @ means / (len(errors) / times - 1))) * unit
 
 
-LEAST_WEIGHT = 0.02  # of the largest: pairs that weigh less are no part of an average
+LEAST_WEIGHT = 0.02  # share of the largest weight, below which a pair is not part of an average
 
 
 def distances_of_pairs(
     errors: FloatArray, best: FloatArray, times: FloatArray | IntArray, weights: FloatArray | None = None
 ) -> FloatArray:
-    """Return how far errors of rows tell each pair from the best one, in standard errors (docs/theory/average.md).
+    """Return the distance of each pair from the best one, in standard errors (docs/theory/average.md).
 
-    With `d_i` the squared error of row i less that of the best pair: `z = mean(d) / se(d)`, 0 at least. The rows are
-    what varies: `se^2 = n / (n - 1) sum_i m_i c_i^2 (d_i - mean)^2 / (sum m c)^2` for `m_i` rows that count c_i each.
-    Whole weights are numbers of rows: `m = w`, `c = times`, n their sum; of others each row is one: `m = 1`,
-    `c = w times`, which the unit of the weights does not change.
+    With `d_i` the squared error of row i minus that of the best pair, the distance is `z = mean(d) / se(d)`, at least
+    0. The variation is over rows: `se^2 = n / (n - 1) sum_i m_i c_i^2 (d_i - mean)^2 / (sum m c)^2` for `m_i` rows that
+    count c_i each. Integer weights are numbers of rows: `m = w`, `c = times`, n their sum. With other weights each row
+    is one: `m = 1`, `c = w times`, so the unit of the weights does not matter.
 
     Parameters
     ----------
     errors : (P, n) array
         Squared held-out errors by pair and row.
     best : (n,) array
-        Those of the pair with the least CV error.
+        Squared held-out errors of the pair with the minimum CV error.
     times : (n,) array
-        How many folds score each row.
+        Number of folds that score each row.
     weights : (n,) array, optional
-        How much each row counts, all once by default.
+        Row weights; 1 by default.
 
     Examples
     --------
@@ -572,9 +573,9 @@ def distances_of_pairs(
 def changes_of_pairs(
     errors: FloatArray, best: FloatArray, times: FloatArray | IntArray, weights: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray, float]:
-    """Return `mean(d)` and `se(d)` of each pair, whose ratio is its distance, and the CV error of the best pair.
+    """Return `mean(d)` and `se(d)` of each pair, whose ratio is its distance, and the minimum CV error.
 
-    Parameters are those of `distances_of_pairs`.
+    The parameters are the same as for `distances_of_pairs`.
 
     Examples
     --------
@@ -592,16 +593,17 @@ def changes_of_pairs(
 
 
 def weights_of_pairs(distances: FloatArray, models: Sequence[Hashable] | None = None) -> FloatArray:
-    """Return the weights of pairs in their average: `exp(-z - z^2)`, none below `LEAST_WEIGHT` of the largest, sum 1.
+    """Return the weights of pairs in their average: `exp(-z - z^2)`, normalised to sum 1.
 
-    Of pairs with one model on all rows, only the one with the least distance has a weight, the first of equals.
+    Weights below `LEAST_WEIGHT` of the largest are 0. Among pairs with the same full-data model, only the pair with the
+    smallest distance, the first one in a tie, has a positive weight.
 
     Parameters
     ----------
     distances : (P,) array
-        z; inf for a pair without an error.
+        Distances z; inf for a pair without an error.
     models : sequence of P hashable objects, optional
-        Equal where pairs are of one model; all differ by default. Read of pairs that are near enough.
+        Full-data model of each pair; all differ by default. Only models of near pairs are read.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Poisson loss with log link: the loss of a row is half its deviance, `l(t) = exp(t) - y t - (y - y log y)`.
 
 t is the linear predictor without the offset `log e`, where e is the exposure of the row. Up to constants, both the
-negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w e) l(t)` with `y = count /
-e`. Exposures therefore become weights, targets are rates, and no offset is needed. `l >= 0` is 0 at `t = log y`, and
-`l'' = l''' = exp(t)`. `kernels/poisson` has the compiled version.
+negative log-likelihood `w (e exp(t) - count (t + log e))` and half the deviance equal `(w e) l(t)` with
+`y = count / e`. Exposures therefore become weights, targets are rates, and no offset is needed. `l >= 0` is 0 at
+`t = log y`, and `l'' = l''' = exp(t)`. `kernels/poisson` has the compiled version.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.row_losses import EPS, RowLoss
 
-FARTHEST_RIGHT = 30.0  # beyond the margin to the right, where the ratio of curvature is still far above what is needed
-OVERFLOWN = 1e300  # what is known of a loss beyond it, whose rounding is no float
+FARTHEST_RIGHT = 30.0  # distance to the right of a margin, up to which the curvature ratio is computed
+OVERFLOWN = 1e300  # value of a loss beyond the range of floats
 
 
 class PoissonLoss(RowLoss):
-    """Half the deviance of counts y (over their exposures).
+    """Half the deviance of counts y divided by their exposures.
 
     Examples
     --------

@@ -43,21 +43,21 @@ from sparsecv_mio.units import NO_RIDGE
 
 
 def level_set_radius(room: float, off: float = 0.0) -> float:
-    """Radius of the ball about a nearly exact ridge fit that holds every b with an objective up to a level.
+    """Return the radius of a ball around a nearly exact ridge fit that holds all b with f(b) at most a level.
 
     With `M = Q + diag(penalty)`, `f(b) = yy - 2 c'b + b'M b` and any centre b0, `g = c - M b0`,
 
         f(b) = f(b0) - 2 g'(b - b0) + ||b - b0||_M^2      =>      ||b - b0||_M <= off + sqrt(off^2 + f(b) - f(b0)),
 
-    `off = sqrt(g'M^{-1} g)`: the root of the quadratic, as `|g'(b - b0)| <= off ||b - b0||_M`. For the exact fit
-    (off = 0) it is an identity (docs/theory.md, section 2). Valid for every b, sparse or not.
+    `off = sqrt(g'M^{-1} g)`: the root of the quadratic, as `|g'(b - b0)| <= off ||b - b0||_M`. For the exact fit (off =
+    0) it is an identity (docs/theory.md, section 2). Valid for every b, sparse or not.
 
     Parameters
     ----------
     room : float
-        At least `level - f(b0)`. Rounding: the caller lowers `f(b0)`, or raises the level, by that of both.
+        Upper bound on `level - f(b0)`. The caller allows for rounding by lowering `f(b0)` or raising the level.
     off : float
-        At least `sqrt(g'M^{-1} g)`, the rounding of M and c included.
+        Upper bound on `sqrt(g'M^{-1} g)`, including the rounding of M and c.
 
     Examples
     --------
@@ -67,13 +67,13 @@ def level_set_radius(room: float, off: float = 0.0) -> float:
     return off + math.sqrt(off**2 + max(room, 0.0))
 
 
-EIGENVALUE_ROUNDING = 1e-12  # of the largest eigenvalue, a column
-EIGENVALUE_ACCURACY = 1e-3  # relative, of that estimate
-SHARES = (0.98, 0.9, 0.7)  # of an estimated eigenvalue, or a neighbour's diagonal: tried until one is proved
+EIGENVALUE_ROUNDING = 1e-12  # share of the largest eigenvalue, for each column
+EIGENVALUE_ACCURACY = 1e-3  # relative accuracy of the Lanczos estimate
+SHARES = (0.98, 0.9, 0.7)  # fractions of an estimated eigenvalue or diagonal, tried until one is certified
 
 
 def shifted(penalty: FloatArray, smallest: float) -> FloatArray:
-    """Return the penalty and a lower bound of the smallest eigenvalue of Q, `Q >= smallest I`.
+    """Return the penalty plus a lower bound on the smallest eigenvalue of Q, `Q >= smallest I`.
 
     Examples
     --------
@@ -84,21 +84,21 @@ def shifted(penalty: FloatArray, smallest: float) -> FloatArray:
 
 
 def smallest_eigenvalue(Q: FloatArray) -> float:
-    """Bound the smallest eigenvalue of Q from below: Lanczos on the inverse, proved by a factorisation.
+    """Return a lower bound on the smallest eigenvalue of Q: Lanczos on the inverse, then a factorisation.
 
     Parameters
     ----------
     Q : (q, q) array
-        Positive semidefinite.
+        Positive semidefinite matrix.
 
     Returns
     -------
     float
-        At least 0, which is all that is known where Q is singular to rounding.
+        The bound, at least 0; it is 0 if Q is singular to rounding.
 
     Notes
     -----
-    O(q^3 / 3) twice, a fifth of what all eigenvalues cost.
+    O(q^3 / 3) twice, a fifth of the time of computing all eigenvalues.
 
     Examples
     --------
@@ -127,10 +127,10 @@ def smallest_eigenvalue(Q: FloatArray) -> float:
 
 
 def own_part(M: FloatArray) -> FloatArray | None:
-    """Return `t / V_jj`, what each column has of its own beside the others; None where M is singular to rounding.
+    """Return `t / V_jj`, a diagonal from the independent part of each column; None if M is singular to rounding.
 
     V is the inverse of M and t the smallest eigenvalue of M in the units where every `V_jj = 1`: then `M >= t I`. It is
-    larger than the shifted penalty wherever a column is not nearly a combination of others.
+    larger than the shifted penalty for every column that is not nearly a linear combination of others.
 
     Parameters
     ----------
@@ -158,12 +158,12 @@ def own_part(M: FloatArray) -> FloatArray | None:
     return np.asarray(t * own) if t > 0.0 else None
 
 
-COPIES_OFF = 1e-11  # how far copies may differ, beside the root of their penalty
+COPIES_OFF = 1e-11  # maximum distance of duplicates, relative to the root of their penalty
 LARGEST_PENALTY = 1e290
 
 
 def lam_of(gamma: Any) -> Any:
-    """Return `gamma / 2`, of a number or an array, and for gamma 0 half of the least ridge weight there is.
+    """Return `gamma / 2` for a number or an array; for gamma 0, half of the smallest allowed ridge weight.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def lam_of(gamma: Any) -> Any:
 
 
 def penalty_of(lam: float, weight: FloatArray) -> FloatArray:
-    """Return `lam * weight`; one so large that it could overflow leaves no coefficient either way.
+    """Return `lam * weight`, capped where it could overflow; such a coefficient is 0 in any case.
 
     Examples
     --------
@@ -189,14 +189,14 @@ def penalty_of(lam: float, weight: FloatArray) -> FloatArray:
 class SparseProblem:
     """`min f(S), |S| <= tau` with `f(S) = min_b yy - 2 c'b + b' M b` over b supported on S.
 
-    `M = Q + diag(penalty)`, `penalty = lam * weight`, `lam = gamma / 2`. All numbers live in the standard
-    coordinates of :class:`sparsecv_mio.data.standard.StandardData`; `f` times `y_unit ** 2` is the user's objective
+    `M = Q + diag(penalty)`, `penalty = lam * weight`, `lam = gamma / 2`. All numbers live in the standard coordinates
+    of :class:`sparsecv_mio.data.standard.StandardData`; `f` times `y_unit ** 2` is the user's objective
     `||y - Xb||^2 + (gamma / 2) ||b||^2` (theory section 0).
 
     Parameters
     ----------
     Q : (q, q) array
-        Gram matrix of the training rows, centred on their own means when the intercept is profiled out.
+        Gram matrix of the training rows, centred about their means if the intercept is profiled out.
     c : (q,) array
         Cross products of the training columns and the response.
     yy : float
@@ -208,30 +208,31 @@ class SparseProblem:
     n : int
         Number of training rows.
     v_mean, r_mean : (q,) array, float
-        Means taken off the training rows (zero unless the intercept is `fold`); a new row v is predicted by
+        Means subtracted from the training rows (zero unless the intercept is `fold`); a new row v is predicted by
         `r_mean + (v - v_mean)' b`.
     copy_of : (q,) int array, optional
         Earliest earlier column that may be equal to this one up to sign, under the same weight, else -1; `copies` has
         those that are.
     copy_off : (q,) array, optional
-        At most so far is a column off the one that it copies, or that one's negative, on all rows; 0 by default.
+        Upper bound on the distance, over all rows, of a column from the one that it duplicates up to sign; 0 by
+        default.
     copy_length : (q,) array, optional
-        Lengths of copies over all rows; 0 by default.
+        Lengths of duplicate columns over all rows; 0 by default.
     own : StandardData, optional
-        Coordinates about the centres of these very rows, where those of all rows would lose their digits: the moments
-        and the means are in them, and rows that are predicted have to be (`about`).
+        Coordinates about the means of the training rows, if coordinates about the means of all rows would lose digits.
+        The moments and means are in these coordinates, and so must be rows to predict (`about`).
     row_weight : float, optional
-        Weight of the training rows together; n by default. `n` says how sums over them round, this what means are of.
+        Total weight of the training rows, n by default. Means use `row_weight`; rounding bounds of sums use `n`.
     forced : int array, optional
         Columns that every support contains, ascending; see :mod:`sparsecv_mio.problem.elimination`.
     beside : float, optional
-        Sum of squares of the response before columns were eliminated: what objectives are rounded beside.
+        Sum of squares of the response before columns were eliminated, to which the rounding of objectives is relative.
     own_squares : (q,) array, optional
-        Diagonal of Q before columns were eliminated: 0 where a column does not vary.
+        Diagonal of Q before columns were eliminated; 0 for a constant column.
     stretch : float
-        Times the rounding of the entries of M before that, what the entries are rounded by now.
+        Factor by which elimination increases the rounding error of the entries of M.
     kept : dict
-        What was computed once of these rows: for every gamma, and by lam for one. Shared by all gammas.
+        Cache shared by all gammas: results for every gamma, and results for one gamma by lam.
     """
 
     Q: FloatArray
@@ -260,24 +261,25 @@ class SparseProblem:
 
     @property
     def total(self) -> float:
-        """Weight of the training rows together."""
+        """Total weight of the training rows."""
         return self.n if self.row_weight is None else self.row_weight
 
     @property
     def size(self) -> float:
-        """What objectives are rounded beside: yy, before any column was eliminated."""
+        """Scale of the rounding of objectives: yy before any column was eliminated."""
         return self.yy if self.beside is None else self.beside
 
     @property
     def squares(self) -> FloatArray:
-        """(q,) squared lengths of the columns, before any column was eliminated."""
+        """(q,) squared lengths of the columns before any column was eliminated."""
         return np.diag(self.Q) if self.own_squares is None else self.own_squares
 
     @property
     def shrinkage(self) -> float:
-        """Rounding of the entries of M beside its own diagonal, over that of a matrix that nothing was eliminated of.
+        """Rounding of the entries of M relative to its diagonal, compared with a matrix without elimination.
 
-        `stretch` times the largest ratio of a squared length before and after, penalty included; 1 otherwise.
+        It is `stretch` times the largest ratio of a squared length before and after elimination, penalty included; 1
+        without elimination.
         """
         if self.own_squares is None:
             return 1.0
@@ -286,7 +288,7 @@ class SparseProblem:
 
     @property
     def rounding(self) -> float:
-        """Relative rounding error of moments added up over n rows, about: `(24 + 0.1 sqrt n)` ulps."""
+        """Relative rounding error of moments summed over n rows, approximately `(24 + 0.1 sqrt n)` ulps."""
         return float((24.0 + 0.1 * np.sqrt(self.n)) * np.finfo(float).eps)
 
     @cached_property
@@ -303,13 +305,14 @@ class SparseProblem:
 
     @cached_property
     def copies(self) -> NDArray[np.intp] | None:
-        """(q,) earliest earlier column equal to this one up to sign as far as these rows and this gamma can tell.
+        """(q,) earliest earlier column that these rows and this gamma cannot distinguish from this one up to sign.
 
-        Else -1; None where there is none. Swapping copies changes no prediction (theory section 9). Columns v and w
-        that differ by d change residuals by `||d|| |b|` where one takes the place of the other. With r the residual of
-        no column `lam weight b^2 <= ||r||^2`, so that is at most `||d|| ||r|| / sqrt(lam weight)`, however nearly v is
-        a combination of others. Where both are taken f falls by at most its square. Rows left out that are long beside
-        what these rows have of the column stretch that by their ratio: a cell of 1e28 sees coefficients of nothing.
+        The value is -1 for other columns; None is returned if there are no duplicates. Swapping duplicates changes no
+        prediction (theory section 9). If columns v and w differ by d, replacing one by the other changes residuals by
+        `||d|| |b|`. With r the residual of the empty support, `lam weight b^2 <= ||r||^2`, so the change is at most
+        `||d|| ||r|| / sqrt(lam weight)`, even if v is nearly a linear combination of others. If both are included, f
+        falls by at most the square of this bound. Held-out rows that are long relative to the column on these rows
+        increase the change by that ratio: a value of 1e28 makes even a tiny coefficient matter.
         """
         if self.copy_of is None or self.copy_off is None or not (self.copy_of >= 0).any():
             return self.copy_of
@@ -320,22 +323,22 @@ class SparseProblem:
         return np.where(self.copy_off <= allowed, self.copy_of, -1)
 
     def about(self, data: StandardData, index: slice | IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return `(V, r)` of some rows about the training means, each times the root of its weight.
+        """Return `(V, r)` of some rows about the training means, multiplied by the roots of their weights.
 
         Parameters
         ----------
         data : StandardData
-            The coordinates of the search.
+            Data in the coordinates of the search.
         index : slice or (m,) int array
         """
         return (self.own or data).about(index, self.v_mean, self.r_mean)
 
     def with_gamma(self, gamma: float) -> SparseProblem:
-        """Return the same rows under another gamma; the Gram matrix is shared, not copied."""
+        """Return the problem with another gamma; the Gram matrix is shared, not copied."""
         return replace(self, lam=lam_of(gamma))
 
     def only(self, keep: IntArray) -> SparseProblem:
-        """Return the problem on some of its columns, in rising order.
+        """Return the problem restricted to some columns, in ascending order.
 
         Examples
         --------
@@ -344,7 +347,7 @@ class SparseProblem:
         [[2.0]]
         """
         copy_of = self.copy_of
-        place = np.full(self.q + 1, -1, dtype=np.int64)  # the last for a column that is no copy
+        place = np.full(self.q + 1, -1, dtype=np.int64)  # the last entry is for columns that are not duplicates
         place[keep] = np.arange(len(keep))
         if copy_of is not None:
             copy_of = place[copy_of[keep]]
@@ -365,10 +368,10 @@ class SparseProblem:
         )
 
     def spectrum(self) -> tuple[float, float]:
-        """Bounds on the eigenvalues of Q: the smallest from below (at least 0), the largest from above.
+        """Bounds on the eigenvalues of Q: a lower bound (at least 0) on the smallest, an upper bound on the largest.
 
         O(q^3) the first time, shared by every gamma of the same rows. With fewer rows than columns the smallest is 0
-        and the largest is bounded by row sums; with very many columns two factorisations do for the smallest.
+        and the largest is bounded by row sums; with very many columns two factorisations bound the smallest.
         """
         if "spectrum" not in self.kept:
             if self.q == 0:

@@ -39,21 +39,21 @@ if TYPE_CHECKING:
 
 LongArray = NDArray[np.longdouble]
 LONG = np.longdouble
-FINE = 16.0 * float(np.finfo(LONG).eps)  # rounding of a long sum, with room
+FINE = 16.0 * float(np.finfo(LONG).eps)  # bound on the rounding error of a sum in long precision
 ROUNDING = 64.0 * np.finfo(float).eps
 REFINING_STEPS = 3  # each multiplies the error by ROUNDING * cond(A)
-TOLD = TIE_RTOL / 2.0  # rounding of a number, relatively, from which on a fit in fractions is made, where it is small
+TOLD = TIE_RTOL / 2.0  # relative rounding error from which a small fit is computed in fractions
 
 
 @dataclass(frozen=True, eq=False)
 class RowFit:
-    """A fit in standard coordinates: prediction of a row v, not scaled, is `r_mean + (v_S - v_mean)' beta`.
+    """A fit in standard coordinates: the prediction for an unscaled row v is `r_mean + (v_S - v_mean)' beta`.
 
     `spread` bounds the rounding error of each coefficient, `objective_error` that of the objective.
     """
 
     data: StandardData
-    rows: IntArray | slice  # of training
+    rows: IntArray | slice  # training rows
     gamma: float
     fractions: bool
     support: IntArray
@@ -64,11 +64,11 @@ class RowFit:
     v_mean: FloatArray
     r_mean: float
     fine: tuple[LongArray, LongArray, Any]  # beta, v_mean and r_mean in long precision, about `centre`
-    centre: tuple[FloatArray, float]  # what is taken off columns and target, in units of the file, before they are
-    ball: tuple[FloatArray, float]  # A (s, s) and t: the coefficients are off by A z with `||z|| <= t`, at most
+    centre: tuple[FloatArray, float]  # centres of the columns and the target, in units of the file
+    ball: tuple[FloatArray, float]  # A (s, s) and t: the error of the coefficients is A z with `||z|| <= t`
 
     def held_out(self, data: StandardData, rows: IntArray) -> tuple[float, float]:
-        """Weighted sum of squares of the residuals of `rows`, and a bound on its rounding error. O(rows s)."""
+        """Return the weighted sum of squared residuals of `rows`, and a bound on its rounding error. O(rows s)."""
         e, slip = self._with_slip(data, rows)
         total = float(e @ e)
         doubt = float(((2.0 * np.abs(e) + slip) * slip).sum()) + np.finfo(float).eps * total
@@ -79,7 +79,7 @@ class RowFit:
         return total, doubt
 
     def residuals(self, data: StandardData, rows: IntArray) -> FloatArray:
-        """(m,) residuals of some rows in standard units, times the roots of their weights."""
+        """Return the (m,) residuals of some rows in standard units, times the roots of their weights."""
         e, slip = self._with_slip(data, rows)
         if not np.linalg.norm(slip) <= TOLD * np.linalg.norm(e) and self.exact is not None:
             return self._exact_residuals(data, rows)
@@ -87,7 +87,7 @@ class RowFit:
 
     @cached_property
     def exact(self) -> ExactFit | None:
-        """The fit in fractions; None where it takes long."""
+        """The fit in fractions; None if it would take long."""
         data, rows = self.data, np.arange(self.data.n)[self.rows]
         if not self.fractions or len(rows) * len(self.support) ** 2 > EXACT_WORK:
             return None
@@ -108,7 +108,7 @@ class RowFit:
         return e if root is None else e * root
 
     def _in_fractions(self) -> RowFit:
-        """Return it with the numbers of the fit in fractions; as it is where there is none."""
+        """Return the fit with the numbers of the fit in fractions; unchanged if there is none."""
         if self.exact is None:
             return self
         data, size = self.data, self.data.divisor[self.support]
@@ -118,23 +118,23 @@ class RowFit:
         exact_fit = replace(
             self, beta=beta, spread=rounding * np.abs(beta), objective=objective, objective_error=rounding * objective
         )
-        vars(exact_fit)["exact"] = self.exact  # the cached property
+        vars(exact_fit)["exact"] = self.exact  # sets the cached property
         return exact_fit
 
     def _with_slip(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray]:
-        """Residuals of some rows, and bounds on their rounding errors."""
+        """Return the residuals of some rows, and bounds on their rounding errors."""
         V, e, level = self._residuals(data, rows)
         (matrix, length), beta = self.ball, self.fine[0]
         if not np.isfinite(length):
             return e, np.full(len(e), np.inf, dtype=LONG)
         size = np.abs(V)
-        # what coefficients that nearly cancel are off cancels too
+        # the errors of coefficients that nearly cancel also cancel
         reach = np.linalg.norm(V.astype(float) @ matrix, axis=1) + ROUNDING * (size @ np.abs(matrix)).sum(axis=1)
         spread = length * np.linalg.norm(matrix, axis=1) + FINE * np.abs(beta)
         return e, np.minimum(size @ spread, reach * length + FINE * (size @ np.abs(beta))) + level
 
     def _residuals(self, data: StandardData, rows: IntArray) -> tuple[LongArray, LongArray, LongArray]:
-        """Rows of the support about the training means, residuals, and bounds on these that no coefficient causes."""
+        """Return rows about the training means, residuals, and bounds on residual errors not due to coefficients."""
         beta, v_mean, r_mean = self.fine
         V, r = _long_rows(data, rows, self.support, self.centre)
         level = FINE * (np.abs(r) + np.abs(r_mean) + (np.abs(V) + np.abs(v_mean)) @ np.abs(beta))
@@ -148,16 +148,16 @@ class RowFit:
 def refit_rows(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float, fractions: bool = True
 ) -> RowFit | GlmRowFit:
-    """Fit a support on training rows by the loss of the data, with a bound on its error.
+    """Return the fit of a support to training rows under the loss of the data, with a bound on its error.
 
     Parameters
     ----------
     data, rows, support, gamma, fractions
-        As for `refit_squares` and `refit_glm`.
+        Arguments as for `refit_squares` and `refit_glm`.
     """
     if data.loss is Loss.SQUARED:
         return refit_squares(data, rows, support, gamma, fractions)
-    from sparsecv_mio.problem.glm_refit import refit_glm  # loads what squares need not
+    from sparsecv_mio.problem.glm_refit import refit_glm  # squared-error loss does not need this import
 
     return refit_glm(data, rows, support, gamma)
 
@@ -165,7 +165,7 @@ def refit_rows(
 def refit_squares(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float, fractions: bool = True
 ) -> RowFit:
-    """Fit `support` on training rows by QR of `[V_S; sqrt(lam weight)]`, refined in long precision.
+    """Return the fit of a support to training rows by QR of `[V_S; sqrt(lam weight)]`, refined in long precision.
 
     Parameters
     ----------
@@ -176,18 +176,18 @@ def refit_squares(
         Columns in standard coordinates.
     gamma : float
     fractions : bool
-        Whether a small fit is made in fractions where its digits are lost.
+        True if a small fit is computed in fractions when floats lose its digits.
 
     Notes
     -----
     O(n s^2). The error bounds are a posteriori. With A = [V; sqrt(penalty)] = QR, b = [r; 0], residual e known up to d,
     `beta* - beta = R^{-1} (R^{-T} A'e - Q'd)`, which is at most `||row of R^{-1}|| (||R^{-T} A'e|| + ||d||)`, and
-    `f(beta) - f*` is the square of that bracket. Where long double is no longer than double the bounds are wider by the
-    ratio of their epsilons, and as valid.
+    `f(beta) - f*` is the square of that bracket. If long double is no longer than double, the bounds are wider by the
+    ratio of the epsilons but remain valid.
     """
     free = data.intercept is Intercept.FOLD
     center, y_center = data.center[support], data.y_center
-    if free:  # any will do: those of these rows cost their spreads no digits
+    if free:  # any centre is valid; the means of these rows keep the digits of the spreads
         X = part_of(data.dataset.X, rows, data.columns[support])
         center, y_center = X.mean(axis=0), float(data.dataset.y[rows].mean())
     V, r = _long_rows(data, rows, support, (center, y_center))
@@ -232,9 +232,9 @@ def refit_squares(
 
 
 def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, LongArray, tuple[FloatArray, float]]:
-    """Minimiser of `||r - V b||^2 + b' diag(penalty) b`, bounds on the error of each entry, and `(A, t)`.
+    """Return the minimiser of `||r - V b||^2 + b' diag(penalty) b`, error bounds for its entries, and `(A, t)`.
 
-    It is off by A z with `||z|| <= t`, and f could still drop by t^2.
+    Its error is A z with `||z|| <= t`, and f exceeds its minimum by at most t^2.
     """
     s = V.shape[1]
     if s == 0:
@@ -253,7 +253,7 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
     blur = float(np.linalg.norm(np.abs(r) + np.abs(V) @ np.abs(beta)))
     load = (np.abs(V).T @ np.abs(e) + penalty * np.abs(beta)).astype(float)
     reach = np.linalg.norm(inverse, axis=1)
-    # twice: R is a rounded factor, and its inverse rounded again
+    # twice, since the factor R is rounded and its inverse is rounded again
     length = 2.0 * (float(np.linalg.norm(inverse.T @ g.astype(float))) + FINE * (float(reach @ load) + blur))
     return beta, (reach * length + FINE * np.abs(beta)).astype(LONG), (inverse, length)
 
@@ -261,7 +261,7 @@ def _solve(V: LongArray, r: LongArray, penalty: LongArray) -> tuple[LongArray, L
 def _long_rows(
     data: StandardData, rows: IntArray | slice, support: IntArray, centre: tuple[FloatArray, float]
 ) -> tuple[LongArray, LongArray]:
-    """`(V_S, r)` of some rows about a centre in long precision, from the numbers of the file; not scaled by weights."""
+    """Return unscaled `(V_S, r)` of some rows about a centre in long precision, from the numbers of the file."""
     columns = data.columns[support]
     X = part_of(data.dataset.X, rows, columns).astype(LONG)
     divisor, offset = (factors[support].astype(LONG) for factors in (data.divisor, data.rest))
@@ -271,6 +271,6 @@ def _long_rows(
 
 
 def _long_root(data: StandardData, rows: IntArray | slice) -> LongArray | None:
-    """Roots of the weights of some rows, as the search has them, in long precision; None where each counts once."""
+    """Return the square roots of row weights in long precision; None if each row counts once."""
     root = data.root_of(rows)
     return None if root is None else root.astype(LONG)

@@ -12,7 +12,7 @@ from sparsecv_mio.words import Loss
 
 
 def row_loss(loss: Loss) -> RowLoss:
-    """Return the loss of rows that a word names; squares have none.
+    """Return the row loss for a keyword; raise `BadInput` for squared-error loss, which has none.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def row_loss(loss: Loss) -> RowLoss:
 
 
 def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-    """Return targets and weights of some rows, as their loss has them.
+    """Return the targets and weights of some rows in the form of their loss.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray,
 
 
 def of_dataset(loss: RowLoss, dataset: Dataset, rows: IntArray | slice) -> tuple[FloatArray, FloatArray]:
-    """Return targets and weights of some rows of data as a loss has them."""
+    """Return the targets and weights of some rows of the data in the form of a loss."""
     weights, exposures = (
         None if of_rows is None else of_rows[rows] for of_rows in (dataset.row_weights, dataset.row_exposure)
     )

@@ -16,25 +16,25 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 
 EPS = float(np.finfo(float).eps)
-NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # at most: of a fit, of a step, of a ball that is to hold a fit
-FAR_OFF = 0.5  # of the objective: a squared decrement from which on longer steps than Newton's are tried
-SMALL_RANGE = 1e-3  # where the ratio of `worst_ratio` is replaced by the first terms of its series
+NEWTON_STEPS, HALVINGS, RADII_TRIED = 100, 50, 120  # maximum steps of a fit, halvings of a step, radii tried for a ball
+FAR_OFF = 0.5  # share of the objective; for larger squared decrements longer steps are tried
+SMALL_RANGE = 1e-3  # range below which `worst_ratio` uses the first terms of its series
 
 
 class RowLoss(ABC):
-    """A loss of rows: one that is written here fits, branches and verifies by what there is.
+    """A row loss; a subclass is enough for fits, branching and verification with a new loss.
 
     Attributes
     ----------
     name : str
-        As options have it.
+        Name in options.
     code : int
-        Of the kernels (`kernels/row_losses`).
+        Code in the kernels (`kernels/row_losses`).
     steepest : float
-        The largest slope in size; inf where there is none.
+        Largest absolute slope; inf if it is unbounded.
     most_pull : float
-        At least half of `-t l'(t)` at any predictor t, whatever the target: no fit has more penalty than that, per
-        weight of a row. inf where there is no bound.
+        Upper bound on half of `-t l'(t)` over all predictors t and targets; no fit has a larger penalty for each unit
+        of row weight. inf if there is no bound.
     """
 
     name: str
@@ -44,16 +44,16 @@ class RowLoss(ABC):
 
     @abstractmethod
     def check(self, y: FloatArray, intercept: bool) -> None:
-        """Raise `BadInput` where F of rows with targets y, all with a weight, has no least value."""
+        """Raise `BadInput` if F has no minimum for rows with targets y and positive weights."""
 
     @abstractmethod
     def of_data(
         self, y: FloatArray, weights: FloatArray | None = None, exposure: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Return targets and weights of rows as the loss has them, from those of the file."""
+        """Return the targets and weights in the form of the loss, from those of the file."""
 
     def signs(self, y: FloatArray) -> FloatArray:
-        """(n,) what rows are multiplied by."""
+        """Return (n,) the factors of the rows."""
         return np.ones(len(y))
 
     @abstractmethod
@@ -62,43 +62,43 @@ class RowLoss(ABC):
 
     @abstractmethod
     def losses(self, m: Any, y: FloatArray) -> Any:
-        """`l(m)`."""
+        """Return `l(m)`."""
 
     @abstractmethod
     def falls(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
-        """`-v l'(m)`."""
+        """Return `-v l'(m)`."""
 
     @abstractmethod
     def curvatures(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
-        """`v l''(m)`."""
+        """Return `v l''(m)`."""
 
     def sizes(self, m: Any, y: FloatArray, v: Any = 1.0) -> Any:
-        """Return what the rounding of `v l'(m)` is a share of, that itself by default; at least `v l''(m)`."""
+        """Return the scale of the rounding of `v l'(m)`, by default its size; at least `v l''(m)`."""
         return self.falls(m, y, v)
 
     @abstractmethod
     def roundings(self, m: Any, y: FloatArray, off: Any, eps: float) -> Any:
-        """By how much losses may be off where margins are, by `off`, and arithmetic rounds to `eps`."""
+        """Return bounds on the errors of losses if margins have errors `off` and arithmetic rounds to `eps`."""
 
     @abstractmethod
     def rises(self, m: FloatArray, y: FloatArray, reach: FloatArray) -> FloatArray:
-        """Return the most that l changes by within `reach` of m, which may be inf."""
+        """Return the largest change of l within `reach` of m; `reach` may be inf."""
 
     @abstractmethod
     def recedes(self, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the ends, 0 or infinite, of the moves of a margin along which l never rises."""
+        """Return the bounds, 0 or infinite, of the moves of a margin along which l never rises."""
 
     @abstractmethod
     def between(self, low: FloatArray, high: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bound l where `z'theta` is between two ends, but for a rounding of 1e-14 of each bound."""
+        """Return bounds on l if `z'theta` is between two numbers, up to a relative rounding of 1e-14."""
 
     @abstractmethod
     def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
-        """Lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over `low <= t <= high`; m may lie outside."""
+        """Return a lower bound of `2 (l(t) - l(m) - l'(m)(t - m)) / (t - m)^2` over t in [low, high], any m."""
 
 
 def worst_ratio(t: FloatArray) -> FloatArray:
-    """Lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0: what the curvature keeps of itself over a range t.
+    """Return a lower bound on the relative curvature `2 (exp(-t) + t - 1) / t^2` over a range t >= 0.
 
     Examples
     --------
@@ -121,7 +121,7 @@ class LogLoss(RowLoss):
     name = "logistic"
     code = 0
     steepest = 1.0
-    most_pull = 0.1393  # half the most of `m / (1 + exp(m))`
+    most_pull = 0.1393  # half the maximum of `m / (1 + exp(m))`
 
     def check(self, y: FloatArray, intercept: bool) -> None:
         if not np.all(np.abs(y) == 1.0):
@@ -146,10 +146,10 @@ class LogLoss(RowLoss):
         return np.logaddexp(0.0, -m)
 
     def _shares(self, m: Any) -> Any:
-        """`1 / (1 + exp(m))`."""
+        """Return `1 / (1 + exp(m))`."""
         if m.dtype != np.float64:
             return np.exp(-np.logaddexp(m.dtype.type(0.0), m))
-        from scipy.special import expit  # loads what squares need not
+        from scipy.special import expit  # squared-error loss does not need this import
 
         return expit(-m)
 
@@ -177,8 +177,8 @@ class LogLoss(RowLoss):
             return np.logaddexp(0.0, -most), np.logaddexp(0.0, -least)
 
     def least_curvature(self, m: FloatArray, low: FloatArray, high: FloatArray, y: FloatArray) -> FloatArray:
-        # The ratio rises and then falls in t, so it is least at an end (docs/theory/glm.md, section 1). Where an end is
-        # so near that differences lose their digits, `worst_ratio` of the curvature at m is the better bound.
+        # The ratio rises and then falls in t, so its minimum is at a bound of the range (docs/theory/glm.md, section
+        # 1). If a bound is so near that differences lose digits, `worst_ratio` times the curvature at m is better.
         at, slope = np.logaddexp(0.0, -m), -self._shares(m)
         curvature = self._shares(-m) * self._shares(m)
         ends = np.full(m.shape, np.inf)

@@ -29,19 +29,19 @@ from sparsecv_mio.words import Intercept
 
 @dataclass(frozen=True, eq=False)
 class CentredRows:
-    """Rows in standard coordinates, less their means where the intercept is `fold`.
+    """Rows in standard coordinates, minus their means if the intercept is `fold`.
 
     `||r - V b||^2 + lam sum_j weight_j b_j^2` is the training objective of b; a new row v is predicted by
-    `r_mean + (v - v_mean)' b`. Rows are times the roots of their weights, means are not. Its moments are those of
-    :class:`sparsecv_mio.problem.problem.SparseProblem`.
+    `r_mean + (v - v_mean)' b`. Rows are multiplied by the square roots of their weights, means are not. The moments of
+    these rows are those of :class:`sparsecv_mio.problem.problem.SparseProblem`.
 
     Attributes
     ----------
     V : (n, q) array
-        The caller's own: it may be scaled in place.
+        Rows, owned by the caller, who may scale them in place.
     r : (n,) array
     v_mean, r_mean : (q,) array, float
-        What was taken off; zero unless the intercept is `fold`.
+        Subtracted means; zero unless the intercept is `fold`.
     """
 
     V: FloatArray
@@ -51,7 +51,7 @@ class CentredRows:
 
     @classmethod
     def of(cls, data: StandardData, rows: slice | IntArray) -> CentredRows:
-        """Gather and centre; O(n q), one copy of the rows.
+        """Return the centred copies of some rows; O(n q).
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class CentredRows:
         0.0
         """
         V, r = data.rows(rows)
-        if not V.flags.writeable:  # a view of rows that the data keep
+        if not V.flags.writeable:  # the data own this view of the rows
             V = V.copy()
         if data.intercept is not Intercept.FOLD:
             return cls(V, r, np.zeros(data.q), 0.0)
@@ -82,25 +82,25 @@ class CentredRows:
         return cls(V, r - r_mean, v_mean, r_mean)
 
 
-WORN = 8.0  # spreads that a mean may be off zero before the digits that are left are too few
+WORN = 8.0  # maximum distance of a mean from zero, in spreads, before too few digits remain
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingMoments:
-    """Count, weight, mean and centred scatter of rows `(v, r)`: q columns and the response last.
+    """Count, weight, mean and centred scatter matrix of rows `(v, r)`: q columns, then the response.
 
     Attributes
     ----------
     n : int
-        Rows seen.
+        Number of rows.
     total : float
-        Their weight together: n where each counts once.
+        Total weight of the rows; n if each row counts once.
     mean : (q + 1,) array
-        Their mean, weighted; zero where the intercept is not free.
+        Weighted mean of the rows; zero if the intercept is not free.
     scatter : (q + 1, q + 1) array
-        `sum w (row - mean)(row - mean)'`; zero, to the last bit, for what is known to be constant.
+        Matrix `sum w (row - mean)(row - mean)'`; exactly zero for columns known to be constant.
     own : StandardData, optional
-        The coordinates of mean and scatter, where those of the search would lose their digits.
+        Coordinates of mean and scatter, if those of the search would lose digits.
     """
 
     n: int
@@ -111,22 +111,21 @@ class TrainingMoments:
 
     @classmethod
     def empty(cls, size: int) -> TrainingMoments:
-        """Moments of no row."""
+        """Return the moments of no rows."""
         return cls(0, 0, np.zeros(size), np.zeros((size, size)))
 
     @classmethod
     def of(cls, block: FloatArray, root: FloatArray | None = None, centred: bool = True) -> TrainingMoments:
-        """Compute the moments of some rows. O(m q^2).
+        """Return the moments of some rows. O(m q^2).
 
         Parameters
         ----------
         block : (m, q + 1) array
-            Each row times the root of its weight; overwritten.
+            Rows multiplied by the square roots of their weights; overwritten.
         root : (m,) array, optional
-            These roots; None where each row counts once.
+            Square roots of the weights; None if each row counts once.
         centred : bool
-            Whether the moments are about the mean; else it is taken to be zero, and nothing is lost by taking it off
-            and adding it again.
+            True for moments about the mean; otherwise the mean is taken as zero.
         """
         n, q = block.shape
         if not centred:
@@ -141,7 +140,7 @@ class TrainingMoments:
         return cls(n, total, mean, block.T @ block)
 
     def __add__(self, other: TrainingMoments) -> TrainingMoments:
-        """Moments of both sets of rows: a sum of positive semidefinite terms, so nothing cancels. O(q^2)."""
+        """Return the moments of both sets of rows, a sum of semidefinite terms without cancellation. O(q^2)."""
         if self.n == 0:
             return other
         if other.n == 0:
@@ -153,7 +152,7 @@ class TrainingMoments:
         return TrainingMoments(self.n + other.n, total, self.mean + step * (other.total / total), scatter)
 
     def problem(self, data: StandardData, gamma: float) -> SparseProblem:
-        """Turn the moments into the inner problem for one gamma."""
+        """Return the inner problem of these moments for one gamma."""
         q = data.q
         return SparseProblem(
             Q=self.scatter[:q, :q].copy(),
@@ -174,7 +173,7 @@ class TrainingMoments:
 
 
 def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingMoments:
-    """Moments of some rows, read in chunks; O(rows q^2) time and O(q^2) memory beside one chunk."""
+    """Return the moments of some rows, read in blocks; O(rows q^2) time, and O(q^2) memory plus one block."""
     total = TrainingMoments.empty(data.q + 1)
     index: slice | NDArray[np.intp]
     if isinstance(rows, slice):
@@ -193,25 +192,26 @@ def row_moments(data: StandardData, rows: slice | NDArray[np.intp]) -> TrainingM
 
 
 def in_own_digits(data: StandardData, moments: TrainingMoments, rows: Callable[[], IntArray]) -> TrainingMoments:
-    """Return the moments of training rows, about centres of their own where those of all rows cost them their digits.
+    """Return the moments of training rows, recentred at their means if other centres lose digits.
 
-    A row is rounded beside its distance from the centre of all rows, and so are means and what is added up. Where the
-    intercept is free and the mean of a column, or of the target, is more than `WORN` spreads off that centre, the
-    column is looked at in the file: if it is constant on these rows its moments are zero; else all columns are centred
-    and multiplied anew about the mean of these rows, which any centre may be, as the intercept is free. About zero or
-    about fixed means nothing is lost by additions.
+    The rounding error of a row is relative to its distance from the mean of all rows, and so are those of means and
+    sums. Recentring applies if the intercept is free and the mean of a column, or of the target, is more than `WORN`
+    spreads from that centre. The column is then checked in the file: if it is constant on these rows, its moments are
+    zero. Otherwise all columns are centred about the means of these rows and multiplied again; with a free intercept
+    any centre is valid. Without a free intercept, additions lose no digits.
 
     Parameters
     ----------
     data : StandardData
+        Data in the coordinates of the search.
     moments : TrainingMoments
-        Made by additions.
+        Moments computed by additions.
     rows : callable
-        Returns the training rows.
+        Function that returns the training rows.
 
     Notes
     -----
-    O(q) where nothing is lost, O(m) for each column that seems constant, else O(m q^2), for m rows.
+    O(q) if no digits are lost, O(m) for each column that seems constant, otherwise O(m q^2), for m rows.
     """
     if data.intercept is not Intercept.FOLD:
         return moments
@@ -229,12 +229,12 @@ def in_own_digits(data: StandardData, moments: TrainingMoments, rows: Callable[[
 
 
 def worn_means(mean: FloatArray, squares: FloatArray, total: float) -> IntArray:
-    """Return the places of means that are more than `WORN` spreads off zero, squares about them being given."""
+    """Return the positions of means that are more than `WORN` spreads from zero; `squares` are about the means."""
     return np.flatnonzero(~(np.abs(mean) <= WORN * np.sqrt(squares / total))).astype(np.int64)
 
 
 def moments_of_training(data: StandardData, rows: IntArray) -> TrainingMoments:
-    """Return the moments of training rows, read one by one, as `in_own_digits` has them."""
+    """Return the moments of training rows, computed from the rows with the treatment of `in_own_digits`."""
     return in_own_digits(data, row_moments(data, rows), lambda: rows)
 
 
@@ -244,7 +244,7 @@ def full_problem(data: StandardData, gamma: float) -> SparseProblem:
 
 
 def unnoticed(rows: int) -> None:
-    """Keep no tally."""
+    """Ignore the number of rows."""
 
 
 def training_moments(
@@ -262,13 +262,14 @@ def training_moments(
     wanted : sequence of int, optional
         Folds to visit; subtrees without any are skipped. All by default.
     visited : callable, optional
-        Told how many rows are read, each time some are.
+        Function that is called with the number of rows each time rows are read.
 
     Notes
     -----
-    O(n q^2 log2 k) time, O(q^2 log2 k) memory, for folds that leave out disjoint rows. Small folds are grouped into
-    leaves' ranges by halving, so LOO costs two additions of q x q matrices a fold. Repeated folds take a tree a repeat;
-    training sets that grow, as in forward chaining, O(n q^2) in all; other folds that overlap O(n q^2) each.
+    O(n q^2 log2 k) time and O(q^2 log2 k) memory for folds that hold out disjoint rows. Small folds are grouped into
+    ranges by halving, so leave-one-out costs two additions of q x q matrices for each fold. Repeated folds take one
+    tree for each repeat. Growing training sets, as in forward chaining, cost O(n q^2) in total; other overlapping folds
+    cost O(n q^2) each.
     """
     flags = np.zeros(folds.k + 1, dtype=np.int64)
     chosen = np.arange(folds.k) if wanted is None else np.asarray(sorted(wanted), dtype=np.int64)
@@ -283,7 +284,7 @@ def training_moments(
 def _disjoint(
     data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
 ) -> Iterator[tuple[int, TrainingMoments]]:
-    """Yield what is wanted of consecutive folds that leave out disjoint rows: down a binary tree over the folds.
+    """Yield the moments of wanted folds that hold out disjoint rows, by a binary tree over the folds.
 
     `before[j]` is the number of wanted folds before fold j.
     """
@@ -315,7 +316,7 @@ def _disjoint(
 def _nested(
     data: StandardData, folds: FoldPlan, piece: tuple[int, int], before: IntArray, visited: Callable[[int], None]
 ) -> Iterator[tuple[int, TrainingMoments]]:
-    """Yield what is wanted of consecutive folds whose training sets grow: each adds its own rows to the one before."""
+    """Yield the moments of wanted folds with growing training sets: each adds its new rows to the previous moments."""
     total, train = TrainingMoments.empty(data.q + 1), np.zeros(folds.n, dtype=bool)
     for fold in range(*piece):
         if before[fold] == before[piece[1]]:
@@ -336,10 +337,10 @@ class RidgeFits:
     Attributes
     ----------
     beta : (G, q) array
-        By gamma; NaN where the system is singular to rounding.
+        Coefficients by gamma; NaN if the system is singular to rounding.
     v_mean, r_mean : (q,) array, float
     own : StandardData, optional
-        As in :class:`sparsecv_mio.problem.problem.SparseProblem`.
+        Coordinates as in :class:`sparsecv_mio.problem.problem.SparseProblem`.
     """
 
     beta: FloatArray
@@ -349,7 +350,7 @@ class RidgeFits:
 
 
 def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray) -> RidgeFits:
-    """Fit on fewer rows than columns, by the rows and not by their products: O(n^2 (q + n))."""
+    """Return the fits for fewer rows than columns, without a Gram matrix: O(n^2 (q + n))."""
     centred = CentredRows.of(data, rows)
     root = np.sqrt(data.weight)
     Q, R = np.linalg.qr((centred.V / root).T)
@@ -360,7 +361,7 @@ def _of_few_rows(data: StandardData, rows: IntArray | slice, gammas: FloatArray)
 
 
 def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray) -> RidgeFits:
-    """Fit on the rows of some moments: O(q^3 G)."""
+    """Return the fits from moments: O(q^3 G)."""
     problem, beta = moments.problem(data, 1.0), np.full((len(gammas), data.q), np.nan)
     for i, gamma in enumerate(gammas.tolist()):
         M = problem.with_gamma(gamma).M
@@ -371,12 +372,12 @@ def _of_moments(data: StandardData, moments: TrainingMoments, gammas: FloatArray
 
 
 def _alike(data: StandardData) -> bool:
-    """Whether penalties of columns are alike, so that products of rows keep the digits of all."""
+    """Return True if the penalties of columns are similar, so that products of rows keep the digits of all columns."""
     return bool(data.weight.max() <= ALIKE_PENALTIES**2 * data.weight.min())
 
 
 def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
-    """Fit all columns on all rows.
+    """Return the full-data fits of all columns.
 
     Parameters
     ----------
@@ -389,7 +390,7 @@ def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
 
 
 def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) -> Iterator[tuple[int, RidgeFits]]:
-    """Yield folds, in any order, with the fits of all columns on their training rows.
+    """Yield each fold, in any order, with the fits of all columns on its training rows.
 
     Parameters
     ----------
@@ -407,7 +408,7 @@ def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) 
 def squared_errors_of_all_columns(
     data: StandardData, folds: FoldPlan, gammas: FloatArray, expired: Callable[[], bool]
 ) -> FloatArray | None:
-    """(G, n) squared held-out errors of rows, in standard units, as of other pairs; None where time ran out.
+    """Return (G, n) squared held-out errors of rows for all columns, in standard units; None after the limit.
 
     Parameters
     ----------
