@@ -30,18 +30,18 @@ from sparsecv_mio.sklearn.sparse_model import (
 )
 from sparsecv_mio.words import ClassWeight, Loss
 
-SCORING = "neg_log_loss"  # what is certified
+SCORING = "neg_log_loss"  # the certified score
 
 
 class FittedClasses:
-    """What the fit of a classifier makes besides: the labels."""
+    """Attributes of a fitted classifier: the labels of the classes."""
 
     classes_: NDArray[Any]
 
 
 @settings
 class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
-    """A linear model of the log odds of two classes, once `fit` has set `coef_`, `intercept_` and `classes_`."""
+    """A linear model of the log odds of two classes; `fit` sets `coef_`, `intercept_` and `classes_`."""
 
     class_weight: str | Mapping[Any, float] | None = None
 
@@ -54,7 +54,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
 
         Returns
         -------
@@ -70,7 +70,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
 
         Returns
         -------
@@ -99,32 +99,32 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
 
     @available_if(has_model)
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the likelier class.
+        """Return the more likely class of each row.
 
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
 
         Returns
         -------
         (n,) array
-            Of the labels in `classes_`.
+            Labels from `classes_`.
         """
         odds = self.decision_function(X)
         return np.asarray(self.classes_[(odds > 0.0).astype(int)])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose likelier class is theirs.
+        """Return the accuracy: the weighted share of rows whose more likely class is correct.
 
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
         y : (n,) array_like
             Labels.
         sample_weight : (n,) array_like, optional
-            1 by default.
+            Row weights; 1 by default.
 
         Returns
         -------
@@ -133,14 +133,14 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         return float(super().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn asks of a classifier: it is of two classes."""
+        """Return the tags of scikit-learn: the classifier is for two classes."""
         tags = super().__sklearn_tags__()
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_class = False
         return tags
 
     def _more_tags(self) -> dict[str, bool]:
-        """Say the same to scikit-learn before 1.6."""
+        """Return the same for scikit-learn before 1.6."""
         return {"binary_only": True}
 
     def _numbers_of(self, y: Any) -> FloatArray:
@@ -155,7 +155,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         return codes.astype(np.float64)
 
     def _of_classes(self, X: Any, y: Any, groups: Any = None) -> Dataset:
-        """Check X and y, and copy them; y as 0 and 1, the classes weighed where they are to be balanced."""
+        """Return checked copies of X and y, with y as 0 and 1 and balanced class weights if requested."""
         data = replace(self._dataset(X, y, groups), classes=(str(self.classes_[0]), str(self.classes_[1])))
         return with_class_weight(data, ClassWeight.BALANCED) if self._balanced else data
 
@@ -164,7 +164,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         return isinstance(self.class_weight, str) and self.class_weight == ClassWeight.BALANCED
 
     def _weights(self, data: Dataset, sample_weight: Any) -> Any:
-        """Return the weights of the rows: those given, times those of their classes by name."""
+        """Return the row weights: the given ones, times those of the classes."""
         if self.class_weight is None or self._balanced:
             return sample_weight
         labels = self.classes_[data.y.astype(int)]
@@ -172,13 +172,13 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         return weights * compute_sample_weight(self.class_weight, labels)
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
-        """Set what predicts, in the shapes of scikit-learn's classifiers."""
+        """Set the fitted attributes in the shapes of scikit-learn classifiers."""
         self.coef_, self.intercept_ = coefficients[None, :], np.array([intercept])
 
 
 @settings
 class BestSubsetLogistic(OfOneGamma, SparseClassifier):
-    """Best-subset logistic regression of a given size: the best of all subsets of at most tau features, proved.
+    """Best-subset logistic regression of a given size, proved optimal among all subsets of at most tau features.
 
     Minimises `sum_i log(1 + exp(-y_i (a + x_i'b))) + (gamma / 2) ||b||^2` over all a and b with at most tau nonzeros,
     in scaled columns; gamma is `1 / C` of scikit-learn's `LogisticRegression`.
@@ -186,52 +186,54 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     Parameters
     ----------
     tau : int, sequence of int or str, optional
-        Number of features. Several are a path: the model is the largest, `coef_path_` has them all. By default 1 to
-        p, of p > 30 to n / 8, but at least 10 and at most 50.
+        Number of features. Several numbers give a path: the model has the largest size, and `coef_path_` has all sizes.
+        The default is 1 to p; with p > 30 it is 1 to n / 8, but at least 10 and at most 50.
     gamma : float
         Ridge weight, positive.
     class_weight : "balanced" or dict, optional
-        How much rows of each class count; "balanced": as if there were as many of both.
+        Class weights; "balanced" gives both classes the same total weight.
     gap : float
         Relative gap at which a fit counts as proved.
     time_limit : float, optional
-        Seconds; what is known by then is kept, with valid bounds. Without one every fit is proved.
+        Time limit in seconds; when it is reached, the best answer so far is kept, with valid bounds. Without a limit
+        every fit is proved.
     scale : {"length", "variance", "none"}
-        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+        Units in which the penalty measures columns: centred length 1, standard deviation 1, or the units of X.
     fit_intercept : bool
-        Whether there is an intercept, which is not penalised.
+        True if the model has an unpenalised intercept.
     force_in, force_out : str, int or list of these, optional
-        Features in every model, which count in `tau`, and features in none; by name, or by position.
+        Features in every model, which count in `tau`, and features in no model; by name or position.
     adjust : str, int or list of these, optional
-        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
+        size.
     verbose : int
-        Print how far the search is.
+        Verbosity: with a positive number, progress is printed.
 
     Attributes
     ----------
     classes_ : (2,) array
-        Labels of the classes; the probability of the second one is what is fitted.
+        Labels of the classes; the model is for the probability of the second one.
     coef_ : (1, p) array
         Coefficients in the units of X.
     intercept_ : (1,) array
     support_ : (p,) bool array
-        The features of the model.
+        Mask of the features of the model.
     tau_ : int
-        Most features that it may have.
+        Maximum number of features of the model.
     objective_ : float
-        The least that was found.
+        Smallest objective found.
     lower_, upper_ : float
-        Certified bounds of the least objective at `tau_`.
+        Certified bounds on the minimum objective at `tau_`.
     status_ : {"proved", "limit", "interrupted"}
-        Of all sizes of the path together.
+        Status of all sizes of the path together.
     taus_ : (T,) int array
         Sizes of the path.
     coef_path_ : (p, T) array
     intercept_path_ : (T,) array
     record_ : PathRecord
-        All sizes with their bounds.
+        Record of all sizes with their bounds.
     n_features_in_, feature_names_in_ : int, array
-        The columns of X.
+        Number and names of the columns of X.
 
     See Also
     --------
@@ -251,9 +253,9 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetLogistic:
-        """Find the best subset of every size that is asked for.
+        """Fit the best subset of every requested size.
 
-        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
 
         Parameters
         ----------
@@ -261,7 +263,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
         y : (n,) array_like
             Labels of two classes.
         sample_weight : (n,) array_like, optional
-            How much each row counts; 0 is as if it were not there.
+            Row weights; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -279,106 +281,109 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
 
 @settings
 class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
-    """Best-subset logistic regression, its size tau and ridge weight gamma chosen by certified cross-validation.
+    """Best-subset logistic regression whose size tau and ridge weight gamma are chosen by certified cross-validation.
 
-    Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features, as
-    :class:`BestSubsetLogistic` fits it; the pair with the least mean log loss of held-out rows is refitted on all rows.
-    With the defaults, `sparsecv solve --loss logistic` gives the same numbers.
+    For every pair (tau, gamma), every fold is fitted with its best subset of tau features, as by
+    :class:`BestSubsetLogistic`. The pair with the minimum mean log loss of held-out rows is refitted on all rows. With
+    the defaults, `sparsecv solve --loss logistic` gives the same numbers.
 
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
-        most 50, and p (up to 300, below n_train).
+        Numbers of features to try. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least 10 and at
+        most 50, and p (if p is at most 300 and below n_train).
     gammas : float, sequence of float or str, optional
-        Ridge weights to try, `1 / C` of scikit-learn's `LogisticRegression`; by default from 0.3 to 30 over the
-        rows of the smallest training set, logarithmic.
+        Ridge weights to try, `1 / C` of scikit-learn's `LogisticRegression`. The default is a logarithmic range from
+        0.3 to 30, divided by the number of rows of the smallest training set.
     n_gammas : int, optional
-        How many, where `gammas` is None; by default 5.
+        Number of ridge weights if `gammas` is None; the default is 5.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        A number K: shuffled by a fixed seed, each class dealt evenly; a text as for `sparsecv solve --folds`; any
-        splitter of scikit-learn or its splits, which may overlap; a label per row, or a column of labels per repeat.
+        Folds: a number K of shuffled folds with a fixed seed, stratified by class; a text as for
+        `sparsecv solve --folds`; any scikit-learn splitter or its splits, which may overlap; a label for each row, or
+        one column of labels for each repeat.
     one_se : bool
-        Fit the smallest model within one standard error of the best.
+        True to fit the smallest model within one standard error of the best.
     class_weight : "balanced" or dict, optional
-        How much rows of each class count, in every fit and in the log loss of held-out rows; "balanced": as if there
-        were as many of both.
+        Class weights in every fit and in the log loss of held-out rows; "balanced" gives both classes the same total
+        weight.
     scoring : {"neg_log_loss"}
-        What is certified.
+        Certified score.
     stability : float or "nested", optional
-        Fit the pair with the least `log loss + stability * instability`, where the instability is the largest change
-        that leaving out a fold makes to the log losses of all rows; `"nested"`: with a weight that nested
-        cross-validation chooses, which takes about six times as long. Not together with `one_se`.
+        Weight of the instability. The chosen pair minimises `log loss + stability * instability`; the instability is
+        the largest change that holding out one fold makes to the log losses of all rows. With `"nested"`, nested
+        cross-validation chooses the weight, which takes about six times as long. Cannot be combined with `one_se`.
     model : {"pair", "average"}
-        What predicts: the best subset at the pair that is chosen, or the average of the near-best pairs put on the
-        fewest features that keep it. The certificate is of the pair in either case; not together with `one_se` or
-        `stability`.
+        Model that predicts: the best subset at the chosen pair, or the average over near-optimal pairs, projected on
+        the fewest features that preserve it. The certificate is about the pair in both cases. `"average"` cannot be
+        combined with `one_se` or `stability`.
     na : {"error", "mean", "median"}
-        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows
-        are filled by the values of the fit.
+        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows are
+        filled by the values of the fit.
     scale_within, na_within : {"all", "folds"}
         Rows that determine the scales of columns and the values that fill empty cells: all rows, or in each fold its
         training rows. With `"folds"`, neither depends on the held-out rows, as with `cross_val_predict`.
     gap : float
-        Certified relative gap at which the choice counts as proved; 0 decides every pair.
+        Certified relative gap at which the choice counts as proved; with 0 every pair is solved.
     time_limit : float, optional
-        Seconds for the search; what is known by then is kept, with valid bounds. Without one the choice is proved.
+        Time limit of the search in seconds; when it is reached, the best answer so far is kept, with valid bounds.
+        Without a limit the choice is proved.
     n_jobs : int, optional
-        Threads, as elsewhere in scikit-learn: None is 1, -1 all cores. The answer is the same.
+        Number of threads, as in scikit-learn: None is 1, -1 all cores. The answer does not depend on it.
     scale : {"length", "variance", "none"}
-        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+        Units in which the penalty measures columns: centred length 1, standard deviation 1, or the units of X.
     fit_intercept : bool
-        Whether every fit has an intercept, which is not penalised.
+        True if every fit has an unpenalised intercept.
     refit : bool
-        Keep the best subset on all rows as the model; False leaves the choice of tau and gamma and `cv_results_` alone,
-        and nothing to predict by.
+        True to keep the best subset on all rows as the model. With False only the choice of tau and gamma and
+        `cv_results_` are available, and there is no `predict`.
     force_in, force_out : str, int or list of these, optional
-        Features in every model, which count in `taus`, and features in none; by name, or by position.
+        Features in every model, which count in `taus`, and features in no model; by name or position.
     adjust : str, int or list of these, optional
-        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
+        size.
     verbose : int
-        Print how far the search is.
+        Verbosity: with a positive number, progress is printed.
 
     Attributes
     ----------
     classes_ : (2,) array
-        Labels of the classes; the probability of the second one is what is fitted.
+        Labels of the classes; the model is for the probability of the second one.
     coef_ : (1, p) array
-        Coefficients of the model that predicts, in the units of X; this and the next two with `refit` only.
+        Coefficients of the model that predicts, in the units of X; this and the next two attributes require `refit`.
     intercept_ : (1,) array
     support_ : (p,) bool array
-        The features of that model.
+        Mask of the features of that model.
     tau_, gamma_ : int, float
-        The pair that was chosen; with `model="average"` the model that predicts is of no pair.
+        Chosen pair; with `model="average"` the model that predicts does not belong to a pair.
     C_ : float
-        `1 / gamma_`.
+        Inverse ridge weight `1 / gamma_`.
     cv_error_ : float
-        The mean log loss of that pair over held-out rows.
+        Mean log loss of that pair over held-out rows.
     lower_, upper_ : float
-        Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
-        pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
+        Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
+        the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
     best_score_ : float
-        `-cv_error_`: scikit-learn's score, the larger the better.
+        Score `-cv_error_` in the convention of scikit-learn: larger is better.
     scores_ : (G, T) array
-        `-log loss` of every pair, NaN where a limit left none; those of pairs that are not decided are estimates.
+        Score `-log loss` of every pair; NaN if a limit left none. Scores of pairs that are not solved are estimates.
     taus_, gammas_ : (T,) int array, (G,) array
-        The grid, ascending.
+        Grid of sizes and ridge weights, ascending.
     cv_results_ : dict of arrays
-        All pairs, as :func:`~sparsecv_mio.sklearn.sparse_model.cv_results` says.
+        Results of all pairs, described in :func:`~sparsecv_mio.sklearn.sparse_model.cv_results`.
     loss_path_ : (G, T, K) array
-        Mean log loss of every fold at every pair; an estimate, or NaN, where the best subset of the fold is not known.
+        Mean log loss of every fold at every pair; an estimate or NaN if the best subset of the fold is not known.
     coef_path_, intercept_path_ : (p, T) array, (T,) array
-        Models of all sizes at `gamma_`, by the best subsets that the search knows on all rows; only that of `tau_` is
-        proved (`BestSubsetLogistic(taus, gamma=gamma_)` proves all).
+        Models of all sizes at `gamma_`, from the best subsets that the search knows for all rows; only the model of
+        `tau_` is proved (`BestSubsetLogistic(taus, gamma=gamma_)` proves all).
     record_ : Record
-        Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
+        Answer and certificate; `record_.write_record(file)` saves it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array
-        The columns of X.
+        Number and names of the columns of X.
 
     See Also
     --------
-    BestSubsetLogistic : The same model where tau and gamma are given.
+    BestSubsetLogistic : The same model with given tau and gamma.
 
     Examples
     --------
@@ -396,9 +401,9 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetLogisticCV:
-        """Choose tau and gamma, and fit the best subset on all rows.
+        """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
-        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
 
         Parameters
         ----------
@@ -406,9 +411,9 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
         y : (n,) array_like
             Labels of two classes.
         sample_weight : (n,) array_like, optional
-            How much each row counts, in every fit and in the loss of held-out rows; 0 is as if it were not there.
+            Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
         groups : (n,) array_like, optional
-            For a splitter that needs them.
+            Groups of the rows, for a splitter that needs them.
 
         Returns
         -------

@@ -31,18 +31,18 @@ from sparsecv_mio.words import Loss
 
 @settings
 class SparseCountModel(RegressorMixin, SparseEstimator):
-    """A linear model of the log rate of counts, once `fit` has set `coef_` and `intercept_`."""
+    """A linear model of the log rate of counts; `fit` sets `coef_` and `intercept_`."""
 
     @available_if(has_model)
     def predict(self, X: Any, exposure: Any = None) -> FloatArray:
-        """Predict the expected counts of rows; rates, without exposures.
+        """Return the expected counts of rows, or rates if no exposures are given.
 
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
         exposure : (n,) array_like, optional
-            1 by default.
+            Exposures; 1 by default.
 
         Returns
         -------
@@ -57,17 +57,17 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
         y : (n,) array_like
             Counts.
         sample_weight, exposure : (n,) array_like, optional
-            1 by default.
+            Row weights and exposures; 1 by default.
 
         Returns
         -------
         float
-            At most 1; as `PoissonRegressor.score` of scikit-learn, with the rates `y / exposure` as its targets and
-            `sample_weight * exposure` as its weights.
+            D^2, at most 1; equal to `PoissonRegressor.score` of scikit-learn with targets `y / exposure` and weights
+            `sample_weight * exposure`.
         """
         rates = np.maximum(self.predict(X), np.finfo(float).tiny)
         counts, weights = np.asarray(y, dtype=np.float64), sample_weight
@@ -78,17 +78,17 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         return float(d2_tweedie_score(counts, rates, sample_weight=weights, power=1))
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn asks of an estimator: targets are not below 0."""
+        """Return the tags of scikit-learn: targets are nonnegative."""
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
 
     def _more_tags(self) -> dict[str, bool]:
-        """Say the same to scikit-learn before 1.6."""
+        """Return the same for scikit-learn before 1.6."""
         return {"requires_positive_y": True}
 
     def _numbers_of(self, y: Any) -> Any:
-        """Refuse what is no count; those of a rate need not be whole."""
+        """Return checked counts; they need not be integers."""
         wrong = np.flatnonzero(~(y >= 0.0))
         if wrong.size:
             raise BadInput(f"y is {y[wrong[0]]:.12g} in row {wrong[0] + 1}: give counts, numbers from 0 on")
@@ -97,7 +97,7 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         return y
 
     def _counted(self, X: Any, y: Any, exposure: Any, groups: Any = None) -> Dataset:
-        """Check X, y and exposures, and copy them."""
+        """Return checked copies of X, y and exposures."""
         data = replace(self._dataset(X, y, groups), counts=True)
         if exposure is None:
             return data
@@ -107,12 +107,12 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         return as_counts(replace(data, aux={**data.aux, name: _exposures(exposure, data.n)}), name)
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
-        """Set what predicts."""
+        """Set the fitted attributes."""
         self.coef_, self.intercept_ = coefficients, intercept
 
 
 def _exposures(given: Any, n: int) -> FloatArray:
-    """(n,) exposures, which are positive."""
+    """Return (n,) positive exposures."""
     exposures = np.asarray(given, dtype=np.float64)
     if exposures.ndim > 1 or exposures.size not in (1, n):
         raise BadInput(f"exposure has the shape {exposures.shape}: give a number above 0 for each of {n} rows")
@@ -125,33 +125,35 @@ def _exposures(given: Any, n: int) -> FloatArray:
 
 @settings
 class BestSubsetPoisson(OfOneGamma, SparseCountModel):
-    """Best-subset Poisson regression of a given size: the best of all subsets of at most tau features, proved.
+    """Best-subset Poisson regression of a given size, proved optimal among all subsets of at most tau features.
 
     Minimises `sum_i w_i e_i l_i(a + x_i'b) + (gamma / 2) ||b||^2` over all a and b with at most tau nonzeros, in scaled
-    columns: l is half the deviance of the rate `y_i / e_i`, e the exposures. gamma is alpha of scikit-learn's
-    `PoissonRegressor` times `sum_i w_i e_i`.
+    columns; l_i is half the deviance of the rate `y_i / e_i`, and e_i the exposure. gamma equals alpha of
+    scikit-learn's `PoissonRegressor` times `sum_i w_i e_i`.
 
     Parameters
     ----------
     tau : int, sequence of int or str, optional
-        Number of features. Several are a path: the model is the largest, `coef_path_` has them all. By default 1 to
-        p, of p > 30 to n / 8, but at least 10 and at most 50.
+        Number of features. Several numbers give a path: the model has the largest size, and `coef_path_` has all sizes.
+        The default is 1 to p; with p > 30 it is 1 to n / 8, but at least 10 and at most 50.
     gamma : float
         Ridge weight, positive.
     gap : float
         Relative gap at which a fit counts as proved.
     time_limit : float, optional
-        Seconds; what is known by then is kept, with valid bounds. Without one every fit is proved.
+        Time limit in seconds; when it is reached, the best answer so far is kept, with valid bounds. Without a limit
+        every fit is proved.
     scale : {"length", "variance", "none"}
-        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+        Units in which the penalty measures columns: centred length 1, standard deviation 1, or the units of X.
     fit_intercept : bool
-        Whether there is an intercept, which is not penalised.
+        True if the model has an unpenalised intercept.
     force_in, force_out : str, int or list of these, optional
-        Features in every model, which count in `tau`, and features in none; by name, or by position.
+        Features in every model, which count in `tau`, and features in no model; by name or position.
     adjust : str, int or list of these, optional
-        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
+        size.
     verbose : int
-        Print how far the search is.
+        Verbosity: with a positive number, progress is printed.
 
     Attributes
     ----------
@@ -159,23 +161,23 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         Coefficients of log rates, in the units of X.
     intercept_ : float
     support_ : (p,) bool array
-        The features of the model.
+        Mask of the features of the model.
     tau_ : int
-        Most features that it may have.
+        Maximum number of features of the model.
     objective_ : float
-        The least that was found.
+        Smallest objective found.
     lower_, upper_ : float
-        Certified bounds of the least objective at `tau_`.
+        Certified bounds on the minimum objective at `tau_`.
     status_ : {"proved", "limit", "interrupted"}
-        Of all sizes of the path together.
+        Status of all sizes of the path together.
     taus_ : (T,) int array
         Sizes of the path.
     coef_path_ : (p, T) array
     intercept_path_ : (T,) array
     record_ : PathRecord
-        All sizes with their bounds.
+        Record of all sizes with their bounds.
     n_features_in_, feature_names_in_ : int, array
-        The columns of X.
+        Number and names of the columns of X.
 
     See Also
     --------
@@ -195,9 +197,9 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> BestSubsetPoisson:
-        """Find the best subset of every size that is asked for.
+        """Fit the best subset of every requested size.
 
-        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
 
         Parameters
         ----------
@@ -205,10 +207,10 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         y : (n,) array_like
             Counts, from 0 on; they need not be whole.
         sample_weight : (n,) array_like, optional
-            How much each row counts; 0 is as if it were not there.
+            Row weights; a row of weight 0 is ignored.
         exposure : (n,) array_like, optional
-            How long, or of how many, each row was counted, above 0; 1 by default. The same fit has
-            `PoissonRegressor` of rates, `fit(X, y / exposure, sample_weight=sample_weight * exposure)`.
+            How long, or of how many, each row was counted, above 0; 1 by default. The same fit has `PoissonRegressor`
+            of rates, `fit(X, y / exposure, sample_weight=sample_weight * exposure)`.
 
         Returns
         -------
@@ -225,98 +227,101 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
 
 @settings
 class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
-    """Best-subset Poisson regression, its size tau and ridge weight gamma chosen by certified cross-validation.
+    """Best-subset Poisson regression whose size tau and ridge weight gamma are chosen by certified cross-validation.
 
-    Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features, as
-    :class:`BestSubsetPoisson` fits it; the pair with the least half deviance per held-out row is refitted on all rows.
-    With the defaults, `sparsecv solve --loss poisson` gives the same numbers.
+    For every pair (tau, gamma), every fold is fitted with its best subset of tau features, as by
+    :class:`BestSubsetPoisson`. The pair with the minimum half deviance per held-out row is refitted on all rows. With
+    the defaults, `sparsecv solve --loss poisson` gives the same numbers.
 
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
-        most 50, and p (up to 300, below n_train).
+        Numbers of features to try. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least 10 and at
+        most 50, and p (if p is at most 300 and below n_train).
     gammas : float, sequence of float or str, optional
-        Ridge weights to try; by default from 3 to 3,000 over the rows of the smallest training set, logarithmic.
+        Ridge weights to try. The default is a logarithmic range from 3 to 3,000, divided by the number of rows of the
+        smallest training set.
     n_gammas : int, optional
-        How many, where `gammas` is None; by default 7.
+        Number of ridge weights if `gammas` is None; the default is 7.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`; any splitter of scikit-learn or
-        its splits, which may overlap; a label per row, or a column of labels per repeat.
+        Folds: a number K of shuffled folds with a fixed seed; a text as for `sparsecv solve --folds`; any scikit-learn
+        splitter or its splits, which may overlap; a label for each row, or one column of labels for each repeat.
     one_se : bool
-        Fit the smallest model within one standard error of the best.
+        True to fit the smallest model within one standard error of the best.
     stability : float or "nested", optional
-        Fit the pair with the least `half deviance + stability * instability`, where the instability is the largest
-        change that leaving out a fold makes to the half deviances of all rows; `"nested"`: with a weight that nested
-        cross-validation chooses, which takes about six times as long. Not together with `one_se`.
+        Weight of the instability. The chosen pair minimises `half deviance + stability * instability`; the instability
+        is the largest change that holding out one fold makes to the half deviances of all rows. With `"nested"`, nested
+        cross-validation chooses the weight, which takes about six times as long. Cannot be combined with `one_se`.
     model : {"pair", "average"}
-        What predicts: the best subset at the pair that is chosen, or the average of the near-best pairs put on the
-        fewest features that keep it. The certificate is of the pair in either case; not together with `one_se` or
-        `stability`.
+        Model that predicts: the best subset at the chosen pair, or the average over near-optimal pairs, projected on
+        the fewest features that preserve it. The certificate is about the pair in both cases. `"average"` cannot be
+        combined with `one_se` or `stability`.
     na : {"error", "mean", "median"}
-        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows
-        are filled by the values of the fit.
+        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows are
+        filled by the values of the fit.
     scale_within, na_within : {"all", "folds"}
         Rows that determine the scales of columns and the values that fill empty cells: all rows, or in each fold its
         training rows. With `"folds"`, neither depends on the held-out rows, as with `cross_val_predict`.
     gap : float
-        Certified relative gap at which the choice counts as proved; 0 decides every pair.
+        Certified relative gap at which the choice counts as proved; with 0 every pair is solved.
     time_limit : float, optional
-        Seconds for the search; what is known by then is kept, with valid bounds. Without one the choice is proved.
+        Time limit of the search in seconds; when it is reached, the best answer so far is kept, with valid bounds.
+        Without a limit the choice is proved.
     n_jobs : int, optional
-        Threads, as elsewhere in scikit-learn: None is 1, -1 all cores. The answer is the same.
+        Number of threads, as in scikit-learn: None is 1, -1 all cores. The answer does not depend on it.
     scale : {"length", "variance", "none"}
-        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+        Units in which the penalty measures columns: centred length 1, standard deviation 1, or the units of X.
     fit_intercept : bool
-        Whether every fit has an intercept, which is not penalised.
+        True if every fit has an unpenalised intercept.
     refit : bool
-        Keep the best subset on all rows as the model; False leaves the choice of tau and gamma and `cv_results_` alone,
-        and nothing to predict by.
+        True to keep the best subset on all rows as the model. With False only the choice of tau and gamma and
+        `cv_results_` are available, and there is no `predict`.
     force_in, force_out : str, int or list of these, optional
-        Features in every model, which count in `taus`, and features in none; by name, or by position.
+        Features in every model, which count in `taus`, and features in no model; by name or position.
     adjust : str, int or list of these, optional
-        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
+        size.
     verbose : int
-        Print how far the search is.
+        Verbosity: with a positive number, progress is printed.
 
     Attributes
     ----------
     coef_ : (p,) array
-        Coefficients of log rates of the model that predicts, in the units of X; this and the next two with `refit`
-        only.
+        Coefficients of log rates of the model that predicts, in the units of X; this and the next two attributes
+        require `refit`.
     intercept_ : float
     support_ : (p,) bool array
-        The features of that model.
+        Mask of the features of that model.
     tau_, gamma_ : int, float
-        The pair that was chosen; with `model="average"` the model that predicts is of no pair.
+        Chosen pair; with `model="average"` the model that predicts does not belong to a pair.
     cv_error_ : float
-        The mean of half the deviance of that pair over held-out rows.
+        Mean half deviance of that pair over held-out rows.
     lower_, upper_ : float
-        Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
-        pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
+        Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
+        the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
     best_score_ : float
-        `-cv_error_`: half of scikit-learn's `neg_mean_poisson_deviance` where exposures are 1.
+        Score `-cv_error_`: half of scikit-learn's `neg_mean_poisson_deviance` if all exposures are 1.
     scores_ : (G, T) array
-        `-half deviance` of every pair, NaN where a limit left none; those of pairs that are not decided are estimates.
+        Score `-half deviance` of every pair; NaN if a limit left none. Scores of pairs that are not solved are
+        estimates.
     taus_, gammas_ : (T,) int array, (G,) array
-        The grid, ascending.
+        Grid of sizes and ridge weights, ascending.
     cv_results_ : dict of arrays
-        All pairs, as :func:`~sparsecv_mio.sklearn.sparse_model.cv_results` says.
+        Results of all pairs, described in :func:`~sparsecv_mio.sklearn.sparse_model.cv_results`.
     loss_path_ : (G, T, K) array
-        Mean half deviance of every fold at every pair; an estimate, or NaN, where the best subset of the fold is not
-        known.
+        Mean half deviance of every fold at every pair; an estimate or NaN if the best subset of the fold is not known.
     coef_path_, intercept_path_ : (p, T) array, (T,) array
-        Models of all sizes at `gamma_`, by the best subsets that the search knows on all rows; only that of `tau_` is
-        proved (`BestSubsetPoisson(taus, gamma=gamma_)` proves all).
+        Models of all sizes at `gamma_`, from the best subsets that the search knows for all rows; only the model of
+        `tau_` is proved (`BestSubsetPoisson(taus, gamma=gamma_)` proves all).
     record_ : Record
-        Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
+        Answer and certificate; `record_.write_record(file)` saves it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array
-        The columns of X.
+        Number and names of the columns of X.
 
     See Also
     --------
-    BestSubsetPoisson : The same model where tau and gamma are given.
+    BestSubsetPoisson : The same model with given tau and gamma.
 
     Examples
     --------
@@ -334,21 +339,21 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, groups: Any = None
     ) -> BestSubsetPoissonCV:
-        """Choose tau and gamma, and fit the best subset on all rows.
+        """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
-        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
 
         Parameters
         ----------
         X : (n, p) array_like
         y : (n,) array_like
-            Counts, from 0 on; they need not be whole.
+            Nonnegative counts; they need not be integers.
         sample_weight : (n,) array_like, optional
-            How much each row counts, in every fit and in the loss of held-out rows; 0 is as if it were not there.
+            Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
         exposure : (n,) array_like, optional
-            How long, or of how many, each row was counted, above 0; 1 by default.
+            Positive exposures (the time or population behind each count); 1 by default.
         groups : (n,) array_like, optional
-            For a splitter that needs them.
+            Groups of the rows, for a splitter that needs them.
 
         Returns
         -------

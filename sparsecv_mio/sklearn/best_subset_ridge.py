@@ -31,7 +31,7 @@ from sparsecv_mio.sklearn.sparse_model import (
 
 @settings
 class SparseLinearModel(RegressorMixin, SparseEstimator):
-    """A linear model with few features, once `fit` has set `coef_` and `intercept_`."""
+    """A linear model with few features; `fit` sets `coef_` and `intercept_`."""
 
     count: str | Iterable[Iterable[Column]] | None = None
     at_most: Limits | None = None
@@ -40,12 +40,12 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
     nonpositive: Column | Iterable[Column] | None = None
 
     def predict(self, X: Any) -> FloatArray:
-        """Predict the target.
+        """Return the predicted targets.
 
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
 
         Returns
         -------
@@ -55,11 +55,11 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
         return predictions
 
     def _set_model(self, coefficients: FloatArray, intercept: float) -> None:
-        """Set what predicts."""
+        """Set the fitted attributes."""
         self.coef_, self.intercept_ = coefficients, intercept
 
     def _check_target(self, y: Any) -> None:
-        """Refuse text."""
+        """Raise an error for a target of text."""
         word = next((value for value in np.ravel(np.asarray(y)).tolist() if isinstance(value, str)), None)
         if word is not None:
             raise BadInput(
@@ -69,41 +69,43 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
 
 @settings
 class BestSubsetRidge(OfOneGamma, SparseLinearModel):
-    """Best-subset ridge regression of a given size: the best of all subsets of at most tau features, proved.
+    """Best-subset ridge regression of a given size, proved optimal among all subsets of at most tau features.
 
     Minimises `||y - Xb||^2 + (gamma / 2) ||b||^2` over all b with at most tau nonzeros, in scaled columns.
 
     Parameters
     ----------
     tau : int, sequence of int or str, optional
-        Number of features. Several are a path: the model is the largest, `coef_path_` has them all. By default 1 to
-        p, of p > 30 to n / 8, but at least 10 and at most 50.
+        Number of features. Several numbers give a path: the model has the largest size, and `coef_path_` has all sizes.
+        The default is 1 to p; with p > 30 it is 1 to n / 8, but at least 10 and at most 50.
     gamma : float
-        Ridge weight; 0 is least squares, where the columns of every model are linearly independent.
+        Ridge weight; 0 means least squares and requires linearly independent columns in every model.
     gap : float
         Relative gap at which a fit counts as proved.
     time_limit : float, optional
-        Seconds; what is known by then is kept, with valid bounds. Without one every fit is proved.
+        Time limit in seconds; when it is reached, the best answer so far is kept, with valid bounds. Without a limit
+        every fit is proved.
     scale : {"length", "variance", "none"}
-        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+        Units in which the penalty measures columns: centred length 1, standard deviation 1, or the units of X.
     fit_intercept : bool
-        Whether there is an intercept, which is not penalised.
+        True if the model has an unpenalised intercept.
     force_in, force_out : str, int or list of these, optional
-        Features in every model, which count in `tau`, and features in none; by name, or by position.
+        Features in every model, which count in `tau`, and features in no model; by name or position.
     adjust : str, int or list of these, optional
-        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
+        size.
     count : {"factors", "columns"} or list of lists of columns, optional
-        What counts as one feature: of `"factors"` columns with names like `city=Oslo` and `city=Bergen`, which enter
-        together; or such columns in lists. By default each by itself.
+        Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
+        `city=Bergen`, or lists of columns. By default every column counts separately.
     at_most : str, pair or list of these, optional
-        Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
+        Limits on the number of features of a group in a model: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
     hierarchy : str, mapping or list of str, optional
-        Features that are in a model only with their parents: `"strong"` or `"weak"` by the names of products such as
-        `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all, `"ab=a|b"` for at least one of these.
+        Features that are in a model only with their parents: `"strong"` or `"weak"`, with parents derived from names of
+        products such as `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all parents, `"ab=a|b"` for at least one.
     nonnegative, nonpositive : str, int or list of these, optional
-        Features whose coefficient is not below, or not above, zero; `"all"` for every one.
+        Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
     verbose : int
-        Print how far the search is.
+        Verbosity: with a positive number, progress is printed.
 
     Attributes
     ----------
@@ -111,23 +113,23 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         Coefficients in the units of X.
     intercept_ : float
     support_ : (p,) bool array
-        The features of the model.
+        Mask of the features of the model.
     tau_ : int
-        Most features that it may have.
+        Maximum number of features of the model.
     objective_ : float
-        The least that was found.
+        Smallest objective found.
     lower_, upper_ : float
-        Certified bounds of the least objective at `tau_`.
+        Certified bounds on the minimum objective at `tau_`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
-        Of all sizes of the path together.
+        Status of all sizes of the path together.
     taus_ : (T,) int array
         Sizes of the path.
     coef_path_ : (p, T) array
     intercept_path_ : (T,) array
     record_ : PathRecord
-        All sizes with their bounds.
+        Record of all sizes with their bounds.
     n_features_in_, feature_names_in_ : int, array
-        The columns of X.
+        Number and names of the columns of X.
 
     See Also
     --------
@@ -147,16 +149,16 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> BestSubsetRidge:
-        """Find the best subset of every size that is asked for.
+        """Fit the best subset of every requested size.
 
-        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
 
         Parameters
         ----------
         X : (n, p) array_like
         y : (n,) array_like
         sample_weight : (n,) array_like, optional
-            How much each row counts; 0 is as if it were not there.
+            Row weights; a row of weight 0 is ignored.
 
         Returns
         -------
@@ -173,106 +175,109 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
 
 @settings
 class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
-    """Best-subset ridge regression, its size tau and ridge weight gamma chosen by certified cross-validation.
+    """Best-subset ridge regression whose size tau and ridge weight gamma are chosen by certified cross-validation.
 
-    Every fold of every pair (tau, gamma) is fitted by the best of all subsets of tau features,
-    `min ||y - Xb||^2 + (gamma / 2) ||b||^2` in scaled columns; the pair with the least cross-validation error is
-    refitted on all rows. With the defaults, `sparsecv solve` gives the same numbers.
+    For every pair (tau, gamma), every fold is fitted with its best subset of tau features,
+    `min ||y - Xb||^2 + (gamma / 2) ||b||^2` in scaled columns. The pair with the minimum CV error is refitted on all
+    rows. With the defaults, `sparsecv solve` gives the same numbers.
 
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try; by default 1 to p, of p > 30 to n_train / 8, but at least 10 and at
-        most 50, and p (up to 300, below n_train).
+        Numbers of features to try. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least 10 and at
+        most 50, and p (if p is at most 300 and below n_train).
     gammas : float, sequence of float or str, optional
-        Ridge weights to try; by default 0.001 to 10, of p >= n_train 0.05 to 10, logarithmic.
+        Ridge weights to try. The default is a logarithmic range from 0.001 to 10, or from 0.05 to 10 if p >= n_train.
     n_gammas : int, optional
-        How many, where `gammas` is None; by default 15, of p >= n_train 9.
+        Number of ridge weights if `gammas` is None; the default is 15, or 9 if p >= n_train.
     cv : int, str, splitter, labels, iterable of splits or FoldPlan
-        A number K: shuffled by a fixed seed; a text as for `sparsecv solve --folds`, `"5x10"` or `"loo"` for one; any
-        splitter of scikit-learn or its splits, which may overlap; a label per row, or a column of labels per repeat.
+        Folds: a number K of shuffled folds with a fixed seed; a text as for `sparsecv solve --folds`, such as `"5x10"`
+        or `"loo"`; any scikit-learn splitter or its splits, which may overlap; a label for each row, or one column of
+        labels for each repeat.
     one_se : bool
-        Fit the smallest model within one standard error of the best.
+        True to fit the smallest model within one standard error of the best.
     stability : float or "nested", optional
-        Fit the pair with the least `CV error + stability * instability`, where the instability is the largest change
-        that leaving out a fold makes to the squared errors of all rows; `"nested"`: with a weight that nested
-        cross-validation chooses, about six times as long. Not together with `one_se`.
+        Weight of the instability. The chosen pair minimises `CV error + stability * instability`; the instability is
+        the largest change that holding out one fold makes to the squared errors of all rows. With `"nested"`, nested
+        cross-validation chooses the weight, which takes about six times as long. Cannot be combined with `one_se`.
     model : {"pair", "average"}
-        What predicts: the best subset at the pair that is chosen, or the average of the near-best pairs put on the
-        fewest features that keep it. The certificate is of the pair in either case; not together with `one_se` or
-        `stability`.
+        Model that predicts: the best subset at the chosen pair, or the average over near-optimal pairs, projected on
+        the fewest features that preserve it. The certificate is about the pair in both cases. `"average"` cannot be
+        combined with `one_se` or `stability`.
     na : {"error", "mean", "median"}
-        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows
-        are filled by the values of the fit.
+        Treatment of empty values (NaN) in X: an error, or a fill by the mean or the median of the column. New rows are
+        filled by the values of the fit.
     scale_within, na_within : {"all", "folds"}
         Rows that determine the scales of columns and the values that fill empty cells: all rows, or in each fold its
         training rows. With `"folds"`, neither depends on the held-out rows, as with `cross_val_predict`.
     gap : float
-        Certified relative gap at which the choice counts as proved; 0 decides every pair.
+        Certified relative gap at which the choice counts as proved; with 0 every pair is solved.
     time_limit : float, optional
-        Seconds for the search; what is known by then is kept, with valid bounds. Without one the choice is proved.
+        Time limit of the search in seconds; when it is reached, the best answer so far is kept, with valid bounds.
+        Without a limit the choice is proved.
     n_jobs : int, optional
-        Threads, as elsewhere in scikit-learn: None is 1, -1 all cores. The answer is the same.
+        Number of threads, as in scikit-learn: None is 1, -1 all cores. The answer does not depend on it.
     scale : {"length", "variance", "none"}
-        In which units of the columns the penalty is measured: centred length 1, standard deviation 1, or as they are.
+        Units in which the penalty measures columns: centred length 1, standard deviation 1, or the units of X.
     fit_intercept : bool
-        Whether every fit has an intercept, which is not penalised.
+        True if every fit has an unpenalised intercept.
     refit : bool
-        Keep the best subset on all rows as the model; False leaves the choice of tau and gamma and `cv_results_` alone,
-        and nothing to predict by.
+        True to keep the best subset on all rows as the model. With False only the choice of tau and gamma and
+        `cv_results_` are available, and there is no `predict`.
     force_in, force_out : str, int or list of these, optional
-        Features in every model, which count in `taus`, and features in none; by name, or by position.
+        Features in every model, which count in `taus`, and features in no model; by name or position.
     adjust : str, int or list of these, optional
-        Columns that every model adjusts for, as for the intercept: in, not penalised, not counted in the size.
+        Columns that every model adjusts for, like the intercept: always included, not penalised, not counted in the
+        size.
     count : {"factors", "columns"} or list of lists of columns, optional
-        What counts as one feature: of `"factors"` columns with names like `city=Oslo` and `city=Bergen`, which enter
-        together; or such columns in lists. By default each by itself.
+        Columns that count as one feature and enter together: `"factors"` for columns with names such as `city=Oslo` and
+        `city=Bergen`, or lists of columns. By default every column counts separately.
     at_most : str, pair or list of these, optional
-        Groups of which a model has at most so many features: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
+        Limits on the number of features of a group in a model: `"2:a,b,c"` or `(2, ["a", "b", "c"])`.
     hierarchy : str, mapping or list of str, optional
-        Features that are in a model only with their parents: `"strong"` or `"weak"` by the names of products such as
-        `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all, `"ab=a|b"` for at least one of these.
+        Features that are in a model only with their parents: `"strong"` or `"weak"`, with parents derived from names of
+        products such as `a:b`; `"ab=a,b"` or `{"ab": ["a", "b"]}` for all parents, `"ab=a|b"` for at least one.
     nonnegative, nonpositive : str, int or list of these, optional
-        Features whose coefficient is not below, or not above, zero; `"all"` for every one.
+        Features whose coefficient is at least, or at most, zero; `"all"` for every feature.
     verbose : int
-        Print how far the search is.
+        Verbosity: with a positive number, progress is printed.
 
     Attributes
     ----------
     coef_ : (p,) array
-        Coefficients of the model that predicts, in the units of X; this and the next two with `refit` only.
+        Coefficients of the model that predicts, in the units of X; this and the next two attributes require `refit`.
     intercept_ : float
     support_ : (p,) bool array
-        The features of that model.
+        Mask of the features of that model.
     tau_, gamma_ : int, float
-        The pair that was chosen; with `model="average"` the model that predicts is of no pair.
+        Chosen pair; with `model="average"` the model that predicts does not belong to a pair.
     cv_error_ : float
-        The mean squared error of that pair over held-out rows.
+        Mean squared error of that pair over held-out rows.
     lower_, upper_ : float
-        Certified bounds of the least cross-validation error of all pairs. Where `one_se` or `stability` chose another
-        pair they are of its own error, and those of the least one are `record_.least.lower` and `record_.least.upper`.
+        Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
+        the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
     best_score_ : float
-        `-cv_error_`: scikit-learn's score, the larger the better.
+        Score `-cv_error_` in the convention of scikit-learn: larger is better.
     taus_, gammas_ : (T,) int array, (G,) array
-        The grid, ascending.
+        Grid of sizes and ridge weights, ascending.
     cv_results_ : dict of arrays
-        All pairs, as :func:`~sparsecv_mio.sklearn.sparse_model.cv_results` says.
+        Results of all pairs, described in :func:`~sparsecv_mio.sklearn.sparse_model.cv_results`.
     mse_path_ : (G, T, K) array
-        Mean squared error of every fold at every pair. Where the best subset of a fold is not known, as its pair was
-        ruled out by bounds, the error is that of the best one found, an estimate, or NaN; `cv_results_["decided"]`
-        says of which pairs all are known.
+        Mean squared error of every fold at every pair. If the best subset of a fold is not known because its pair was
+        excluded by bounds, the value is an estimate, from the best subset found, or NaN. `cv_results_["decided"]` marks
+        the pairs of which all values are known.
     coef_path_, intercept_path_ : (p, T) array, (T,) array
-        Models of all sizes at `gamma_`, by the best subsets that the search knows on all rows; only that of `tau_` is
-        proved (`BestSubsetRidge(taus, gamma=gamma_)` proves all).
+        Models of all sizes at `gamma_`, from the best subsets that the search knows for all rows; only the model of
+        `tau_` is proved (`BestSubsetRidge(taus, gamma=gamma_)` proves all).
     record_ : Record
-        Answer and certificate; `record_.write_record(file)` keeps it for `sparsecv verify`.
+        Answer and certificate; `record_.write_record(file)` saves it for `sparsecv verify`.
     n_features_in_, feature_names_in_ : int, array
-        The columns of X.
+        Number and names of the columns of X.
 
     See Also
     --------
-    BestSubsetRidge : The same model where tau and gamma are given.
+    BestSubsetRidge : The same model with given tau and gamma.
 
     Examples
     --------
@@ -289,18 +294,18 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
 
     @with_callbacks
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> BestSubsetRidgeCV:
-        """Choose tau and gamma, and fit the best subset on all rows.
+        """Choose tau and gamma by cross-validation, and fit the best subset to all rows.
 
-        Ctrl-C keeps the best answer so far, as a limit does; a second one quits.
+        Ctrl-C ends the search with the best answer so far, as a time limit does; a second Ctrl-C quits.
 
         Parameters
         ----------
         X : (n, p) array_like
         y : (n,) array_like
         sample_weight : (n,) array_like, optional
-            How much each row counts, in every fit and in the error of held-out rows; 0 is as if it were not there.
+            Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
         groups : (n,) array_like, optional
-            For a splitter that needs them.
+            Groups of the rows, for a splitter that needs them.
 
         Returns
         -------
@@ -315,12 +320,12 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
 
     @available_if(has_model)
     def predict(self, X: Any) -> FloatArray:
-        """Predict the target; there is no such method with `refit=False`.
+        """Return the predicted targets; the method does not exist with `refit=False`.
 
         Parameters
         ----------
         X : (n, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
 
         Returns
         -------
@@ -330,27 +335,28 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
 
     @available_if(has_model)
     def predict_interval(self, X: Any, level: float = 0.9) -> FloatArray:
-        """Return prediction intervals: CV+, by the models of the folds, which are fitted again when first asked for.
+        """Return CV+ prediction intervals from the models of the folds, which are refitted on the first call.
 
-        Of rows that are exchangeable with those of the fit at least `2 level - 1` lie in theirs, less `sqrt(2 / n)` for
-        K folds, if tau and gamma had not been chosen by the same folds; mostly it is about `level`.
+        If new rows are exchangeable with those of the fit, and tau and gamma were not chosen by the same folds, the
+        coverage is at least `2 level - 1`, minus `sqrt(2 / n)` for K folds. In practice it is usually close to `level`.
 
         Parameters
         ----------
         X : (m, p) array_like
-            The columns that were fitted, in their order.
+            Rows with the columns of the fit, in the same order.
         level : float
-            Share of new rows that the intervals aim at.
+            Target coverage of new rows.
 
         Returns
         -------
         (m, 2) array
-            Lower and upper ends.
+            Lower and upper bounds.
 
         Raises
         ------
         BadInput
-            With `sample_weight`, `model="average"`, folds that do not hold out every row once, or too few rows.
+            If `sample_weight` or `model="average"` was used, the folds do not hold out every row once, or there are too
+            few rows.
         """
         check_is_fitted(self)
         with_fold_models(self.record_)

@@ -21,23 +21,23 @@ from sparsecv_mio.search.result import all_rows_fit
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.words import Loss
 
-MOST_KEPT = STORE_BYTES // 16  # numbers, of X and of the table of cells each
+MOST_KEPT = STORE_BYTES // 16  # maximum size of X, and of the table of subproblems
 
 
 @dataclass(frozen=True, eq=False)
 class KeptSearch:
-    """The rows of a fit, the errors of all cells, and the best subsets on all rows at the gamma that was chosen.
+    """The rows of a fit, the errors of all subproblems, and the full-data best subsets at the chosen gamma.
 
     Attributes
     ----------
     dataset : Dataset
     folds : FoldPlan
     sums : (G, T, K) array
-        Held-out sums of squares of the best supports known, in standard units; inf where there is none.
+        Held-out sums of squares of the best known supports, in standard units; inf if there is none.
     factor : (K,) array
-        Times which they are mean squared errors, in squared units of the target.
+        Factor that converts them to mean squared errors, in squared units of the target.
     cells : tuple of BestSubset
-        The best subset of each tau; none with fold-specific preprocessing.
+        Best subset of each tau; empty with fold-specific preprocessing.
     """
 
     dataset: Dataset
@@ -48,16 +48,17 @@ class KeptSearch:
 
     @classmethod
     def of(cls, record: Record, known: Snapshot, dataset: Dataset, folds: FoldPlan) -> KeptSearch | None:
-        """Take what is needed of a search, without a copy; None where that is too much.
+        """Return the needed data of a search without a copy, or None if they are too large.
 
         Parameters
         ----------
         record : Record
         known : Snapshot
-            What it was made of.
+            State of the search from which the record was made.
         dataset : Dataset
+            Data of the user.
         folds : FoldPlan
-            The data of the caller; with fold-specific preprocessing the search used another table of rows.
+            Folds of the user; with fold-specific preprocessing the search used an expanded table of rows.
         """
         context, sums = known.context, known.cells.nominal
         if max(sums.size, context.data.dataset.X.size) > MOST_KEPT:
@@ -73,7 +74,7 @@ class KeptSearch:
         return cls(dataset if within else context.data.dataset, folds, sums, factor, cells)
 
     def plain(self) -> dict[str, Any]:
-        """Return the same as arrays, numbers and texts by name: what a file of a fitted estimator holds."""
+        """Return the object as arrays, numbers and texts by name, for pickling."""
         data, plan = self.dataset, self.folds
         return {
             "X": data.X, "y": data.y, "names": list(data.names), "target": data.target,
@@ -96,7 +97,7 @@ class KeptSearch:
 
     @classmethod
     def of_plain(cls, state: Mapping[str, Any]) -> KeptSearch:
-        """Return what `plain` was made of."""
+        """Return the object from the result of `plain`."""
         classes = state.get("classes")
         dataset = Dataset(
             state["X"], state["y"], tuple(state["names"]), state["target"], weights=state["weights"],
@@ -109,16 +110,16 @@ class KeptSearch:
         return cls(dataset, plan, state["sums"], state["factor"], cells)
 
     def mse_path(self) -> FloatArray:
-        """(G, T, K) mean squared errors of the folds, NaN where no support is known."""
+        """Return (G, T, K) mean squared errors of the folds, NaN if no support is known."""
         return np.where(np.isfinite(self.sums), self.sums * self.factor, np.nan)
 
     def coefficient_path(self, record: Record) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients (p, T) and intercepts (T,) of the best subsets known on all rows, in units of X.
+        """Return coefficients (p, T) and intercepts (T,) of the best known full-data subsets, in units of X.
 
         Parameters
         ----------
         record : Record
-            Of the search.
+            Record of the search.
         """
         if not self.cells:
             raise AttributeError("scale_within, na_within: 'folds' stores no models of other sizes; give 'all'")

@@ -53,7 +53,7 @@ try:
 except ImportError:  # before 1.6
 
     def validate_data(_estimator: Any, /, *args: Any, **checks: Any) -> Any:
-        """Check data, and remember or compare the columns."""
+        """Check data, and store or compare the column names."""
         return _estimator._validate_data(*args, **checks)
 
 
@@ -61,27 +61,27 @@ try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
     from sklearn.callback import with_callbacks as with_callbacks
 
-    CALLER = 4  # of `fit`, from where it warns
+    CALLER = 4  # stack level of the caller of `fit`, for warnings
 except ImportError:  # before 1.9
     CALLER = 3
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this scikit-learn has no callbacks."""
+        """Empty class for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Method) -> Method:
-        """Return the method."""
+        """Return the method unchanged."""
         return method
 
 
-VERBOSE_SECONDS = 1.0  # between two lines of `verbose`
+VERBOSE_SECONDS = 1.0  # seconds between two lines of `verbose`
 FINITE = "ensure_all_finite" if "ensure_all_finite" in signature(check_array).parameters else "force_all_finite"
-NAN_TOO: dict[str, Any] = {"dtype": np.float64, FINITE: "allow-nan"}  # the name is that of scikit-learn from 1.6 on
-MOST_DENSE = 1 << 27  # cells of a sparse X, which is made dense: 1 GiB
-MOST_SPLITS = 1000  # folds of which `cv_results_` has a column each
+NAN_TOO: dict[str, Any] = {"dtype": np.float64, FINITE: "allow-nan"}  # the keyword of scikit-learn 1.6 and later
+MOST_DENSE = 1 << 27  # maximum number of values of a sparse X, which is made dense: 1 GiB
+MOST_SPLITS = 1000  # maximum number of folds with separate columns in `cv_results_`
 
 
 class Watch(NamedTuple):
-    """What a search is given: the event that ends it, and whom it reports to, if anybody."""
+    """The event that ends a search, and an optional function that receives its progress."""
 
     stop: Event
     progress: Callable[[Progress], None] | None
@@ -89,16 +89,16 @@ class Watch(NamedTuple):
 
 @contextmanager
 def watched_search(estimator: Any, X: Any, y: Any) -> Iterator[Watch]:
-    """Yield what a search of an estimator is given, and tell the callbacks of its begin and its end.
+    """Yield the stop event and the progress function of a search, and notify callbacks of its start and end.
 
-    The first Ctrl-C, or a callback that asks for it, ends the search with its best answer so far.
+    The first Ctrl-C, or a callback that requests it, ends the search with its best answer so far.
 
     Parameters
     ----------
     estimator : BestSubsetRidge or BestSubsetRidgeCV
-        Its `verbose` asks for lines on the screen.
+        Estimator; if its `verbose` is positive, progress is printed.
     X, y : arrays
-        What callbacks are told.
+        Data passed to the callbacks.
     """
     context = None
     if hasattr(estimator, "_init_callback_context"):
@@ -122,7 +122,7 @@ WHY_UNPROVED = {
 
 
 def warn_unproved(estimator: Any) -> None:
-    """Warn of a fit that ended without a proof, and say what is known all the same."""
+    """Warn that a fit ended without a proof, and state the certified bounds."""
     if estimator.status_ != "proved":
         without_limit = estimator.status_ == "limit" and estimator.record_.request.time_limit is None
         why = "had no further step to take" if without_limit else WHY_UNPROVED[estimator.status_]
@@ -132,7 +132,7 @@ def warn_unproved(estimator: Any) -> None:
 
 
 def warn_of_edges(estimator: Any) -> None:
-    """Warn of a pair on the edge of the grid, as the command does."""
+    """Warn if the chosen pair is on the edge of the grid."""
     for hint in edge_hints(estimator.record_, lambda name, value: f"{name}s={value!r}"):
         warnings.warn(f"{type(estimator).__name__}: {hint}", UserWarning, stacklevel=CALLER)
 
@@ -159,7 +159,7 @@ def _lines(name: str) -> Callable[[Progress], None]:
 
 
 def _to_callbacks(estimator: Any, context: Any, stop: Event) -> Callable[[Progress], None]:
-    """Return a report that is a task to callbacks; one of them may ask for the end."""
+    """Return a function that reports progress to callbacks; a callback may request the end."""
 
     def report(now: Progress) -> None:
         task = context.subcontext(task_name="report")
@@ -182,7 +182,7 @@ CURES = (
 
 @contextmanager
 def cures_named(X: Any) -> Iterator[None]:
-    """Have an error about cells of X that are no numbers say in one line what of scikit-learn would make them some."""
+    """Name, in errors about cells of X that are not numbers, the scikit-learn step that converts them."""
     try:
         yield
     except ValueError as error:
@@ -194,7 +194,7 @@ def cures_named(X: Any) -> Iterator[None]:
 
 
 def _places_of(X: Any, text: str) -> str:
-    """Say where the first cell is that a message is about, where it does not, and which columns have such cells."""
+    """Return the position of the first cell that a message is about, and the columns with such cells."""
     cells = np.asarray(X, dtype=object)
     if cells.ndim != 2 or text.startswith("Input y"):
         return ""
@@ -211,14 +211,14 @@ def _places_of(X: Any, text: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a cell of a table holds nothing: None, NaN, or what pandas has for it."""
+    """Return True if a cell is None, NaN, or a missing value of pandas."""
     return (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )
 
 
 class FittedModel:
-    """What a fit makes: coefficients in the units of X, and which features have one."""
+    """Attributes of a fitted model: coefficients in the units of X, and the mask of its features."""
 
     coef_: FloatArray
     support_: BoolArray
@@ -229,9 +229,9 @@ Estimator = TypeVar("Estimator")
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
 def settings(kind: type[Estimator]) -> type[Estimator]:
-    """Make the fields of a class the settings that scikit-learn wants in `__init__`, by which it compares and clones.
+    """Turn the fields of a class into parameters of `__init__`, by which scikit-learn compares and clones estimators.
 
-    An unknown one is refused with the one that was meant.
+    An unknown parameter raises an error that suggests a similar name.
     """
     made: Any = dataclass(kw_only=True, eq=False, repr=False)(kind)
     whole, names = made.__init__, sorted(declared_field.name for declared_field in fields(made))
@@ -250,7 +250,7 @@ def settings(kind: type[Estimator]) -> type[Estimator]:
 
 @settings
 class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
-    """A model with few features, once `fit` has set `coef_` and `intercept_`."""
+    """A model with few features; `fit` sets `coef_` and `intercept_`."""
 
     scale: str = "length"
     fit_intercept: bool = True
@@ -260,7 +260,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
     verbose: int = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what a file holds: parameters, arrays, numbers, and the record as its JSON text, no class of ours."""
+        """Return the state for pickling: parameters, arrays, numbers and the record as JSON text."""
         state = dict(super().__getstate__())
         if "record_" in state:
             state["record_"] = self.record_.to_json()
@@ -269,7 +269,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take what `__getstate__` returned, or what version 0.2.0 did: there record and search are objects."""
+        """Restore the state from `__getstate__`, also that of version 0.2.0, which stored objects."""
         state = dict(state)
         text, search = state.get("record_"), state.get("_kept")
         if isinstance(text, str):
@@ -279,7 +279,7 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         super().__setstate__(state)
 
     def _rows(self, X: Any) -> Any:
-        """Check the columns of new rows, which may be sparse."""
+        """Return new rows after checking their columns; X may be sparse."""
         check_is_fitted(self)
         X = as_pandas(X)
         with cures_named(X):
@@ -290,21 +290,21 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         return np.where(np.isnan(rows), [data.reading.means[name] for name in data.names], rows)
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn asks of an estimator: it takes sparse X."""
+        """Return the tags of scikit-learn: the estimator accepts sparse X."""
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse, tags.input_tags.allow_nan = True, self._na.fills
         return tags
 
     @property
     def _na(self) -> Missing:
-        """What is done with empty values of X."""
+        """Treatment of missing values in X."""
         given = word_of(Missing, getattr(self, "na", Missing.ERROR), "na")
         if given is Missing.DROP:
             raise BadInput("na: 'drop' is not supported by estimators; use error, mean or median")
         return given
 
     def _check_parameters(self) -> None:
-        """Refuse what numpy and scikit-learn would fail on without a word of the parameter."""
+        """Raise an error that names an invalid parameter, before numpy or scikit-learn fails on it."""
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, np.ndarray) and value.ndim == 0:
                 raise BadInput(f"{name}: {value!r} is an array, give {value.item()!r}")
@@ -325,14 +325,14 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         return Restrictions(**values)
 
     def _dataset(self, X: Any, y: Any, groups: Any = None) -> Dataset:
-        """Check X and y, and copy them; the columns are called as in X, or x0, x1, ..."""
+        """Return checked copies of X and y; columns have the names in X, or x0, x1, ..."""
         self._check_parameters()
         target = getattr(y, "name", None)
         self._check_target(y)
         X = as_pandas(X)
         with cures_named(X):
             if hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2 and not self._na.fills:
-                frame_numbers(X)  # names the column and the row of a cell that is no number
+                frame_numbers(X)  # raises an error that names the column and row of a cell that is not a number
             checks = NAN_TOO if self._na.fills else {"dtype": np.float64}
             rows, response = validate_data(
                 self, X, y, ensure_min_samples=2, accept_sparse="csr", y_numeric=self._y_is_numeric, **checks
@@ -352,18 +352,18 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
         table = raw_table(columns, goal, lambda name: cells[name].tolist(), aux, how)
         return assemble(*cured(table, how, Wanted(goal, None, None, tuple(aux), sure=True)))
 
-    _y_is_numeric = True  # what scikit-learn is to check of y
+    _y_is_numeric = True  # scikit-learn checks that y is numeric
 
     def _check_target(self, y: Any) -> None:
-        """Refuse a y that no model of this kind can be fitted to, before scikit-learn does."""
+        """Raise an error for an unsuitable y before scikit-learn does."""
 
     def _numbers_of(self, y: Any) -> Any:
-        """Return what is fitted to, as numbers."""
+        """Return the target as numbers."""
         return y
 
 
 def dense(X: Any) -> FloatArray:
-    """Return X, where it is sparse as an array of all cells."""
+    """Return X, converted to a dense array if it is sparse."""
     if not issparse(X):
         return np.asarray(X)
     n, p = X.shape  # type: ignore[attr-defined]
@@ -382,7 +382,7 @@ KINDS_OF_CV = (
 
 
 def has_model(estimator: Any) -> bool:
-    """Whether there is a model to predict by; `AttributeError` says why not."""
+    """Return True if there is a model for predictions; otherwise raise `AttributeError` with the reason."""
     if not getattr(estimator, "refit", True):
         name = type(estimator).__name__
         raise AttributeError(f"{name}(refit=False) has no model to predict by: fit it with refit=True")
@@ -390,7 +390,7 @@ def has_model(estimator: Any) -> bool:
 
 
 def folds_by(cv: AnyFolds, rows: Dataset) -> FoldPlan:
-    """Return the folds that `cv` stands for; messages say `cv`, and what it may be."""
+    """Return the folds that `cv` defines; error messages name `cv` and its allowed values."""
     if isinstance(cv, str) and fold_columns(cv):
         kind = canonical(cv).partition(":")[0]
         how = "a splitter, GroupKFold() for one, and groups= to fit" if kind == "groups" else "the column itself"
@@ -403,10 +403,10 @@ def folds_by(cv: AnyFolds, rows: Dataset) -> FoldPlan:
 
 
 def names_rows(cv: AnyFolds) -> bool:
-    """Whether folds are given by rows of the data, so that none may be left out before they are made."""
+    """Return True if folds are given row by row, so no row may be dropped before they are built."""
     if isinstance(cv, str | Integral):
         return False
-    from sklearn.model_selection import PredefinedSplit  # loads much, for splitters alone
+    from sklearn.model_selection import PredefinedSplit  # slow import, needed for splitters only
 
     listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
     return listed or not isinstance(cv, Splitter)
@@ -414,7 +414,7 @@ def names_rows(cv: AnyFolds) -> bool:
 
 @settings
 class OfOneGamma:
-    """Settings and fitted attributes of a model of given sizes at one ridge weight."""
+    """Parameters and fitted attributes of models of given sizes at one ridge weight."""
 
     tau: str | int | Iterable[int] | None = field(default=None, kw_only=False)
     gamma: float = 0.1
@@ -446,7 +446,7 @@ class OfOneGamma:
 
 @settings
 class ChosenByCV:
-    """Settings and fitted attributes of a model whose size and ridge weight cross-validation chooses."""
+    """Parameters and fitted attributes of a model whose size and ridge weight are chosen by cross-validation."""
 
     taus: str | int | Iterable[int] | None = None
     gammas: str | float | Iterable[float] | None = None
@@ -464,7 +464,7 @@ class ChosenByCV:
     na_within: str = "all"
 
     def _dealt(self, data: Dataset, sample_weight: Any) -> tuple[Dataset, FoldPlan]:
-        """Deal the rows to folds, and give them their weights."""
+        """Return the data with row weights, and the folds."""
 
         def deal(rows: Dataset) -> FoldPlan:
             return folds_by(self.cv, rows)
@@ -494,7 +494,7 @@ class ChosenByCV:
         """Set the fitted attributes."""
         made = "coef_", "intercept_", "support_", "cv_results_", "mse_path_", "loss_path_", "_path", "_fold_models"
         for name in made:
-            self.__dict__.pop(name, None)  # of a fit before
+            self.__dict__.pop(name, None)  # cached by an earlier fit
         if self.refit:
             model = record.predictor
             self._set_model(by_column(model.coefficients, record.data.names), model.intercept)
@@ -507,7 +507,7 @@ class ChosenByCV:
 
     @property
     def _search(self: Any) -> KeptSearch:
-        """What is kept of the search."""
+        """Stored data of the search."""
         check_is_fitted(self)
         if self._kept is None:
             raise AttributeError(f"of data or searches of more than {MOST_KEPT:,} numbers only the record is kept")
@@ -515,7 +515,7 @@ class ChosenByCV:
 
     @cached_property
     def cv_results_(self: Any) -> dict[str, Any]:
-        """All pairs, a dict of arrays."""
+        """Results of all pairs, a dict of arrays."""
         check_is_fitted(self)
         search = self._kept
         return cv_results(self.record_, *(() if search is None else (search.mse_path(), 1.0 / search.factor)))
@@ -526,17 +526,17 @@ class ChosenByCV:
 
     @property
     def coef_path_(self) -> FloatArray:
-        """(p, T) coefficients of all sizes at the gamma that was chosen."""
+        """(p, T) coefficients of all sizes at the chosen gamma."""
         return self._path[0]
 
     @property
     def intercept_path_(self) -> FloatArray:
-        """(T,) intercepts of all sizes at the gamma that was chosen."""
+        """(T,) intercepts of all sizes at the chosen gamma."""
         return self._path[1]
 
 
 class ChosenByLoss(ChosenByCV):
-    """What a model of another loss than the squared one has besides, once it is fitted."""
+    """Additional fitted attributes of models with another loss than squared error."""
 
     @cached_property
     def loss_path_(self) -> FloatArray:
@@ -551,10 +551,11 @@ class ChosenByLoss(ChosenByCV):
 
 
 def cv_results(record: Record, mse_path: FloatArray | None = None, weights: FloatArray | None = None) -> dict[str, Any]:
-    """Return a dict of arrays, an entry for every pair (gamma, tau) of the grid, as GridSearchCV has it.
+    """Return a dict of arrays with an entry for every pair (gamma, tau) of the grid, as in GridSearchCV.
 
-    Scores are negative mean squared errors, NaN where a limit left a pair without any; those of pairs that are not
-    decided are estimates, their `lower` and `upper` hold. The mean is over rows: folds count by how many they score.
+    Scores are negative mean squared errors, NaN if a limit left a pair without one. Scores of pairs that are not solved
+    are estimates; their `lower` and `upper` bounds are certified. Means are over rows, so a fold counts by the number
+    of rows that it scores.
 
     Parameters
     ----------
@@ -562,13 +563,13 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
     mse_path : (G, T, K) array, optional
         Errors of the folds.
     weights : (K,) array, optional
-        How much each fold counts.
+        Weights of the folds.
 
     Returns
     -------
     dict
-        `params`, `param_tau`, `param_gamma`; `mean_test_score`, `std_test_score`, `rank_test_score` and, of up to 1,000
-        folds, `split0_test_score` and so on, where errors of folds are given; `cv_error` with its certified bounds
+        Arrays `params`, `param_tau`, `param_gamma`; `mean_test_score`, `std_test_score`, `rank_test_score` and, if
+        errors of at most 1,000 folds are given, `split0_test_score` and so on; `cv_error` with its certified bounds
         `lower` and `upper` and its `standard_error` over the folds; `folds_decided`, `decided` (bool) and `status`.
     """
     splits: dict[str, Any] = {}
