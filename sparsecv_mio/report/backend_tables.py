@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BackendRow:
-    """What is known of one backend on this machine.
+    """The facts about one backend on this machine.
 
-    `formulations` maps a name to the side constraints it takes with squared loss, `logistic` and `poisson` with these:
-    empty where the backend does not take it.
+    `formulations` maps the name of a formulation to the side constraints that it supports with squared-error loss;
+    `logistic` and `poisson` do the same for these losses. A mapping is empty if the backend does not support the loss.
     """
 
     name: str
@@ -50,12 +50,12 @@ class BackendRow:
 
 
 def describe_backends() -> list[BackendRow]:
-    """Ask every registered backend."""
+    """Return the facts about every registered backend."""
     rows = []
     for name in (*BACKENDS, *of_packages()):
         try:
             backend = get_backend(name)
-        except BackendUnavailable as error:  # of another package
+        except BackendUnavailable as error:  # the backend belongs to another package
             rows.append(BackendRow(name, False, str(error), "", "", "", {}, [], False, {}, {}))
             continue
         here, can = backend.available(), backend.capabilities
@@ -66,12 +66,12 @@ def describe_backends() -> list[BackendRow]:
 
 
 def text_of_backends(rows: list[BackendRow]) -> str:
-    """Return the rows as JSON."""
+    """Return the facts as JSON."""
     return json.dumps({"schema": "sparsecv-backends/1", "backends": [asdict(row) for row in rows]}, indent=2) + "\n"
 
 
 def print_backends(console: Console, rows: list[BackendRow]) -> None:
-    """Print a row for each backend, then what its formulations take."""
+    """Print a row for each backend, then the constraints that its formulations support."""
     seen = [
         (row.name, row.usable, row.version, row.licence if row.usable else f"{row.why}. {row.hint}".rstrip(". "))
         for row in rows
@@ -94,13 +94,13 @@ def print_fit(console: Console, record: FitRecord, brief: bool = False, data: Da
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     record : FitRecord
-        What was found.
+        Record of the MIO.
     brief : bool
-        Only the answer: no work, no allowance.
+        True to print only the answer, without work and rounding allowance.
     data : Dataset, optional
-        Of the record, for odds and rate ratios per standard deviation, and the deviance.
+        Data of the record, for odds and rate ratios per standard deviation and for the deviance.
     """
     digits = interval_digits([(record.lower, record.upper)])
     title, reason, colour = MEANING[record.status]
@@ -181,7 +181,7 @@ def _print_comparison_summary(console: Console, rows: Sequence[CompareRow]) -> N
 
 
 def markdown(rows: Sequence[CompareRow], command: str) -> str:
-    """Return the comparison as a Markdown page with the command that made it."""
+    """Return the comparison as a Markdown page, with the command that produced it."""
     names = ("data", "fold", "tau", "gamma", "backend", "formulation", "status", "seconds", "setup", "nodes", "cuts",
              "objective", "lower", "gap", "true gap", "agrees")  # fmt: skip
     lines = ["# Backend comparison", "", f"`{command}`", ""]

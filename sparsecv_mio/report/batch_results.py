@@ -28,27 +28,28 @@ if TYPE_CHECKING:
 
 SMALLER = re.compile(
     r"(.*_)?error|(.*_)?brier|seconds|relative_risk|relative_test_error|mae|gap|mios|nodes|upper"
-)  # values of which less is better
+)  # values that are better if they are smaller
 LARGER = re.compile(r"f1|variance_explained|test_r_squared|lower|(.*_)?(accuracy|auc)")
 MISSING = "-"
 OF_LOSS = re.compile(r"(.*_)?(cv|test)_error|null_error")
 ON_TEST_ROWS = re.compile(r"(?!relative_)(.*_)?test_(error|r_squared|accuracy|auc|brier)")
 REPEATS = ("design_draw", "split", "seed", "folds", "test")  # settings of runs that repeat one another
-DIFFER = ("data", *REPEATS)  # in which runs of a cell may differ
+DIFFER = ("data", *REPEATS)  # settings in which the runs of a cell may differ
 
 
 @dataclass(frozen=True)
 class TableCells:
-    """Numbers of a table.
+    """The numbers of a table.
 
     Attributes
     ----------
     centre, spread, count : pandas.DataFrame
-        A row for every row of the table, columns by (label, value); `spread` holds standard errors, NaN where there
-        are none.
+        Tables with a row for every row and columns by (label, value); `spread` holds standard errors, NaN if there are
+        none.
     values : tuple of str
     notes : tuple of str
-        Over what the standard errors are taken, and in which settings the runs of a cell differ beside that.
+        Notes: the settings over which standard errors are computed, and other settings in which the runs of a cell
+        differ.
     """
 
     centre: pd.DataFrame
@@ -61,21 +62,21 @@ class TableCells:
 def summarise(
     frame: pd.DataFrame, rows: pd.Series, columns: pd.Series, values: tuple[str, ...], aggregate: str = "mean-se"
 ) -> TableCells:
-    """Summarise the runs of every cell.
+    """Return a summary of the runs of every cell.
 
     Parameters
     ----------
     rows, columns : pandas.Series
         Labels of every run.
     values : tuple of str
-        Columns of numbers.
+        Names of numeric columns.
     aggregate : {"mean-se", "mean", "median", "min", "max", "sum", "count"}
-        Missing numbers are left out.
+        Summary statistic; missing numbers are ignored.
 
     Returns
     -------
     TableCells
-        Rows and columns in the order of the categories, or in which the runs name them.
+        The table; rows and columns are in the order of the categories, or of their first appearance.
     """
     numbers = frame[list(values)].astype(float)
     cell = [rows.astype(str).rename("row"), columns.astype(str).rename("column")]
@@ -85,7 +86,7 @@ def summarise(
     if word == "sum":
         centre = centre.where(count > 0)
     spread, notes = standard_errors(numbers, cell, frame) if aggregate == "mean-se" else (centre * np.nan, ())
-    over = {name for name in DIFFER if spread.notna().to_numpy().any()}  # the note on the errors names these
+    over = {name for name in DIFFER if spread.notna().to_numpy().any()}  # the note on the errors names these settings
     settings = [name for name in settings_columns(frame) if name not in over]
     if pooled := varying(frame, cell, settings):
         how = "name them in --rows or --columns, or choose with --where"
@@ -101,14 +102,14 @@ def summarise(
 
 
 def meant(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
-    """Say what errors are means of where searches and peers have another loss than squares.
+    """Yield notes on the loss behind the errors, if searches and peers use another loss than squared error.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        The runs, with their `estimator`, and their `loss` where it is no square.
+        Runs with their `estimator`, and their `loss` unless it is squared error.
     values : sequence of str
-        Columns of numbers.
+        Names of numeric columns.
     """
     errors = [value for value in values if OF_LOSS.fullmatch(value)]
     if errors and {"estimator", "loss"} <= {*frame}:
@@ -118,14 +119,14 @@ def meant(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
 
 
 def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
-    """Say why an estimator has no number of a value that others have: it reports none, or all its runs failed.
+    """Yield the reason why an estimator lacks a value that others have: it reports none, or all its runs failed.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        The runs, with their `estimator` and, as `collect` writes it, their `state`.
+        Runs with their `estimator` and, from `collect`, their `state`.
     values : sequence of str
-        Columns of numbers.
+        Names of numeric columns.
     """
     if "estimator" not in frame:
         return
@@ -141,7 +142,7 @@ def unreported(frame: pd.DataFrame, values: Sequence[str]) -> Iterator[str]:
 
 
 def settings_counted(settings: Mapping[str, int]) -> str:
-    """Return settings in words, each with the number of its values.
+    """Return a list of settings in words, each with the number of its values.
 
     Examples
     --------
@@ -155,16 +156,17 @@ def settings_counted(settings: Mapping[str, int]) -> str:
 def standard_errors(
     numbers: pd.DataFrame, cell: list[pd.Series], frame: pd.DataFrame
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the standard errors of the cells, and over what they are taken.
+    """Return the standard errors of the cells, and the settings over which they are computed.
 
-    Errors on test rows vary with the rows: runs on one test set, by the fingerprint of the others, count as one.
+    Errors on test rows vary with the rows, so runs on one test set, identified by the fingerprint of the other rows,
+    count as one.
 
     Parameters
     ----------
     numbers : pandas.DataFrame
-        Of every run.
+        Numbers of every run.
     cell : list of pandas.Series
-        What tells the cells apart.
+        Columns that identify a cell.
     frame : pandas.DataFrame
         All columns of these runs.
     """
@@ -188,7 +190,7 @@ def standard_errors(
 
 
 def present(labels: pd.Series) -> list[str]:
-    """Return the labels that there are, in the order of their categories, or of the runs."""
+    """Return the labels that occur, in the order of their categories or of the runs."""
     present_labels = dict.fromkeys(map(str, labels))
     return (
         [name for name in labels.cat.categories if name in present_labels]
@@ -198,12 +200,12 @@ def present(labels: pd.Series) -> list[str]:
 
 
 def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
-    """Add a last row: the mean over all rows above, of the columns that have them all.
+    """Return the table with a last row: the mean over all rows, for columns that have a value in every row.
 
     Parameters
     ----------
     geometric : bool
-        Take the geometric mean, that of ratios.
+        True for the geometric mean, which suits ratios.
     """
     import pandas as pd
 
@@ -221,7 +223,7 @@ def with_overall(cells: TableCells, geometric: bool = False) -> TableCells:
 
 
 def best_of(value: str, word: str = "auto") -> str:
-    """Return whether the least or the largest of a value is the best: min, max or none.
+    """Return whether the smallest or the largest value is the best: min, max or none.
 
     Examples
     --------
@@ -234,14 +236,14 @@ def best_of(value: str, word: str = "auto") -> str:
 
 
 def markdown(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
-    """Return the table in Markdown, columns padded so that it reads as plain text too.
+    """Return the table in Markdown, with padded columns so that it is readable as plain text.
 
     Parameters
     ----------
     best : {"auto", "min", "max", "none"}
-        What is set in bold in each row.
+        Number in bold in each row.
     digits : int
-        Significant ones.
+        Number of significant digits.
     """
     body = _texts(cells, best, digits, lambda text: f"**{text}**", " ± ")
     head = ["", *(_head(cells, *column) for column in _column_heads(cells))]
@@ -260,7 +262,7 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
     Parameters
     ----------
     cells, best, digits
-        As of :func:`markdown`.
+        Arguments as for :func:`markdown`.
     """
     body = _texts(cells, best, digits, lambda text: rf"\textbf{{{text}}}", r" $\pm$ ")
     labels, many = list(dict.fromkeys(label for label, _ in _column_heads(cells))), len(cells.values)
@@ -276,7 +278,7 @@ def latex(cells: TableCells, best: str = "auto", digits: int = 4) -> str:
 
 
 def csv(cells: TableCells) -> str:
-    """Return the numbers in full, a line for every row, with the number of runs and, if there are any, the errors."""
+    """Return the table as CSV with full precision; each row has the number of runs and standard errors, if any."""
     import pandas as pd
 
     spread = bool(cells.spread.notna().to_numpy().any())
@@ -322,7 +324,7 @@ def _texts(cells: TableCells, best: str, digits: int, bold: Callable[[str], str]
 
 
 def _are_whole(cells: TableCells, value: str) -> bool:
-    """Whether all numbers of a value are whole, and none is a mean beside an error."""
+    """Return True if all numbers of a value are integers and none is a mean with a standard error."""
     numbers = cells.centre.xs(value, axis=1, level=1).to_numpy()
     finite = numbers[np.isfinite(numbers)]
     return (
@@ -335,7 +337,7 @@ def _text(number: float, digits: int, whole: bool) -> str:
 
 
 def _winner(numbers: list[float], word: str) -> float | None:
-    """Return the best of several numbers; None where there is nothing to compare."""
+    """Return the best of several numbers, or None if they need no comparison."""
     finite = [number for number in numbers if np.isfinite(number)]
     if word == "none" or len(finite) < 2:
         return None
@@ -343,7 +345,7 @@ def _winner(numbers: list[float], word: str) -> float | None:
 
 
 def _as_many_decimals(error: float, text: str) -> str:
-    """Format a standard error with the decimals of its mean, but one significant digit at least."""
+    """Return a standard error with the decimals of its mean, but at least one significant digit."""
     decimals = len(text.partition(".")[2]) if "e" not in text else 0
     return f"{error:.{decimals}f}" if error >= 0.5 * 10.0**-decimals or error == 0.0 else f"{error:.1g}"
 
@@ -362,20 +364,20 @@ COLOURS = (
     "#0b6e8a", "#b3541e", "#3b8b3b", "#7b4fa3", "#c9a100", "#111111", "#c2407a", "#5a8fd6", "#8a6d3b", "#6b7280",
 )  # fmt: skip
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-STYLES = ("-", "--", ":", "-.")  # of lines beyond the number of colours
-ENTRY = 2.0  # inches of an entry, at least, of the legend below all panels
-LOGARITHMIC_RATIO = 30.0  # ratio of the largest to the least value from which an axis is logarithmic
+STYLES = ("-", "--", ":", "-.")  # line styles beyond the number of colours
+ENTRY = 2.0  # minimum width of a legend entry below all panels, in inches
+LOGARITHMIC_RATIO = 30.0  # ratio of largest to smallest value, from which an axis is logarithmic
 
 
 def profiles(tables: Mapping[str, pd.DataFrame], value: str) -> Figure:
-    """Draw performance profiles: for every method, in which share of the problems it is within a factor of the best.
+    """Return a figure of performance profiles: the share of problems for which a method is within a factor of the best.
 
     Parameters
     ----------
     tables : mapping of title to pandas.DataFrame
-        A row for every problem, a column for every method, NaN where it has no value: it is then within no factor.
+        Tables with a row for every problem and a column for every method; NaN counts as outside every factor.
     value : str
-        Its name.
+        Name of the value.
     """
     names = list(dict.fromkeys(str(column) for table in tables.values() for column in table))
     figure, axes = _figure(len(tables))
@@ -392,9 +394,9 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
     Parameters
     ----------
     table, value
-        As of :func:`profiles`.
+        Arguments as for :func:`profiles`.
     names : sequence of str
-        Of all methods, in the order of their colours.
+        Names of all methods, in the order of their colours.
     """
     ratios = performance_ratios(table)
     finite_ratios = [float(ratio) for ratio in ratios.to_numpy().ravel() if math.isfinite(ratio)]
@@ -411,30 +413,30 @@ def draw_profile(ax: Axes, table: pd.DataFrame, value: str, names: Sequence[str]
 
 
 def performance_ratios(table: pd.DataFrame) -> pd.DataFrame:
-    """Return every value over the least one of its problem; inf where there is no positive value.
+    """Return every value divided by the smallest one of its problem; inf without a positive value.
 
     Parameters
     ----------
     table : pandas.DataFrame
-        A row for every problem, a column for every method.
+        Table with a row for every problem and a column for every method.
     """
     positive = table.where(table > 0.0)
     return positive.div(positive.min(axis=1), axis=0).fillna(np.inf)
 
 
 def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: str = "") -> Figure:
-    """Draw a box of the values of every label: quartiles, whiskers of 1.5 their range, the runs beyond as points.
+    """Return box plots by label: quartiles, whiskers of 1.5 times their range, and points beyond them.
 
     Parameters
     ----------
     tables : mapping of title to pandas.DataFrame
-        Runs.
+        Runs of each panel.
     value : str
-        Column.
+        Column of the value.
     by : pandas.Series
         Label of every run.
     words : str
-        What the value is called; its column by default.
+        Name of the value; its column by default.
     """
     names = present(by)
     figure, axes = _figure(len(tables), 0.35 * len(names))
@@ -456,14 +458,14 @@ def boxes(tables: Mapping[str, pd.DataFrame], value: str, by: pd.Series, words: 
 
 
 def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Series, against: str) -> Figure:
-    """Draw the mean of values against a parameter, a line for every label, bars of one standard error.
+    """Return a figure of the means of values against a parameter, one line for each label, with standard errors.
 
     Parameters
     ----------
     tables : mapping of title to pandas.DataFrame
-        Runs.
+        Runs of each panel.
     values : sequence of str
-        Columns.
+        Columns of the values.
     by : pandas.Series
         Label of every run.
     against : str
@@ -501,7 +503,7 @@ def lines(tables: Mapping[str, pd.DataFrame], values: Sequence[str], by: pd.Seri
 
 
 def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
-    """Return the settings by which runs are told apart that do not merely repeat one another.
+    """Return the settings that distinguish runs without merely repeating them.
 
     Parameters
     ----------
@@ -511,8 +513,8 @@ def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
     Returns
     -------
     list of str
-        The estimator, what else differs between runs at one place of the axes, and the data where nothing that they
-        were drawn from tells them apart.
+        The estimator, other settings that differ between runs at one position of the axes, and the data unless their
+        settings distinguish them.
     """
     chosen, drawn = ["estimator"], [name for name in ("design_draw",) if name in frame]
     others = [name for name in settings_columns(frame) if name not in (*REPEATS, *axes, "data", "estimator")]
@@ -524,14 +526,14 @@ def series_of(frame: pd.DataFrame, axes: Sequence[str]) -> list[str]:
 
 
 def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series], words: str) -> Figure:
-    """Say above a figure in which settings the runs differ that are drawn as one.
+    """Return a figure with a note on the settings in which pooled runs differ.
 
     Parameters
     ----------
     cells : sequence of pandas.Series
-        What tells apart what is drawn.
+        Columns that identify what is drawn.
     words : str
-        What the runs are taken together to.
+        Name of the pooled quantity.
     """
     if pooled := varying(frame, cells, settings_columns(frame)):
         text = f"{words} takes runs together that differ in {settings_counted(pooled)}"
@@ -540,7 +542,7 @@ def with_pooled(figure: Figure, frame: pd.DataFrame, cells: Sequence[pd.Series],
 
 
 def _figure(count: int, height: float = 0.0) -> tuple[Figure, list[Axes]]:
-    """Make panels, and take those away that are too many."""
+    """Return a figure with panels, without the unused ones."""
     columns = min(count, PANELS_IN_A_ROW)
     rows = -(-count // columns)
     wide = max(6.4, PANEL[0] * columns)
@@ -552,12 +554,12 @@ def _figure(count: int, height: float = 0.0) -> tuple[Figure, list[Axes]]:
 
 
 def _legend(figure: Figure) -> None:
-    """Name what any panel shows, once, below all of them."""
+    """Add one legend for all panels, below them."""
     named: dict[str, Artist] = {}
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             named.setdefault(label, handle)
-    entry = max(ENTRY, HANDLE + 1.15 * LETTER * max(map(len, named), default=0) + 0.25)  # with the gap after it
+    entry = max(ENTRY, HANDLE + 1.15 * LETTER * max(map(len, named), default=0) + 0.25)  # including the gap after it
     figure.legend(
         list(named.values()), list(named), loc="outside lower left", ncols=max(1, int(figure.get_figwidth() / entry)),
         frameon=False, fontsize=8.5, labelcolor=INK,
@@ -565,7 +567,7 @@ def _legend(figure: Figure) -> None:
 
 
 def _spread(ax: Axes, numbers: FloatArray, which: str) -> None:
-    """Make an axis logarithmic where positive numbers spread widely; whole numbers get whole ticks."""
+    """Make an axis logarithmic if positive numbers spread widely; integers get integer ticks."""
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
         return

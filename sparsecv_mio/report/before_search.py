@@ -24,22 +24,22 @@ from sparsecv_mio.words import Loss, Within
 if TYPE_CHECKING:
     from sparsecv_mio.bounds.cv_error import BoundsTable, PrintedTable
 
-COLUMNS_SHOWN = 40  # columns, unless all are asked for
-HOPEFUL = 100  # features up to which a good part of a default run is proved (results/speed.md)
-SURE_OF_CLASSES = 20  # with logistic loss: breast cancer, of 30, took 29 s on one core, ionosphere, of 33, took 129 s
+COLUMNS_SHOWN = 40  # maximum number of columns shown by default
+HOPEFUL = 100  # features, up to which much of a default run is proved (results/speed.md)
+SURE_OF_CLASSES = 20  # features, logistic loss; on one core 30 took 29 s (breast cancer), 33 took 129 s (ionosphere)
 
 
 def print_inspection(console: Console, found: Inspection, path: str | Path, full: bool = False) -> None:
-    """Print what a file holds, and what `solve` would do with it.
+    """Print the facts about a file and the options with which `solve` would read it.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     path : str or Path
-        The file, for the command.
+        Path of the file, for the command.
     full : bool
-        Every column; else, of many, those with something to say first.
+        True to print every column; otherwise columns with notes come first and others may be omitted.
     """
     say(console, f"{found.rows:,} rows, {len(found.columns):,} columns", "bold")
     listed = list(found.columns)
@@ -59,7 +59,7 @@ def print_inspection(console: Console, found: Inspection, path: str | Path, full
         say(console, "give the column to predict (--target T) to see the proposed `solve` command")
         return
     for line in _plan(found, str(path)):
-        console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a command that is cut could not be copied
+        console.print(Text(line), soft_wrap=line.startswith("sparsecv "))  # a truncated command could not be copied
 
 
 def _row(one: ColumnFacts, target: bool) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def _plan(found: Inspection, path: str) -> list[str]:
 
 
 def _proposed_command(found: Inspection, path: str) -> str:
-    """Return the command that solves a file with the options of an inspection."""
+    """Return the command that solves the file with the options of an inspection."""
     words = [word for option in found.options for word in shlex.split(option)]
     words += ["--folds", "loo"] if found.n < DEFAULT_FOLDS and "--folds" not in words else []
     target = [f"--target={found.target}"] if found.target.startswith("-") else ["--target", found.target]
@@ -115,7 +115,7 @@ def _proposed_command(found: Inspection, path: str) -> str:
 
 
 def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
-    """Return lines on how many problems a search by a loss is, and on when to expect what of it."""
+    """Return lines on the number of subproblems of a search, and on the proof that can be expected."""
     shape = found.p, found.least_training or found.n - -(-found.n // found.folds)
     sizes, gammas = model_space.default_taus(*shape), model_space.default_gammas(*shape, loss=loss)
     cells, squares = len(gammas) * len(sizes) * found.folds, loss is Loss.SQUARED
@@ -133,10 +133,10 @@ def _size_and_hope(found: Inspection, loss: Loss) -> tuple[str, str]:
 
 
 def _as_counts(found: Inspection, path: str) -> list[str]:
-    """Return the command that fits a target as counts, and what may be their exposures."""
+    """Return the command that fits the target as counts, and columns that may be their exposures."""
     lines = list[str]()
     if found.loss is not Loss.POISSON:
-        options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error alone
+        options = [option for option in found.options if option != FACTORS_TOGETHER]  # for squared error only
         rates = replace(found, options=(*options, f"--loss {Loss.POISSON}"), p=found.levels_alone or found.p)
         lines += ["if the target is a count whose rate is to be modelled:", _proposed_command(rates, path)]
         lines += _size_and_hope(rates, Loss.POISSON)
@@ -159,22 +159,22 @@ def print_bounds(
     seconds: float | None = None,
     estimated_at: str = "the solutions of the relaxations",
 ) -> None:
-    """Print the interval of the least CV error, and that of the best gamma of every tau.
+    """Print the interval of the minimum CV error, and that of the best gamma for every tau.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     table : BoundsTable or PrintedTable
         Certified bounds, or the estimates of the paper's formula as printed.
     brief : bool
-        Only the interval of the least CV error.
+        True to print only the interval of the minimum CV error.
     full : bool
-        A table per gamma; a single gamma has it anyway.
+        True to print a table for every gamma; a single gamma always has one.
     seconds : float, optional
         Wall time, for the last line.
     estimated_at : str
-        Whose CV error the estimate is.
+        Models whose CV error is the estimate.
     """
     from sparsecv_mio.bounds.cv_error import PrintedTable
 

@@ -25,19 +25,19 @@ from sparsecv_mio.search.fold_models import predictions_by_fold
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-BINS = 10  # of a reliability curve: tenths of the probability
+BINS = 10  # number of bins of a reliability curve
 NORMAL = 1.959964  # 97.5% point of the normal distribution
-FROM_PYTHON = ("labels", "splitter")  # folds that no text can rebuild
+FROM_PYTHON = ("labels", "splitter")  # folds that cannot be rebuilt from a text
 
 
 @dataclass(frozen=True, eq=False)
 class PredictedClasses:
-    """Held-out rows as 0 and 1, their probabilities of 1, and how much each counts.
+    """Classes of the held-out rows (0 and 1), their probabilities of class 1, and the weights of the rows.
 
     Attributes
     ----------
     y, chance, weights : (m,) arrays
-        A row that several folds score is there as often.
+        Values by row; a row is repeated as often as a fold scores it.
     """
 
     y: FloatArray
@@ -46,19 +46,20 @@ class PredictedClasses:
 
     @classmethod
     def of(cls, record: Record, data: Dataset) -> PredictedClasses:
-        """Predict the rows of a record by the models of its folds.
+        """Return the predictions for the rows of a record, from the models of its folds.
 
         Parameters
         ----------
         record : Record
-            Of two classes.
+            Record with logistic loss.
         data : Dataset
             The data of the record.
 
         Raises
         ------
         BadInput
-            For a record of squared loss, folds that came from Python, and data that are not those of the record.
+            If the record has squared-error loss, the folds were passed from Python, or the data differ from those of
+            the record.
         """
         if record.classes is None:
             raise BadInput("ROC and calibration are of two classes: this record is of squared loss")
@@ -97,17 +98,17 @@ class PredictedClasses:
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """A reliability curve: held-out rows by tenths of their probability, those without rows left out.
+    """A reliability curve: held-out rows grouped by tenths of their probability, without empty groups.
 
     Attributes
     ----------
     counts : (B,) int array
-        Rows.
+        Number of rows in each group.
     predicted, observed : (B,) arrays
-        Their mean probability, and the share of them that is positive.
+        Mean probability, and share of positive rows.
     low, high : (B,) arrays
-        Ends of Wilson's 95% intervals of the share; of rows with weights by their effective number, `(sum w)^2 / sum
-        w^2`.
+        Bounds of Wilson's 95% intervals of the share; with row weights, for the effective number of rows
+        `(sum w)^2 / sum w^2`.
     """
 
     counts: IntArray
@@ -118,7 +119,7 @@ class Reliability:
 
     @classmethod
     def of(cls, rows: PredictedClasses) -> Reliability:
-        """Sort held-out rows by their probabilities.
+        """Return the reliability curve of held-out rows.
 
         Examples
         --------
@@ -138,7 +139,7 @@ class Reliability:
 
 
 def wilson(share: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return Wilson's 95% interval of a share that was seen in so many rows.
+    """Return Wilson's 95% interval of a share observed in a number of rows.
 
     Examples
     --------
@@ -157,42 +158,42 @@ def plot_roc(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     record : Record
-        Of two classes.
+        Record with logistic loss.
     data : Dataset
         Its data.
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
 
     Returns
     -------
     matplotlib Axes
-        The dot is where the likelier class is predicted, at a probability of one half.
+        The axes; the dot marks the threshold at probability 1/2.
     """
     return draw_roc(record, PredictedClasses.of(record, data), ax)
 
 
 def plot_calibration(record: Record, data: Dataset, ax: Axes | None = None) -> Axes:
-    """Draw the reliability curve of held-out rows: the share of positive ones against their probability, with counts.
+    """Draw the reliability curve of held-out rows: the share of positive rows by probability, with counts.
 
     Parameters
     ----------
     record : Record
-        Of two classes.
+        Record with logistic loss.
     data : Dataset
         Its data.
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
 
     Returns
     -------
     matplotlib Axes
-        Bars are Wilson's 95% intervals; on the dashed line probabilities would come true.
+        The axes; bars are Wilson's 95% intervals, and the dashed line is perfect calibration.
     """
     return draw_calibration(record, PredictedClasses.of(record, data), ax)
 
 
 def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
-    """Draw the ROC curve of rows that are predicted already."""
+    """Draw the ROC curve of predicted rows."""
     ax = figures.axes_of(ax, (4.8, 4.6))
     false, true = rows.roc()
     ax.fill_between(false, true, color=figures.LOWER, alpha=0.12, linewidth=0, step=None)
@@ -214,13 +215,13 @@ def draw_roc(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> 
 
 
 def shown_auc(rows: PredictedClasses) -> str:
-    """Return the AUC as a text; unknown where all rows are of one class."""
+    """Return the AUC as text; a question mark if all rows have one class."""
     auc = rows.quality.auc
     return "unknown" if math.isnan(auc) else f"{auc:.4f}"
 
 
 def draw_calibration(record: Record, rows: PredictedClasses, ax: Axes | None = None) -> Axes:
-    """Draw the reliability curve of rows that are predicted already."""
+    """Draw the reliability curve of predicted rows."""
     ax, points = figures.axes_of(ax, (4.8, 4.6)), Reliability.of(rows)
     ax.plot([0.0, 1.0], [0.0, 1.0], color=figures.FAINT, linewidth=1.0, linestyle=(0, (4, 3)), label="as predicted")
     ends = np.abs(np.array([points.low, points.high]) - points.observed)

@@ -21,20 +21,20 @@ Moment = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class TraceCourse:
-    """A trace as arrays; inf where an upper bound is not known.
+    """A trace as arrays; inf for an unknown upper bound.
 
     Attributes
     ----------
     head : mapping
-        What the trace says once: method, gammas, taus.
+        First line of the trace: method, gammas, taus.
     moments : sequence of mapping
-        The m lines that follow, one for each moment.
+        The m following lines, one for each moment.
     seconds, lower, upper : (m,) arrays
-        Time, and the bounds of the least CV error.
+        Times, and bounds on the minimum CV error.
     low, high : (m, T) arrays
-        Interval of every tau at its best gamma: least lower end, least upper end.
+        Intervals of every tau at its best gamma: smallest lower bound, smallest upper bound.
     estimate : (m, T) array
-        CV errors at the supports known so far, certified or not; NaN where there are none.
+        CV errors at the supports known so far, certified or not; NaN if there are none.
     """
 
     head: Moment
@@ -48,13 +48,13 @@ class TraceCourse:
 
     @classmethod
     def of(cls, head: Moment, moments: Sequence[Moment]) -> TraceCourse:
-        """Convert the lines of a trace to arrays."""
+        """Return the arrays of the lines of a trace."""
         taus, gammas = len(head["taus"]), head["gammas"]
         shape = (len(moments), 1 if gammas is None else len(gammas), taus)
         ends = np.array([[[a, _number(b)] for a, b in moment["pairs"]] for moment in moments], dtype=float)
         low, high = (ends[:, :, side].reshape(shape).min(axis=1) for side in (0, 1))
         upper = np.array([_number(moment["upper"]) for moment in moments])
-        none = [None] * taus  # in traces of older versions
+        none = [None] * taus  # missing in traces of older versions
         estimate = np.array([[_number(h) for h in moment.get("estimates", none)] for moment in moments])
         if gammas is None and not np.isfinite(upper).any():
             upper = np.array([_number(moment["estimate"]) for moment in moments])
@@ -64,19 +64,19 @@ class TraceCourse:
 
     @property
     def moving(self) -> bool:
-        """Whether the trace is that of a descent, which moves gamma."""
+        """True if the trace is that of a descent, which moves gamma."""
         return self.head["gammas"] is None
 
     @property
     def estimated(self) -> bool:
-        """Whether the upper curve is an estimate."""
+        """True if the upper curve is an estimate."""
         return self.moving and not any(moment["upper"] is not None for moment in self.moments)
 
     @property
     def top(self) -> float:
-        """Upper end of the vertical axes.
+        """Upper limit of the vertical axes.
 
-        The best value is then at about a third of the height, unless everything fits below that.
+        It puts the best value at about a third of the height, unless all values fit below that.
         """
         finite = self.estimate[-1][np.isfinite(self.estimate[-1])]
         guess = float(finite.min()) if finite.size else float(self.low[-1].max())
@@ -91,14 +91,14 @@ def _number(value: float | None) -> float:
 
 
 def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
-    """Draw a trace.
+    """Draw a trace and write the figure.
 
     Parameters
     ----------
     moments : sequence of mapping
-        Both from :func:`sparsecv_mio.search.observers.read_trace`.
+        Lines of the trace; like `head`, from :func:`sparsecv_mio.search.observers.read_trace`.
     out : str
-        `.png`, `.svg` or `.pdf`.
+        Output file, `.png`, `.svg` or `.pdf`.
     """
     from matplotlib.figure import Figure
 
@@ -118,7 +118,7 @@ def plot_trace(head: Moment, moments: Sequence[Moment], out: str) -> None:
 
 
 def _course(axes: Axes, course: TraceCourse) -> None:
-    """Draw the bounds of the least CV error over time."""
+    """Draw the bounds on the minimum CV error over time."""
     t, low, high = course.seconds, course.lower, course.upper
     last = max(float(course.seconds[-1]), float(course.seconds[0]) + 1e-3)
     began = float(course.seconds[0]) if len(course.seconds) > 1 else 0.0
@@ -146,7 +146,7 @@ def _course(axes: Axes, course: TraceCourse) -> None:
 
 
 def _moves(axes: Axes, course: TraceCourse) -> None:
-    """Enlarge the range in which a descent improved, with a vertical line where a move begins."""
+    """Draw an enlarged view of the range in which a descent improved, with vertical lines at the moves."""
     finite = course.upper[np.isfinite(course.upper)]
     ends = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, course.top)
     room = 0.15 * (ends[1] - ends[0]) or 0.05 * ends[1] or 1.0
@@ -159,7 +159,7 @@ def _moves(axes: Axes, course: TraceCourse) -> None:
 
 
 def _taus(axes: Axes, course: TraceCourse) -> None:
-    """Draw the interval of every tau, in front of the interval known before any branching."""
+    """Draw the interval of every tau in front of the interval before branching."""
     taus, top = np.array(course.head["taus"]), course.top
     proved = course.moments[-1].get("proved")
     if proved is not None and proved[0] is not None:
@@ -209,5 +209,5 @@ def _taus(axes: Axes, course: TraceCourse) -> None:
 def _bars_by_tau(
     axes: Axes, taus: FloatArray, low: FloatArray, high: FloatArray, colour: str, alpha: float, label: str
 ) -> None:
-    """Draw a bar for each tau: between whole numbers there is nothing."""
+    """Draw a bar for each tau, with gaps between integers."""
     axes.bar(taus, high - low, bottom=low, width=0.9, color=colour, alpha=alpha, linewidth=0, label=label)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sentences:
-    """A list of sentences; `proved` says what they are: proved, not proved, or neither kind (None)."""
+    """A list of sentences; `proved` is True for certified statements, False for open ones, None for others."""
 
     kind: ClassVar[str] = "sentences"
 
@@ -43,9 +43,9 @@ class Facts:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table: the first `words` columns hold text, the others numbers; row `chosen` stands out.
+    """A table: the first `words` columns hold text, the others numbers; row `chosen` is highlighted.
 
-    `folded`: long, and shown only on demand where the format can.
+    If `folded`, the table is long and is collapsed in formats that support it.
     """
 
     kind: ClassVar[str] = "table"
@@ -59,13 +59,13 @@ class ReportTable:
 
     @property
     def texts(self) -> list[bool]:
-        """Whether each column holds text."""
+        """True for each column that holds text."""
         return [k < self.words or name in ("status", "features") for k, name in enumerate(self.head)]
 
 
 @dataclass(frozen=True)
 class Commands:
-    """Lines to be copied, in `language`."""
+    """Lines to copy, in `language`."""
 
     kind: ClassVar[str] = "commands"
 
@@ -75,7 +75,7 @@ class Commands:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of one panel: its name, what it shows in words, its size in inches and what draws it."""
+    """A figure of one panel: its name, a caption, its size in inches, and the function that draws it."""
 
     kind: ClassVar[str] = "picture"
 
@@ -90,7 +90,7 @@ Block = Sentences | Facts | ReportTable | Commands | Picture
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what stands below it."""
+    """A title and the blocks below it."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -98,7 +98,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report: its title, the answer in a line, and its sections."""
+    """A whole report: its title, a one-line answer, and its sections."""
 
     title: str
     answer: str
@@ -109,14 +109,14 @@ MARKDOWN_SPECIAL = re.compile(r"([\\`*|<>~#$&\[\]]|(?<!\w)_|_(?!\w)|:(?=//))")
 LATEX_SPECIAL = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "[": "{[}", "*": "{*}",  # at the start of a row, they would be arguments of the line break before it
+    "[": "{[}", "*": "{*}",  # at the start of a row they would be read as arguments of the preceding line break
     "`": r"\textasciigrave{}", "|": r"\textbar{}",
 }  # fmt: skip
 TAG = re.compile(r"<[^>]*>")
 
 
 def text_of(document: Document, kind: str) -> str:
-    """Return a report in a format: as HTML, as Markdown, or its tables as LaTeX for the package booktabs.
+    """Return a report as HTML, as Markdown, or its tables as LaTeX for the package booktabs.
 
     Parameters
     ----------
@@ -140,12 +140,12 @@ def text_of(document: Document, kind: str) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Escape a text for Markdown."""
+    """Return a text escaped for Markdown."""
     return MARKDOWN_SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
 def tex(text: str) -> str:
-    r"""Escape a text.
+    r"""Return a text escaped for LaTeX.
 
     Examples
     --------
@@ -156,12 +156,12 @@ def tex(text: str) -> str:
 
 
 def svg_of(picture: Picture) -> str:
-    """Return a picture as an SVG element of HTML, on no background and with its ink in the colour of the text.
+    """Return a figure as an SVG element for HTML, with transparent background and the colour of the text.
 
     Parameters
     ----------
     picture : Picture
-        Its caption is read out to those who do not see it.
+        Figure; its caption is the alternative text for screen readers.
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -178,9 +178,9 @@ def svg_of(picture: Picture) -> str:
     svg = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1)
 
     def own(tag: re.Match[str]) -> str:
-        # several pictures of a page must not share names of their parts
+        # figures on one page must not share element names
         named = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{picture.name}-", tag[0])
         return named.replace(INK, "currentColor").replace("#ffffff", "var(--card)")
 
-    svg = TAG.sub(own, svg)  # and not in texts, which hold names of the data
+    svg = TAG.sub(own, svg)  # only in tags, since texts hold names of the data
     return svg.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

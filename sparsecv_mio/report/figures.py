@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".pdf", ".svg")
 DPI = 150
 LOWER, UPPER, BEST, FAINT, INK, PROVED = "#0b6e8a", "#b3541e", "#111111", "#c9ced6", "#3a3f47", "#3b8b3b"
-BELOW = 40.0  # points from the axes down to a legend: tick labels and the name of the axis are between
-LETTER, HANDLE = 0.062, 0.55  # inches of a legend: a letter, and what stands before an entry with the gap after it
-MANY_MARKS = 40  # values on an axis, from which on marks would run into each other
-MOST_LABELS = 16  # on an axis with a place for every value
+BELOW = 40.0  # points between the axes and a legend, for tick labels and the axis label
+LETTER, HANDLE = 0.062, 0.55  # inches in a legend: a letter, and the handle of an entry with its gap
+MANY_MARKS = 40  # values on an axis, from which markers would overlap
+MOST_LABELS = 16  # maximum number of labels on a categorical axis
 MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")  # a warning of matplotlib
-MOST_MISSING = 12  # characters that a warning shows
-MOST_LETTERS = 48  # of the labels below axes, with the gaps between them
+MOST_MISSING = 12  # maximum number of characters in a warning
+MOST_LETTERS = 48  # maximum number of letters of labels below axes, gaps included
 
 
 def check_plot(path: str, option: str) -> None:
-    """Raise :class:`BadInput` for a plot file that could not be written, or not drawn, before any work."""
+    """Raise :class:`BadInput` before any work if a plot file cannot be written or drawn."""
     need_extra("plot", option)
     if Path(path).suffix.lower() not in FORMATS:
         raise BadInput(f"{option}: {path} must end in {', '.join(FORMATS)}")
@@ -40,7 +40,7 @@ def check_plot(path: str, option: str) -> None:
 
 
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, Any]:
-    """Make a figure of `rows` times `columns` panels.
+    """Return a figure with `rows` times `columns` panels.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, 
     Returns
     -------
     figure : matplotlib Figure
-        Independent of pyplot: nothing to close, and no display is needed.
+        The figure; it is independent of pyplot, so it needs no display and need not be closed.
     axes : (rows, columns) array of matplotlib Axes
     """
     from matplotlib.figure import Figure
@@ -65,9 +65,9 @@ def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, 
 
 
 def save(figure: Figure, path: str | Path) -> None:
-    """Write a figure, PNG, PDF or SVG by the ending of `path`; text of an SVG stays text.
+    """Write a figure as PNG, PDF or SVG, by the suffix of `path`; text in an SVG stays text.
 
-    Characters that the font lacks are boxes in PNG and PDF, and one warning says so.
+    Characters that the font lacks appear as boxes in PNG and PDF, with one warning.
     """
     from matplotlib import rc_context
 
@@ -82,7 +82,7 @@ def save(figure: Figure, path: str | Path) -> None:
 
 @contextmanager
 def missing_letters() -> Iterator[list[str]]:
-    """Yield a list that gets the characters which the font lacks, in place of a warning of matplotlib for each."""
+    """Yield a list that collects characters missing in the font, instead of one matplotlib warning for each."""
     missing: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -95,7 +95,7 @@ def missing_letters() -> Iterator[list[str]]:
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
-    """Return the axes that were given, or those of a new figure of pyplot, in the look of all figures."""
+    """Return the given axes, or those of a new pyplot figure, in the common style."""
     if ax is None:
         import matplotlib.pyplot as plt
 
@@ -105,7 +105,7 @@ def axes_of(ax: Axes | None, size: tuple[float, float] = (7.0, 4.2)) -> Axes:
 
 
 def tidy(ax: Axes) -> None:
-    """Give axes the look of all figures: no frame above and to the right, small labels in one colour."""
+    """Apply the common style to axes: no frame at the top and right, small labels in one colour."""
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[:].set_color(INK)
     ax.tick_params(color=INK, labelcolor=INK, labelsize=9)
@@ -114,25 +114,25 @@ def tidy(ax: Axes) -> None:
 
 
 def titled(ax: Axes, title: str) -> None:
-    """Write a title above the left end of axes."""
+    """Write a title above the left edge of axes."""
     ax.set_title(literal(title), fontsize=10, color=INK, loc="left", wrap=True)
 
 
 def whole_numbers(ax: Axes, values: Sequence[int]) -> None:
-    """Let the horizontal axis have ticks at whole numbers only, and half a step of room beside the ends."""
+    """Set ticks of the horizontal axis at integers only, with half a step of margin."""
     counted(ax.xaxis)
     ax.set_xlim(min(values) - 0.6, max(values) + 0.6)
 
 
 def counted(axis: Axis) -> None:
-    """Let an axis have ticks at whole numbers only."""
+    """Set ticks of an axis at integers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
-    """Give every value a place of the same width on an axis, and as many of them a label as there is room for.
+    """Give every value a position of equal width on an axis, and label as many of them as fit.
 
     Parameters
     ----------
@@ -140,20 +140,20 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     """
     longest = max(map(len, labels)) if which == "x" else 0
     step = max(-(-len(labels) // MOST_LABELS), -(-len(labels) * (longest + 1) // MOST_LETTERS))
-    ticks = [*range(0, len(labels) - step, step), len(labels) - 1]  # the last one always has its own
+    ticks = [*range(0, len(labels) - step, step), len(labels) - 1]  # the last value is always labelled
     getattr(ax, f"set_{which}ticks")(ticks, [labels[k] for k in ticks])
     getattr(ax, f"set_{which}lim")(-0.5, len(labels) - 0.5)
 
 
 def legend_below(ax: Axes) -> None:
-    """Put the legend below the axes, where it hides no data; nothing where nothing has a label."""
+    """Put the legend below the axes, where it hides no data; do nothing without labels."""
     from matplotlib.transforms import ScaledTranslation
 
     labels, figure, spec = ax.get_legend_handles_labels()[1], ax.get_figure(), ax.get_subplotspec()
     if not labels or figure is None:
         return
     share = 1.0 if spec is None else len(spec.colspan) / spec.get_gridspec().ncols
-    inches = share * figure.bbox.width / figure.get_dpi() - 0.7  # of the axes, about
+    inches = share * figure.bbox.width / figure.get_dpi() - 0.7  # approximate width of the axes
     columns = max(1, min(3, len(labels), int(inches / (HANDLE + LETTER * max(map(len, labels))))))
     down = ScaledTranslation(0.0, -BELOW / 72.0, figure.dpi_scale_trans)
     ax.legend(
@@ -163,9 +163,9 @@ def legend_below(ax: Axes) -> None:
 
 
 def literal(text: str) -> str:
-    r"""Return a text of the data so that matplotlib shows it as it is.
+    r"""Return a text of the data that matplotlib shows unchanged.
 
-    A `$` begins no formula, a leading `_` hides no entry of a legend, and an SVG file holds no control code.
+    It has no `$` that starts a formula, no leading `_` that hides a legend entry, and no control code for an SVG file.
 
     Examples
     --------
@@ -176,9 +176,9 @@ def literal(text: str) -> str:
 
 
 def short(names: Sequence[str], most: int = 26) -> list[str]:
-    """Shorten names to so many characters, by the middle; those that would look the same get their number instead.
+    """Return names shortened in the middle to a maximum length; names that would look the same are numbered.
 
-    The result is `literal`.
+    The names are also escaped by `literal`.
 
     Examples
     --------

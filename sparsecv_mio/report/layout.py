@@ -22,21 +22,21 @@ from sparsecv_mio.digits import CONTROLS, UNKNOWN, quoted_name, several, shown
 if TYPE_CHECKING:
     from sparsecv_mio.certificate.parts import DataInfo
 
-ESTIMATE = "~"  # stands before a number that is an estimate
+ESTIMATE = "~"  # prefix of an estimate
 NOT_KNOWN = f"{UNKNOWN} not known yet"
 
 
 class DataConsole(Console):
-    """A console that shows the control codes in names of the data, which would otherwise control the terminal."""
+    """A console that makes control codes in names of the data visible, so they cannot control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """Yield the segments of a renderable, control codes of its texts in a visible form."""
+        """Yield the segments of a renderable, with control codes made visible."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else Segment(segment.text.translate(CONTROLS), segment.style)
 
 
 def pair(tau: int, gamma: float) -> str:
-    """Format a pair of the grid and say what its numbers are.
+    """Return a description of a pair of the grid.
 
     Examples
     --------
@@ -47,19 +47,19 @@ def pair(tau: int, gamma: float) -> str:
 
 
 def marked(number: str, estimate: bool) -> str:
-    """Put the mark of an estimate before a formatted number, where it is one and known."""
+    """Return a formatted number, with the prefix of an estimate if it is a known estimate."""
     return f"{ESTIMATE}{number}" if estimate and number != UNKNOWN else number
 
 
 def alike(rows: Iterable[Any], kind: Callable[[Any], Hashable]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield neighbouring rows of the same kind together, with the name of their taus."""
+    """Yield groups of neighbouring rows of the same kind, with the names of their taus."""
     for _, group in groupby(rows, kind):
         same = list(group)
         yield taus_in_words([row.tau for row in same]), same
 
 
 def taus_in_words(taus: Sequence[int]) -> str:
-    """Name ascending taus shortly; LO:HI are all from LO to HI.
+    """Return a short text for ascending taus; LO:HI means all from LO to HI.
 
     Examples
     --------
@@ -71,23 +71,23 @@ def taus_in_words(taus: Sequence[int]) -> str:
     return ",".join(map(str, taus)) if len(taus) <= 3 else f"{taus[0]},{taus[1]}..{taus[-1]}"
 
 
-POINT_WIDTH = 1e-5  # relative width of an interval whose ends look alike
-GAPS = (3, 2)  # between two columns, the wide one where there is room
-LEAST_TEXT, LEAST_WORD = 10, 16  # narrower, text is hard to read; words up to so many characters stay whole
+POINT_WIDTH = 1e-5  # relative width below which the bounds of an interval look equal
+GAPS = (3, 2)  # spaces between two columns; the wide gap if the table fits
+LEAST_TEXT, LEAST_WORD = 10, 16  # minimum width of a text column; length up to which words are not broken
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names in a row."""
+    """Return names as a list."""
     return ", ".join(map(quoted_name, names))
 
 
 def say(console: Console, line: str, style: str = "") -> None:
-    """Print a line as it is: brackets are no markup, numbers have no colours."""
+    """Print a line without markup and highlighting."""
     console.print(Text(line, style))
 
 
 def cell(value: object) -> str:
-    """Return a value as it stands in a table: names in a row, a number with six digits, `yes` or `no`.
+    """Return the text of a value in a table: a list of names, a number with six digits, `yes` or `no`.
 
     Examples
     --------
@@ -105,20 +105,20 @@ def print_table(
     console: Console, heads: Sequence[str], rows: Sequence[Sequence[object]], text: Collection[str] = (),
     styles: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Print a table; where its numbers do not fit side by side, each row as several lines.
+    """Print a table; if its numbers do not fit side by side, print each row on several lines.
 
     Parameters
     ----------
     console : rich.console.Console
-        Its width decides the layout.
+        Console, whose width decides the layout.
     heads : sequence of str
-        Of the columns.
+        Headers of the columns.
     rows : sequence of sequences
-        As many values each as there are columns; see `cell`.
+        Rows with one value for each column; see `cell`.
     text : collection of str, optional
-        Heads of the columns that hold text; the others hold numbers, aligned to the right and never folded.
+        Headers of text columns; the other columns hold numbers, right-aligned and never wrapped.
     styles : sequence of str, optional
-        Of the rows.
+        Styles of the rows.
     """
     lines, styles = [[cell(value) for value in row] for row in rows], styles or [""] * len(rows)
     layouts = ((gap, _widths(console.width - 2 - gap * (len(heads) - 1), heads, lines, text)) for gap in GAPS)
@@ -140,7 +140,7 @@ def print_table(
 def _widths(
     inner: int, heads: Sequence[str], lines: Sequence[Sequence[str]], text: Collection[str]
 ) -> list[int] | None:
-    """Return the widths of the columns; None where the numbers do not fit."""
+    """Return the widths of the columns, or None if the numbers do not fit."""
     cells = [[line[k] for line in lines] for k in range(len(heads))]
     content = [max((len(text) for text in column), default=1) for column in cells]
     whole = [max(width, len(head)) for width, head in zip(content, heads, strict=True)]
@@ -153,7 +153,7 @@ def _widths(
     if sum(least) > inner:
         return None
     widths = list(least)
-    # what is left goes to the text first, then to the heads
+    # remaining width goes to text columns first, then to headers
     for wanted in ([max(w, c) for w, c in zip(least, content, strict=True)], whole):
         for k, most in enumerate(wanted):
             widths[k] += min(max(most - widths[k], 0), inner - sum(widths))
@@ -178,7 +178,7 @@ def _print_stacked(
 
 
 def say_codes(console: Console, data: DataInfo) -> None:
-    """Print the codes of each column of text values that is coded by rank.
+    """Print the ranks of the levels of each ordinal text column.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def say_codes(console: Console, data: DataInfo) -> None:
 
 
 def say_of_link(console: Console, record: Any) -> None:
-    """Say what the coefficients of a record of two classes or counts are; nothing for another record."""
+    """Print the scale of the coefficients of a logistic or Poisson record; nothing for other records."""
     if record.classes is not None:
         say(console, f"logistic loss: coefficients are log odds of {record.classes.positive!r}")
     if record.counts is not None:

@@ -25,8 +25,8 @@ from sparsecv_mio.words import LOSS_WORDS, Intercept
 if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
-FITS = ("R^2", "adjusted", "Cp", "BIC")  # heads of columns: the fields of `Criteria`
-GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # and of `GlmCriteria`, without the scatter of counts
+FITS = ("R^2", "adjusted", "Cp", "BIC")  # column headers: the fields of `Criteria`
+GLM_FITS = ("deviance", "explained", "AIC", "BIC")  # the fields of `GlmCriteria` except the dispersion of counts
 UNDEFINED = (
     "?: undefined, because the residual is only rounding error or there are too few rows (Cp uses the residual of the "
     "model of all features, which is not computed for very large data)"
@@ -37,20 +37,21 @@ PREFERENCES = (("adjusted", -1.0, "adjusted R^2"), ("cp", 1.0, "Cp"), ("aic", 1.
 def print_path(
     console: Console, record: PathRecord, data: Dataset | None = None, brief: bool = False, full: bool = False
 ) -> None:
-    """Print a path record: of every size its subset, and how well that fits.
+    """Print a path record: the best subset of every size, and its goodness of fit.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     record : PathRecord
-        What was found.
+        Record to print.
     data : Dataset, optional
-        Its data, for R^2 and its like.
+        Data of the record, for R^2 and similar measures.
     brief : bool
-        Do not say how much work was done.
+        True to omit the work.
     full : bool
-        A table per gamma with every model; a single gamma has it anyway, several have the subsets at the least one.
+        True to print a table with every model for each gamma; a single gamma always has one. With several gammas the
+        default is the subset at the smallest gamma.
     """
     word, colour = meaning(record)
     word = "certified best subsets" if record.status == "proved" else word.replace("best answer", "best subsets")
@@ -86,7 +87,7 @@ def _print_models(
     console: Console, rows: Sequence[PathRow], fits: Sequence[Criteria] | Sequence[GlmCriteria],
     record: PathRecord, path: Sequence[PathRow],
 ) -> None:  # fmt: skip
-    """Print a row for each size: its model, or of a `path` of several gammas its subset at the least one."""
+    """Print a row for each size: its model or, for several gammas in `path`, its subset at the smallest gamma."""
     digits, lines = interval_digits((row.lower, row.upper) for row in rows), list[tuple[object, ...]]()
     adjusted = adjusted_for(record)
     criteria_of: list[Criteria | GlmCriteria] = [*fits]
@@ -106,7 +107,7 @@ def _print_models(
 
 
 def _degrees(record: PathRecord) -> str:
-    """Return what the criteria count as a degree of freedom."""
+    """Return the definition of degrees of freedom in the criteria."""
     if not (record.request.restrictions or NONE).count:
         return "each feature counts as one degree of freedom"
     levels = "" if record.data.intercept == Intercept.NONE else ", a factor of k levels as k - 1"
@@ -114,14 +115,14 @@ def _degrees(record: PathRecord) -> str:
 
 
 def _heads(fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> tuple[str, ...]:
-    """Return the heads of the columns of some criteria."""
+    """Return the column headers of some criteria."""
     if not fits or not isinstance(fits[0], GlmCriteria):
         return FITS if fits else ()
     return GLM_FITS if fits[0].scatter is None else (*GLM_FITS, "scatter")
 
 
 def _explain_scatter(console: Console, scatters: Sequence[Scatter | None]) -> None:
-    """Say what the scatter of counts is; where it is well above 1 in the model with the least, what that means."""
+    """Print the meaning of the dispersion of counts, and of a value well above 1 in the best model."""
     there = [scatter for scatter in scatters if scatter is not None and not math.isnan(scatter.ratio)]
     if not there:
         return
@@ -132,7 +133,7 @@ def _explain_scatter(console: Console, scatters: Sequence[Scatter | None]) -> No
 
 
 def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord, data: Dataset | None) -> None:
-    """Print what the coefficients of two classes or counts multiply, a row for each size."""
+    """Print odds or rate ratios, one row for each size."""
     if not (word := LOSS_WORDS[record.loss].ratio):
         return
     say(console, f"{word}s of the features", "bold")
@@ -143,7 +144,7 @@ def _print_ratios(console: Console, rows: Sequence[PathRow], record: PathRecord,
 
 
 def _shares(fit: Mapping[str, Any]) -> list[str]:
-    """Return criteria as text: shares with four decimals."""
+    """Return criteria as text; fractions have four decimals."""
     shares, scatter = ("r_squared", "adjusted", "mcfadden"), fit.get("scatter")
     numbers = {name: value for name, value in fit.items() if name != "scatter"}
     told = [f"{value:.4f}" if name in shares else shown(value, 5) for name, value in numbers.items()]
@@ -151,27 +152,27 @@ def _shares(fit: Mapping[str, Any]) -> list[str]:
 
 
 def _of_model(row: PathRow, digits: int, adjusted: Sequence[str]) -> tuple[object, ...]:
-    """Return the last cells of a row: of the model first what is chosen, then what it adjusts for."""
+    """Return the last cells of a row; chosen features of the model come before adjustment columns."""
     names = sorted(row.coefficients, key=lambda name: name in adjusted)
     model = "".join(f"  {row.coefficients[name]:+.5g} {quoted_name(name)}" for name in names)
     return aligned(row.objective, digits), aligned(row.lower, digits), row.proved, f"{shown(row.intercept, 5)}{model}"
 
 
 def _over_gammas(row: PathRow, path: Sequence[PathRow]) -> tuple[object, ...]:
-    """Return up to which gamma the subset of the least one is the best, and of how many gammas a size is proved."""
+    """Return the gamma up to which the subset at the smallest gamma is best, and the number of proved gammas."""
     mine = [path_row for path_row in path if path_row.tau == row.tau]
     alike = list(takewhile(lambda one: one.support == row.support, mine))
     return shown(alike[-1].gamma, 4), f"{sum(path_row.proved for path_row in mine)}/{len(mine)}", row.support
 
 
 def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[GlmCriteria]) -> str:
-    """Return which size each criterion prefers; empty where none is known.
+    """Return the size that each criterion prefers as text; empty if none is known.
 
     Parameters
     ----------
     taus : sequence of int
     fits : sequence of Criteria
-        One for each.
+        Criteria for each size.
 
     Examples
     --------
@@ -189,7 +190,7 @@ def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[GlmCrite
 
 
 def _print_surface(console: Console, surface: Surface) -> None:
-    """Print every piece, but for those around crossings that are too narrow to tell their ends apart."""
+    """Print every piece except those around crossings that are too narrow to distinguish."""
     lines = [
         (piece.tau, piece.low, piece.high, subsets_of_piece(surface, piece))
         for piece in surface.pieces

@@ -19,7 +19,7 @@ PEARSON = "Pearson chi-square / (n - features - 1)"
 
 
 def ratio(coefficient: float, step: float = 1.0) -> str:
-    """Return by what odds or rates are multiplied for a step of a feature, as a text; near 1 by what it differs from 1.
+    """Return the factor on odds or rates for a step of a feature as text, with enough digits to differ from 1.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def ratio(coefficient: float, step: float = 1.0) -> str:
     exponent = coefficient * step
     if abs(exponent) > 600.0:
         return f"e^{shown(exponent, 4)}"
-    finer = 2 - math.floor(math.log10(abs(exponent))) if exponent else 4  # two digits of the difference
+    finer = 2 - math.floor(math.log10(abs(exponent))) if exponent else 4  # two digits of the difference from 1
     return shown(math.exp(exponent), min(max(4, finer), 12))
 
 
@@ -47,15 +47,15 @@ def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
 def ratio_columns(
     loss: Loss, coefficients: Mapping[str, float], data: Dataset | None
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the odds or rate ratios of a model: heads of columns, and by feature what stands in them.
+    """Return the odds or rate ratios of a model: the column headers, and the cells by feature.
 
     Parameters
     ----------
     loss : Loss
-        There are none of squares.
+        Loss of the model; squared-error loss has no ratios.
     coefficients : mapping of str to float
     data : Dataset, optional
-        Without it ratios are per unit alone.
+        Data for ratios per standard deviation; without data, ratios are per unit only.
     """
     if not (word := LOSS_WORDS[loss].ratio):
         return [], {}
@@ -77,19 +77,19 @@ def scatter_lines(
     record: records.Record | FitRecord | PathRecord, model: records.Record | FitRecord | records.PathRow,
     data: Dataset | None,
 ) -> list[str]:  # fmt: skip
-    """Return lines on how well a model of two classes or counts fits all rows, and what a large scatter means.
+    """Return lines on the fit of a logistic or Poisson model to all rows, and on overdispersion.
 
     Parameters
     ----------
     record : Record, FitRecord or PathRecord
-        Of the model.
+        Record of the model.
     model : Record, FitRecord or PathRow
     data : Dataset, optional
-        Of the record; without it, and of squares, there are none.
+        Data of the record; without data, and with squared-error loss, there are no lines.
     """
     if data is None or record.loss is Loss.SQUARED:
         return []
-    from sparsecv_mio.fits.criteria import glm_criteria  # squares have no use for it
+    from sparsecv_mio.fits.criteria import glm_criteria  # squared-error loss does not need this import
 
     (fit,) = glm_criteria([model], data, record.data.intercept != Intercept.NONE, record)
     line = f"on all rows: deviance {shown(fit.deviance)}"
@@ -100,7 +100,7 @@ def scatter_lines(
 
 
 def over(scatter: Scatter) -> list[str]:
-    """Say what a scatter of counts well above that of the Poisson law means; nothing where it is not.
+    """Return a note on counts with a dispersion well above that of the Poisson distribution, or nothing.
 
     Examples
     --------

@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def fitted_rows(record: AnyRecord, data: Dataset) -> Dataset:
-    """Return the data of a record as they were fitted, with the weights of their rows.
+    """Return the data of a record as they were fitted, with row weights.
 
     Raises
     ------
     BadInput
-        If these are not the data of the record.
+        If the data differ from those of the record.
     """
     data = weighted_again(record.data, in_classes(record, data))
     if data.fingerprint != record.data.fingerprint:
@@ -48,14 +48,14 @@ def fitted_rows(record: AnyRecord, data: Dataset) -> Dataset:
 
 
 def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
-    """Return the best subsets on all rows, at the gamma of the record's model, of the sizes that it tried.
+    """Return the full-data best subsets of the tried sizes, at the gamma of the model of the record.
 
     Parameters
     ----------
     data : Dataset
-        From `fitted_rows`.
+        Data from `fitted_rows`.
     seconds : float
-        Time limit.
+        Time limit in seconds.
     """
     from sparsecv_mio.fits.best_subsets import best_subsets
     from sparsecv_mio.fits.fit_options import PathOptions
@@ -65,7 +65,7 @@ def path_at(record: Record, data: Dataset, seconds: float) -> PathRecord:
 
 
 FAR_OVER_GAMMA = 1.2  # times the least CV error: what lies beyond is cut at the frame
-Spots = dict[tuple[float, int], tuple[int, int]]  # the place of each pair on a map
+Spots = dict[tuple[float, int], tuple[int, int]]  # position of each pair on a heat map
 
 
 def plot_every_gamma(record: Record, ax: Axes) -> Axes:
@@ -74,12 +74,13 @@ def plot_every_gamma(record: Record, ax: Axes) -> Axes:
     Parameters
     ----------
     record : Record
-        With an interval of gamma.
+        Record with an interval of gamma.
 
     Returns
     -------
     matplotlib Axes
-        The band lies between what is proved and what was found; jumps are where the best subset of a fold changes.
+        The axes; the band lies between the certified lower bound and the CV error found, and jumps show changes of the
+        best subset of a fold.
     """
     figures.tidy(ax)
     continuous = record.continuous
@@ -109,7 +110,7 @@ def _draw_bounds(ax: Axes, found: Continuous, tau: int, colour: str, label: str)
 
 
 def _runs(gammas: Any, found: Continuous) -> list[Any]:
-    """Return the points of the curve in runs that the curve is known throughout: not across pieces that hold none."""
+    """Return the points of the curve in segments within which it is known everywhere."""
     if not len(gammas):
         return []
     step = 3.0 * np.log(found.high / found.low) / max(len(gammas), 200)
@@ -117,7 +118,7 @@ def _runs(gammas: Any, found: Continuous) -> list[Any]:
 
 
 def plot_surface(record: PathRecord, ax: Axes) -> Axes:
-    """Draw for every tau which subset is best at which gamma: a colour a subset, a line where it changes.
+    """Draw the best subset of every tau as a function of gamma: one colour for each subset, a line at each change.
 
     Parameters
     ----------
@@ -148,16 +149,16 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     return ax
 
 
-MANY_BOXES = 2000  # of a map, from which on a picture of it is smaller than a list of boxes
-CUT_BEYOND = 4.0  # times the least CV error: what lies beyond is cut at the frame, or it would flatten the rest
-WIDER = 0.4  # times what the CV errors take: how far the axis goes beyond them for ends of intervals
-PER_CENT_STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # % of a lower bound from the least CV error
-BAR_ROWS = 4  # that there is room for: a bar would be very thick
-LEAST_BAND = 1e-3  # of the axis: a narrower interval cannot be seen
-MOST_FEATURES = 24  # that get a row of their own
-PATH_SECONDS = 10.0  # for the best subsets on all rows of a figure
+MANY_BOXES = 2000  # boxes of a heat map, from which an image is smaller than a list of boxes
+CUT_BEYOND = 4.0  # multiple of the minimum CV error at which the frame cuts the plot
+WIDER = 0.4  # margin of the axis beyond the CV errors, for bounds, as a share of their range
+PER_CENT_STEPS = (-100.0, -50.0, -20.0, -5.0, 0.0, 5.0, 20.0, 50.0, 100.0)  # lower bound minus minimum CV error, in %
+BAR_ROWS = 4  # minimum number of rows, so that bars are not too thick
+LEAST_BAND = 1e-3  # share of the axis, below which an interval is not visible
+MOST_FEATURES = 24  # maximum number of features with a separate row
+PATH_SECONDS = 10.0  # seconds for the full-data best subsets of a figure
 SIZE = {"*": 13.0, "D": 8.0}
-KINDS = {  # of a dot: whether it is filled, and its colour
+KINDS = {  # of a dot: True if it is filled, and its colour
     "CV error ± standard error": (True, figures.LOWER),
     "estimate ± standard error": (False, figures.LOWER),
     "estimate, pair excluded by proof": (False, "#8a8f98"),
@@ -165,18 +166,18 @@ KINDS = {  # of a dot: whether it is filled, and its colour
 
 
 def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
-    """Draw the CV error by tau, each at its best gamma; by gamma where there is a single tau.
+    """Draw the CV error of every tau at its best gamma, or by gamma for a single tau.
 
     Parameters
     ----------
     record : Record
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
 
     Returns
     -------
     matplotlib Axes
-        Bands are certified intervals, bars one standard error over the folds to each side.
+        The axes; bands are certified intervals, and bars are one standard error over the folds to each side.
     """
     ax = figures.axes_of(ax)
     by_gamma = len({row.tau for row in record.table}) == 1 < len({row.gamma for row in record.table})
@@ -201,7 +202,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
 
 
 def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], top: float) -> None:
-    """Mark the choice, the least CV error and the level one standard error above it."""
+    """Mark the choice, the minimum CV error and the level one standard error above it."""
     best = record.certificate
     least = next((row for row in rows if (row.gamma, row.tau) == (best.gamma, best.tau)), None)
     width = least.standard_error if least is not None else None
@@ -216,7 +217,7 @@ def _mark_choices(ax: Axes, record: Record, at: Any, rows: Sequence[TableRow], t
 
 
 def _choices(record: Record) -> list[tuple[tuple[float, int, float], str, str]]:
-    """Return the pairs that are marked, with their CV error, mark and name."""
+    """Return the marked pairs with their CV error, marker and name."""
     choices = [((record.gamma, record.tau, record.cv_error), "*", "the choice")]
     least = record.least
     if least is not None:
@@ -230,7 +231,7 @@ def _mark(ax: Axes, x: float, y: float, marker: str, label: str) -> None:
 
 
 def _range(rows: Sequence[TableRow]) -> tuple[float, float]:
-    """Return the ends of the vertical axis: all CV errors and their bars, bands as far as they are not much wider."""
+    """Return the limits of the vertical axis: all CV errors and their bars, and bands unless they are much wider."""
     bars = [(row.cv_error, row.standard_error or 0.0) for row in rows if math.isfinite(row.cv_error)]
     if not bars:
         highest = max([row.upper for row in rows if math.isfinite(row.upper)] or [row.lower for row in rows])
@@ -247,7 +248,7 @@ def _range(rows: Sequence[TableRow]) -> tuple[float, float]:
 
 
 def _bands(ax: Axes, at: Any, rows: Sequence[TableRow], bottom: float, top: float) -> None:
-    """Draw the certified intervals: a step for every value, nothing in between."""
+    """Draw the certified intervals as steps, one for every value."""
     low = np.array([max(row.lower, bottom) for row in rows])
     high = np.array([min(row.upper, top) for row in rows])
     seen = high - low > LEAST_BAND * (top - bottom)
@@ -263,7 +264,7 @@ def _kind(row: TableRow) -> str:
 
 
 def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
-    """Draw the CV errors with their standard errors, by what is known of them."""
+    """Draw the CV errors with their standard errors; the marker shows whether they are certified."""
     size = 5.0 if len(rows) <= figures.MANY_MARKS else 3.0
     for kind, (filled, colour) in KINDS.items():
         mine = [k for k, row in enumerate(rows) if _kind(row) == kind and math.isfinite(row.cv_error)]
@@ -277,24 +278,24 @@ def _dots(ax: Axes, at: Any, rows: Sequence[TableRow], top: float) -> None:
                 label=kind, zorder=4,
             )  # fmt: skip
         beyond = [k for k in mine if rows[k].cv_error > top]
-        if beyond:  # an empty line that is not clipped would still take room
+        if beyond:  # an empty line that is not clipped would still take space
             ax.plot(at[beyond], np.full(len(beyond), top), "^", color=colour, markersize=size, clip_on=False, zorder=4,
                     linestyle="none", label=f"{kind}, above the frame")  # fmt: skip
 
 
 def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
-    """Draw the CV error of every pair as a map over tau and gamma, hatched where a pair is excluded by proof.
+    """Draw a heat map of the CV error over tau and gamma, hatched for pairs excluded by bound.
 
     Parameters
     ----------
     record : Record
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
 
     Returns
     -------
     matplotlib Axes
-        Pairs without any CV error are left empty.
+        The axes; pairs without a CV error are empty.
     """
     ax = figures.axes_of(ax)
     spot = _spots(ax, record)
@@ -309,19 +310,19 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
 
 
 def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
-    """Draw over tau and gamma how far the certified lower bound of every pair is from the least CV error proved.
+    """Draw the difference of the certified lower bound of every pair from the minimum CV error, over tau and gamma.
 
     Parameters
     ----------
     record : Record
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
 
     Returns
     -------
     matplotlib Axes
-        Green: proved to be worse than the best pair by at least so much. Brown: not proved, the bound is below it.
-        The best pair itself is left empty.
+        The axes. Green pairs are certified to be worse than the best pair by at least this amount. For brown pairs the
+        lower bound is below the CV error of the best pair. The best pair is empty.
     """
     import matplotlib as mpl
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -334,7 +335,7 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     spot, known_best = _spots(ax, record), 0.0 < best < math.inf
     above = {(row.gamma, row.tau): 100.0 * (row.lower / best - 1.0) if known_best else -100.0 for row in others}
     values = _values(spot, above)
-    colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step where the proof begins
+    colours = mpl.colormaps["BrBG"]([0.1, 0.2, 0.28, 0.36, 0.64, 0.72, 0.8, 0.9])  # a step at the best pair
     extend = "max" if float(np.nanmax(values, initial=0.0)) > PER_CENT_STEPS[-1] else "neither"
     _coloured(ax, values, "lower bound, % above the least CV error", extend, cmap=ListedColormap(colours),
               norm=BoundaryNorm(PER_CENT_STEPS, len(colours)), rasterized=values.size > MANY_BOXES)  # fmt: skip
@@ -350,7 +351,7 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
 
 
 def _spots(ax: Axes, record: Record) -> Spots:
-    """Give every tau and gamma a place on axes; return the places of the pairs."""
+    """Give every tau and gamma a position on the axes; return the positions of the pairs."""
     taus, gammas = sorted({row.tau for row in record.table}), sorted({row.gamma for row in record.table})
     figures.places(ax, "x", [str(tau) for tau in taus])
     figures.places(ax, "y", [f"{gamma:.3g}" for gamma in gammas])
@@ -359,7 +360,7 @@ def _spots(ax: Axes, record: Record) -> Spots:
 
 
 def _values(spot: Spots, known: Mapping[tuple[float, int], float]) -> Any:
-    """Return the values of pairs as a table, NaN where there is none."""
+    """Return the values of pairs as an array, NaN for missing ones."""
     values = np.full((1 + max(g for _, g in spot.values()), 1 + max(t for t, _ in spot.values())), np.nan)
     for pair, value in known.items():
         t, g = spot[pair]
@@ -368,7 +369,7 @@ def _values(spot: Spots, known: Mapping[tuple[float, int], float]) -> Any:
 
 
 def _finish(ax: Axes, record: Record, spot: Spots, title: str) -> None:
-    """Mark the choices on a map, with its title and legend."""
+    """Mark the choices on a heat map, and add its title and legend."""
     for pair, marker, label in _choices(record):
         if pair[:2] in spot:
             _mark(ax, *spot[pair[:2]], marker, label)
@@ -393,7 +394,7 @@ def _map(ax: Axes, errors: Any) -> None:
 
 
 def _coloured(ax: Axes, values: Any, words: str, extend: str = "neither", **how: Any) -> None:
-    """Draw a table of numbers as colours, and the scale of these."""
+    """Draw an array of numbers as colours, with a colour bar."""
     rows, columns = (np.arange(count + 1) - 0.5 for count in values.shape)
     figure = ax.get_figure()
     assert figure is not None
@@ -417,19 +418,19 @@ def _hatch(ax: Axes, cells: Sequence[tuple[int, int]]) -> None:
 
 
 def plot_features(record: Record, ax: Axes | None = None) -> Axes:
-    """Draw how many folds choose each feature, at the reported pair.
+    """Draw the number of folds that choose each feature, at the reported pair.
 
     Parameters
     ----------
     record : Record
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
 
     Returns
     -------
     matplotlib Axes
-        Features on which folds differ come first. Those of the model that was fitted on all rows stand out; the last
-        ones of very many are left out.
+        The axes. Features on which folds differ come first, and features of the full-data model are highlighted. If
+        there are very many features, the last ones are omitted.
     """
     decided, open_ = times_chosen(record.chosen_folds)
     order = {name: place for place, name in enumerate(record.data.names)}
@@ -464,7 +465,7 @@ def _not_counted(record: Record) -> str:
 
 
 def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
-    """Count by feature the folds that choose it: those whose best support is proved, and the others."""
+    """Return, by feature, the number of folds that choose it: folds with a proved support, and other folds."""
     decided, others = Counter[str](), Counter[str]()
     count = np.bincount(folds.which, minlength=len(folds.supports))
     sure = np.bincount(folds.which[folds.decided], minlength=len(folds.supports))
@@ -476,12 +477,12 @@ def times_chosen(folds: ChosenFolds) -> tuple[Counter[str], Counter[str]]:
 
 
 def _not_shown(names: Sequence[str], every: Sequence[str]) -> str:
-    """Say for a title how many features are not shown; nothing where all are."""
+    """Return the number of omitted features for a title, or an empty text."""
     return f" ({len(names)} of {len(every)} features)" if len(names) < len(every) else ""
 
 
 def _name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
-    """Give each feature its row, from above, under its name shortened."""
+    """Give each feature a row, from the top, with its shortened name."""
     labels = dict(zip(columns, figures.short(columns), strict=True)) if names else {}
     ax.set_yticks(range(len(names)), [labels[name] for name in names])
     ax.set_ylim(max(len(names), BAR_ROWS) - 0.5, -0.5)
@@ -492,23 +493,23 @@ def _name_rows(ax: Axes, names: Sequence[str], columns: Sequence[str]) -> None:
 def plot_coefficients(
     record: AnyRecord, ax: Axes | None = None, data: Dataset | None = None, gamma: float | None = None
 ) -> Axes:
-    """Draw coefficients: of every tau for a path, or with the data; else of the one model of a record.
+    """Draw coefficients of every tau (for a path, or with data), or of the single model of a record.
 
     Parameters
     ----------
     record : record of any command
     ax : matplotlib Axes, optional
-        Of a new figure of pyplot by default.
+        Axes to draw on; those of a new pyplot figure by default.
     data : Dataset, optional
-        The data of the record: coefficients are then those of columns and target of standard deviation 1, and a
-        `Record` is drawn as the path of best subsets on all rows at the model's gamma (of 10 seconds at most).
+        Data of the record. Coefficients are then for columns and a target of standard deviation 1, and a `Record` is
+        drawn as the path of full-data best subsets at the gamma of the model (computed in at most 10 seconds).
     gamma : float, optional
-        Of a path, the one to draw; by default that in the middle.
+        Gamma of a path to draw; by default the middle one.
 
     Returns
     -------
     matplotlib Axes
-        Without the data, the colours of a path are shares of each feature's largest coefficient.
+        The axes; without data, the colours of a path are relative to the largest coefficient of each feature.
     """
     size, references = record.refit.tau if isinstance(record, Record) else None, references_of(record)
     if data is not None:
@@ -529,13 +530,13 @@ def plot_coefficients(
 
 
 def standard_units(names: Sequence[str], data: Dataset) -> dict[str, float]:
-    """Return by name what makes coefficients those of standardised columns, and of a target of squared loss."""
+    """Return, by name, the factors that convert coefficients to standardised columns (and target, squared error)."""
     spread = 1.0 if data.classes is not None or data.counts else float(data.y.std()) or 1.0
     return {name: value / spread for name, value in spreads(data, names).items()}
 
 
 def _units(data: Dataset | None) -> str:
-    """Name the units of coefficients in a figure."""
+    """Return the unit of coefficients in a figure."""
     if data is None:
         return "coefficient, in units of the file"
     if data.counts:
@@ -544,7 +545,7 @@ def _units(data: Dataset | None) -> str:
 
 
 def _used(rows: Sequence[PathRow], columns: Sequence[str]) -> list[str]:
-    """Return the features of a path, those first that most of its models have, then those of small models."""
+    """Return the features of a path, the most frequent first, then those of small models."""
     used = [name for name in columns if any(row.coefficients.get(name) for row in rows)]
     taus = {name: [row.tau for row in rows if name in row.coefficients] for name in used}
     return sorted(used, key=lambda name: (-len(taus[name]), min(taus[name])))
@@ -595,7 +596,7 @@ def _draw_model(record: Record | FitRecord | CommonRecord, ax: Axes | None, data
 
 
 def _headline(record: AnyRecord) -> str:
-    """Return the target, and the answer as the record shows itself."""
+    """Return the target and the answer as text."""
     answer = repr(record).partition("(")[2][:-1].replace(", inf]", ", ?]")
     return f"{figures.short([record.data.target])[0]}, {answer}"
 
@@ -604,7 +605,7 @@ OF_CLASSES = {"roc": draw_roc, "calibration": draw_calibration}
 
 
 def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tuple[Record, PredictedClasses]:
-    """Return a record of two classes and its held-out rows; `BadInput` where they are not to be had."""
+    """Return a logistic record and its held-out rows; raise `BadInput` if they are not available."""
     if not isinstance(record, Record) or record.classes is None:
         raise BadInput(f"panel {panel}: only records of `solve --loss logistic` have it")
     if data is None:
@@ -613,19 +614,19 @@ def held_out_record(record: AnyRecord, data: Dataset | None, panel: str) -> tupl
 
 
 def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figure:
-    """Draw one panel of a record as a figure.
+    """Return a figure with one panel of a record.
 
     Parameters
     ----------
     panel : {"all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients"}
-        All but the last are of records of `solve` only; roc and calibration of two classes, with the data.
+        Panel; all but the last require a record of `solve`, and roc and calibration require logistic loss and the data.
     data : Dataset, optional
-        As in `plot_coefficients`.
+        Data as in `plot_coefficients`.
 
     Raises
     ------
     BadInput
-        For a panel that the record does not have.
+        If the record does not have the panel.
     """
     from matplotlib.figure import Figure
 
@@ -655,7 +656,7 @@ def panel_of(record: AnyRecord, panel: str, data: Dataset | None = None) -> Figu
 
 
 def _rows_shown(record: AnyRecord, data: Dataset | None) -> tuple[int, int]:
-    """Return how many features there may be in the panels of features and of coefficients."""
+    """Return the numbers of features in the panels of features and of coefficients."""
     of_folds = record.chosen_folds.supports if isinstance(record, Record) else ()
     path = isinstance(record, PathRecord) or (data is not None and isinstance(record, Record))
     coefficients = record.data.p if isinstance(record, PathRecord) or path else len(record.coefficients)
@@ -663,18 +664,18 @@ def _rows_shown(record: AnyRecord, data: Dataset | None) -> tuple[int, int]:
 
 
 def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
-    """Draw what there is to see of a record, its panels side by side.
+    """Return a figure with all panels of a record side by side.
 
     Parameters
     ----------
     record : record of any command
     data : Dataset, optional
-        As in `plot_coefficients`.
+        Data as in `plot_coefficients`.
 
     Returns
     -------
     matplotlib Figure
-        Independent of pyplot.
+        The figure, which is independent of pyplot.
     """
     from matplotlib.figure import Figure
 
@@ -708,7 +709,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
         if record.continuous is not None:
             plot_every_gamma(record, above.add_subplot(grid[0, 1]))
         last = [above.add_subplot(grid[1, 0]), above.add_subplot(grid[1, 1])]
-    else:  # each column is laid out by itself: scales take room in one alone
+    else:  # each column has its own layout, since only one has colour bars
         columns: Any = above.subfigures(1, 2)
         left_axes = columns[0].subplots(3, 1, height_ratios=(4.6, *tall))
         right = columns[1].subplots(2, 1)
@@ -722,7 +723,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
 
 
 def _held_out_if_any(record: Record, data: Dataset | None) -> PredictedClasses | None:
-    """Return the held-out rows of a record of two classes; None without its data, or where no text deals its folds."""
+    """Return the held-out rows of a logistic record; None without data or if the folds cannot be rebuilt."""
     if data is None or record.classes is None or record.folds.spec.startswith(FROM_PYTHON):
         return None
     return PredictedClasses.of(record, data)

@@ -28,7 +28,7 @@ from sparsecv_mio.report.ratios import ratio_columns, scatter_lines
 from sparsecv_mio.report.reference_levels import against, factor_lines, references_of
 from sparsecv_mio.words import LOSS_WORDS, Loss, Model
 
-INCHES = 4.8  # width of a picture
+INCHES = 4.8  # width of a figure in inches
 ENDINGS = {".html": "html", ".htm": "html", ".md": "md", ".tex": "latex"}
 
 
@@ -39,11 +39,11 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
     ----------
     record : record of any command
     name : str
-        Of the record's file, for the command that verifies it.
+        File name of the record, for the command that verifies it.
     data : Dataset, optional
-        The data of the record: adds coefficients by tau in comparable units.
+        Data of the record; they add coefficients by tau in comparable units.
     file : str
-        Of the data, for the command that verifies the record.
+        File name of the data, for the command that verifies the record.
     """
     if data is not None:
         from sparsecv_mio.report.record_plots import fitted_rows
@@ -66,21 +66,21 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
 
 
 def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, file: str) -> str:
-    """Return the report of a record as a text.
+    """Return the report of a record as text.
 
     Parameters
     ----------
     kind : {"html", "md", "latex"}
     name, data, file
-        As in `report_of`.
+        Arguments as for `report_of`.
     """
-    from sparsecv_mio.report.document import text_of  # this loads Jinja
+    from sparsecv_mio.report.document import text_of  # imported here since it loads Jinja
 
     return text_of(report_of(record, name, data, file), kind)
 
 
 def format_of(path: str) -> str:
-    """Return the format of a report by the ending of its file, `html`, `md` or `latex`; `BadInput` for another one."""
+    """Return the format of a report, `html`, `md` or `latex`, from the suffix; raise `BadInput` for others."""
     ending = ENDINGS.get(Path(path).suffix.lower())
     if ending is None:
         raise BadInput(f"report: {path} must end in {', '.join(ENDINGS)}")
@@ -88,20 +88,20 @@ def format_of(path: str) -> str:
 
 
 def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset | None = None) -> None:
-    """Write the report of a record; its ending says in which format.
+    """Write the report of a record in the format given by the suffix of the file.
 
     Parameters
     ----------
     record : record of any command
     path : path
-        Ends in .html, .md, .tex or .txt.
+        File name that ends with .html, .md, .tex or .txt.
     data : Dataset, optional
-        As in `report_of`.
+        Data as in `report_of`.
 
     Raises
     ------
     BadInput
-        The file cannot be written, or its ending is another one.
+        If the file cannot be written, or has another suffix.
     """
     kind = format_of(os.fspath(path))
     write_text(path, [report_text(record, kind, "RECORD", data, "DATA")], "report", through=True)
@@ -140,7 +140,7 @@ def _whose(record: Record) -> str:
     if record.average is None:
         return f"; {NO_AVERAGE}" if record.request.model == Model.AVERAGE else ""
     size, within = several(len(record.average.model.support), "feature"), record.average.within_folds
-    squares = record.loss is Loss.SQUARED  # of which the page has the root
+    squares = record.loss is Loss.SQUARED  # the page also has their square root
     errors = "" if within is None else shown(math.sqrt(within.error) if squares else within.error)
     own = "" if within is None else f", whose error by averages made within every fold is {errors}"
     return f"; this is the error of the pair, but predictions come from the averaged model of {size}{own}"
@@ -178,7 +178,7 @@ def _folds(record: Record | CommonRecord) -> Section:
 
 
 def _beside_common(record: CommonRecord) -> tuple[str, str]:
-    """Return what the CV error is compared with."""
+    """Return the CV error with which the common subset is compared."""
     if record.classes is not None:
         return "log loss of the class frequencies alone", shown(record.classes.null_error)
     if record.counts is not None:
@@ -288,7 +288,7 @@ def _answer_facts(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _class_facts(record: Record, classes: Classes) -> list[tuple[str, str]]:
-    """Return the classes and how good held-out predictions are: reported, as the log loss alone is certified."""
+    """Return the classes and the quality of held-out predictions, of which only the log loss is certified."""
     facts = [
         ("classes", f"{classes.negative}, {classes.positive}; predicted is the probability of {classes.positive}"),
         ("log loss of the class frequencies alone", shown(classes.null_error)),
@@ -330,13 +330,13 @@ def proved_sentences(record: Record) -> list[str]:
 
 
 def _least_pair(record: Record) -> str:
-    """Name the pair with the least CV error."""
+    """Return the name of the pair with the minimum CV error."""
     least = record.least
     return "the reported pair" if least is None else f"tau = {least.tau}, gamma = {shown(least.gamma)}"
 
 
 def _bounds_proved(record: Record, digits: int) -> list[str]:
-    """Say what is known of the least CV error of all that was asked for."""
+    """Return the certified statements on the minimum CV error over the requested pairs."""
     best, interval = record.certificate, record.continuous
     where = "of any tau at this gamma" if record.descent else f"of the {several(len(record.table), 'pair')} of the grid"
     if interval is not None:
@@ -426,7 +426,7 @@ def _has_estimates(record: Record) -> bool:
 
 
 def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Sentences | None:
-    """Return the held-out rows of a record of two classes, or say what they take."""
+    """Return the held-out rows of a logistic record, or sentences on what is needed for them."""
     if record.classes is None:
         return None
     try:
@@ -438,7 +438,7 @@ def _held_out(record: Record, data: Dataset | None) -> PredictedClasses | Senten
 
 
 def _curves(record: Record, rows: PredictedClasses | Sentences | None) -> tuple[Block, ...]:
-    """Return the ROC curve and the calibration of a record of two classes."""
+    """Return the ROC curve and the calibration plot of a logistic record."""
     if not isinstance(rows, PredictedClasses) or record.classes is None:
         return () if rows is None or isinstance(rows, PredictedClasses) else (rows,)
     size = INCHES, 4.6
@@ -466,7 +466,7 @@ def _calibration(record: Record, rows: PredictedClasses | Sentences | None) -> t
 
 
 def _surface(record: PathRecord | FitRecord) -> tuple[Block, ...]:
-    """Return the best subset of every size as a function of gamma, where an interval was asked for."""
+    """Return the best subset of every size as a function of gamma, if an interval was requested."""
     surface = record.surface if isinstance(record, PathRecord) else None
     if surface is None or not isinstance(record, PathRecord):
         return ()
@@ -502,7 +502,7 @@ def _height(rows: int) -> float:
 
 
 def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
-    """Say why a feature that is in every model may be counted in fewer folds."""
+    """Return the reason why a feature of every model may count in fewer folds."""
     limits = record.request.restrictions if isinstance(record, Record) else None
     if limits is None or not (limits.nonnegative or limits.nonpositive):
         return ""
@@ -510,7 +510,7 @@ def _about_signs(record: Record | FitRecord | CommonRecord) -> str:
 
 
 def _model(record: Record | FitRecord, data: Dataset | None) -> tuple[Block, ...]:
-    """Return the table of a model, and how well one of two classes or counts fits all rows."""
+    """Return the table of a model and, for logistic and Poisson loss, its fit to all rows."""
     lines = [*factor_lines(record), *scatter_lines(record, record, data)]
     return (_model_table(record, data), *_sentences_if_any(lines))
 
@@ -545,12 +545,12 @@ def _model_table(record: Record | FitRecord | CommonRecord, data: Dataset | None
 
 
 def _coefficient_head(record: Record | FitRecord | CommonRecord) -> str:
-    """Say what a coefficient is in."""
+    """Return the unit of the coefficients."""
     return f"coefficient, in {LOSS_WORDS[record.loss].link or f'units of {record.data.target}'} per unit of the feature"
 
 
 def _average_section(record: Record) -> tuple[ReportTable, ...]:
-    """Return the table of the averaged model, where there is one."""
+    """Return the table of the averaged model, if there is one."""
     if record.average is None:
         return ()
     model = record.average.model
@@ -651,7 +651,7 @@ def _request_facts(record: Record) -> tuple[tuple[str, str], ...]:
 
 
 def _sources(record: Record) -> tuple[Block, ...]:
-    """Return what each source of bounds cost and brought, where the record knows."""
+    """Return the cost and gain of each source of bounds, if the record has them."""
     rows = tuple(source_tables.source_rows(record))
     blocks: list[Block] = [ReportTable(source_tables.CAPTION, source_tables.HEADS, rows, 1)] if rows else []
     if record.work.course:
@@ -666,7 +666,7 @@ def _hints(record: Record) -> tuple[Block, ...]:
 
 
 def _fit_sections(record: PathRecord | FitRecord, data: Dataset | None) -> list[Section]:
-    """Return the sections of fits on all rows that come before the data."""
+    """Return the sections of full-data fits that come before the data."""
     stated = _sentences_if_any(factor_lines(record) if isinstance(record, PathRecord) else [])
     picture = Section("Picture", (*_surface(record), _coefficients(record, data), *stated))
     if isinstance(record, FitRecord):

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from sparsecv_mio.data.dataset import Dataset
 
 
-SCREEN_ROWS, KEPT_ROWS = 15, 10  # rows of a table; one with more than a screen holds is cut to the second number
-MAX_SIZES = 25  # rows of the table of sizes; of more sizes it shows powers of two and those around the chosen size
-NEIGHBOURS = 2  # sizes to each side of the chosen one in a table that does not show every size
-MEANING = {  # the status of a record: the title of its answer, why that is no certified answer, and a colour
+SCREEN_ROWS, KEPT_ROWS = 15, 10  # rows of a table that fits on a screen, and rows shown of a longer one
+MAX_SIZES = 25  # rows of the table of sizes; with more sizes it shows powers of two and the neighbours of the choice
+NEIGHBOURS = 2  # sizes shown to each side of the chosen one in a shortened table
+MEANING = {  # by status: title of the answer, reason why it is not certified, and colour
     "proved": ("certified answer", "", "green"),
     "limit": ("best answer so far", "limit reached", "yellow"),
     "interrupted": ("best answer so far", "interrupted", "yellow"),
@@ -52,18 +52,18 @@ def print_answer(
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     record : Record
-        What was found.
+        Record to print.
     brief : bool
-        Only the answer: no table by tau, no work, no hints.
+        True to print only the answer, without the table by tau, the work and hints.
     held_out : FitQuality, optional
-        Of the predictions of held-out rows that go to a file, where they were made.
+        Quality of the held-out predictions, if they are written to a file.
     full : bool
-        True to print every coefficient and every tau, the plan of the search, its methods, and the cost and the
-        gain of each bounding method.
+        True to print every coefficient and every tau, the plan of the search, its methods, and the cost and the gain of
+        each bounding method.
     data : Dataset, optional
-        Of the record, for odds and rate ratios per standard deviation, and for how far counts scatter.
+        Data of the record, for odds and rate ratios per standard deviation and for the dispersion of counts.
     """
     _print_pair(console, record)
     print_restrictions(console, record)
@@ -95,7 +95,7 @@ def print_answer(
 def meaning(
     record: records.Record | fit_records.PathRecord | fit_records.NearRecord | fit_records.CommonRecord,
 ) -> tuple[str, str]:
-    """Return the title of the answer of a record with its status in brackets, and a colour for it."""
+    """Return the title of the answer, with the status in brackets, and a colour."""
     title, _, colour = MEANING[record.status]
     reason = _why_not_certified(record)
     return (f"{title} ({reason}; not certified)" if reason else title), colour
@@ -108,7 +108,7 @@ def _why_not_certified(
 
 
 def _print_pair(console: Console, record: records.Record) -> None:
-    """Print the reported pair; where another pair has the minimum CV error, that pair before it."""
+    """Print the reported pair, preceded by the pair with the minimum CV error if that is another one."""
     reported, least, reason = layout.pair(record.tau, record.gamma), record.least, _why_not_certified(record)
     colour, gap = MEANING[record.status][2], gap_in_words(record.request.gap)
     pairs = record_words.pairs_left(record)
@@ -144,13 +144,13 @@ def gap_in_words(gap: float) -> str:
 
 
 def _digits(record: records.Record) -> int:
-    """Return how many digits tell the ends of the intervals of a record apart."""
+    """Return the number of digits that distinguishes the bounds of the intervals of a record."""
     least = record.certificate
     return interval_digits([(record.lower, record.upper), (least.lower, least.upper)])
 
 
 def interval_lines(record: records.Record) -> list[str]:
-    """Return a line on the partition of the interval of gamma that was searched, nothing where it was a grid."""
+    """Return a line on the partition of the searched interval of gamma; empty for a grid."""
     continuous = record.continuous
     if continuous is None:
         return []
@@ -163,7 +163,7 @@ def print_restrictions(
     console: Console,
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> None:
-    """Say which models were compared, where not all."""
+    """Print which models were compared, unless all were."""
     if words := compared(record):
         layout.say(console, f"models compared: {words}")
 
@@ -171,7 +171,7 @@ def print_restrictions(
 def compared(
     record: records.Record | fit_records.PathRecord | fit_records.CommonRecord | fit_records.NearRecord,
 ) -> str:
-    """Return which models were compared, nothing where all subsets of the columns of the file were."""
+    """Return a description of the compared models; empty if all subsets of the columns of the file were compared."""
     limits, adjusted = record.request.restrictions, adjusted_for(record)
     said = [limits.words(record.data.p)] if limits else []
     if not (limits and limits.count):
@@ -218,7 +218,7 @@ def _error_lines(record: records.Record) -> list[str]:
 
 
 def _certified_lines(record: records.Record, digits: int) -> list[str]:
-    """Return lines on the interval of the least CV error of the grid, and on that of the reported pair's own."""
+    """Return lines on the interval of the minimum CV error of the grid, and on that of the reported pair."""
     scope, certificate = _searched_over(record), record.certificate
     own = own_line(record, digits)
     if _says_nothing(record):
@@ -240,12 +240,12 @@ def _searched_over(record: records.Record) -> str:
 
 
 def own_line(record: records.Record, digits: int) -> str:
-    """Return what is certified of the CV error of the reported pair, where that says more than the grid's interval.
+    """Return the certified bounds on the CV error of the reported pair, if they say more than those of the grid.
 
     Parameters
     ----------
     digits : int
-        Of the numbers.
+        Number of digits.
     """
     row = record.own_row
     if words := record_words.fold_models(record):
@@ -261,7 +261,7 @@ def own_line(record: records.Record, digits: int) -> str:
 
 
 def error_line(found: FitQuality | ClassQuality | accuracy.CountQuality) -> str:
-    """Return what is known of the errors of predictions."""
+    """Return a line on the errors of predictions."""
     if isinstance(found, accuracy.ClassQuality):
         auc = "unknown" if math.isnan(found.auc) else f"{found.auc:.4f}"
         right = f"accuracy {100.0 * found.accuracy:.1f}%, AUC {auc}, Brier score {found.brier:.4f}"
@@ -305,12 +305,12 @@ def error_lines(
 def coverage_lines(
     ends: FloatArray, level: float, y: FloatArray | None, record: records.Record | None = None
 ) -> list[str]:
-    """Return lines on prediction intervals: their width, where targets are known how many they hold, and what is wrong.
+    """Return lines on prediction intervals: width, coverage if targets are known, and problems.
 
     Parameters
     ----------
     record : Record, optional
-        Whose they are.
+        Record of the model.
     """
     low, high = ends.T
     lines = [f"intervals of level {level:g} (CV+): {shown(float((high - low).mean()))} wide on average"]
@@ -322,7 +322,7 @@ def coverage_lines(
 
 
 def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
-    """Return lines on the error of the whole procedure, beside the CV error that was minimised."""
+    """Return lines on the error of the whole procedure, in comparison with the minimised CV error."""
     done, k = len(nested.folds), nested.outer.k
     spread = "" if nested.standard_error is None else f", standard error {shown(nested.standard_error, 3)}"
     of = f"{k} outer folds" if done == k else f"{done} of {k} outer folds"
@@ -343,7 +343,7 @@ def nested_lines(record: records.Record, nested: records.Nested) -> list[str]:
 
 
 def _print_outer_folds(console: Console, nested: records.Nested) -> None:
-    """Print what was chosen without each outer fold."""
+    """Print the choice without each outer fold."""
     layout.say(console, "models chosen with one outer fold held out", "bold")
     rows = [
         (outer.fold + 1, outer.tau, outer.gamma, outer.cv_error, outer.error, outer.status) for outer in nested.folds
@@ -354,12 +354,12 @@ def _print_outer_folds(console: Console, nested: records.Nested) -> None:
 
 
 def _says_nothing(record: records.Record) -> bool:
-    """Whether the interval of the least CV error says nothing: from 0 to an unknown number."""
+    """Return True if the interval of the minimum CV error is trivial: from 0 to an unknown number."""
     return record.certificate.lower <= 0.0 and not math.isfinite(record.certificate.upper)
 
 
 def _estimate_lines(record: records.Record) -> list[str]:
-    """Return lines on how much of the reported pair is proved, and on pairs without any CV error."""
+    """Return lines on the solved folds of the reported pair, and on pairs without a CV error."""
     lines, own = [], record.own_row
     if record.estimate and own is not None:
         lines.append(estimate_line(own.folds_decided, own.folds, record.likely("too low")))
@@ -372,13 +372,13 @@ def _estimate_lines(record: records.Record) -> list[str]:
 
 
 def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
-    """Say why a CV error is an estimate.
+    """Return the reason why a CV error is an estimate.
 
     Parameters
     ----------
     decided, folds : int
     too_low : str
-        The text of the record where the estimate is likely too low.
+        Text of the record if the estimate is probably too low.
 
     Examples
     --------
@@ -399,7 +399,7 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
 
 
 def _print_coefficients(console: Console, record: records.Record, full: bool, data: Dataset | None) -> None:
-    """Print the model fitted on all rows, below the pair it belongs to."""
+    """Print the model fitted to all rows, below its pair."""
     refit = record.refit
     proof = "subset certified optimal"
     if not refit.proved:
@@ -427,9 +427,10 @@ def _print_coefficients(console: Console, record: records.Record, full: bool, da
 
 
 def rule_lines(record: records.Record) -> list[str]:
-    """Return lines on the rule that chose the pair; nothing where that is the least CV error.
+    """Return lines on the rule that chose the pair; empty for the minimum CV error.
 
-    While CV errors are not all known well enough the one-standard-error rule counts only pairs proved to be within.
+    While some CV errors are not known accurately, the one-standard-error rule considers only pairs proved to be within
+    one standard error.
     """
     one_se, least = record.one_se, record.certificate
     if one_se is None:
@@ -447,24 +448,24 @@ def print_model(
     console: Console, coefficients: Mapping[str, float], intercept: float, loss: Loss = Loss.SQUARED,
     full: bool = True, data: Dataset | None = None, adjusted: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Print the coefficients of a model, those of columns that it adjusts for in a block of their own.
+    """Print the coefficients of a model, those of adjustment columns in a separate block.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     coefficients : mapping of str to float
-        By the names of the features, in units of the file.
+        Coefficients by feature, in units of the file.
     intercept : float
-        In units of the target.
+        Intercept in units of the target.
     loss : Loss
-        Of two classes and counts odds and rate ratios stand beside.
+        Loss of the model; logistic and Poisson models are printed with odds or rate ratios.
     full : bool
-        Every coefficient, where they are more than a screen holds; else the first ones.
+        True to print every coefficient; otherwise at most a screen of them.
     data : Dataset, optional
-        For ratios per standard deviation.
+        Data for ratios per standard deviation.
     adjusted : sequence of str
-        Columns that the model adjusts for.
+        Adjustment columns of the model.
     """
     heads, beside = ratio_columns(loss, coefficients, data)
     rows: list[tuple[object, ...]] = [
@@ -485,13 +486,13 @@ def print_model(
 
 
 def _say_left_out(console: Console, count: int, what: str) -> None:
-    """Say how many rows of a table were not printed, if any, and which options have them."""
+    """Print the number of omitted rows of a table, if any, and the options that print them."""
     if count:
         layout.say(console, f"{several(count, 'more ' + what)}: add --full, or --json FILE", "dim")
 
 
 def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -> list[str]:
-    """Return lines that explain the marks of the rows that were printed, and say how much work was done."""
+    """Return lines that explain the marks of the printed rows, and the amount of work."""
     lines = []
     if any(row.estimate and math.isfinite(row.cv_error) for row in rows):
         why = "folds that are not solved use the best subset found so far, often found with their held-out rows"
@@ -502,18 +503,18 @@ def _marks_explained(record: records.Record, rows: Sequence[records.TableRow]) -
 
 
 def subproblems_line(record: records.Record) -> str:
-    """Return a line on the subproblems of a record, and on the work that they took."""
+    """Return a line on the number of subproblems and the work for them."""
     subproblems = several(sum(row.folds for row in record.table), "subproblem")
     return f"{subproblems} (tau x gamma x fold); {work_line(record.work, record.request.threads)}"
 
 
 def best_by_tau(record: records.Record) -> list[records.TableRow]:
-    """Return for every tau the row with the least CV error, decided or estimated; of its own tau that of the answer.
+    """Return for every tau the row with the minimum CV error, solved or estimated.
 
     Parameters
     ----------
     record : Record
-        Of the tau of the least CV error found it is that pair's row.
+        Record; for the tau of the minimum CV error found, the row is that of this pair.
     """
     best: dict[int, records.TableRow] = {}
     own, least = (record.gamma, record.tau), (record.certificate.gamma, record.certificate.tau)
@@ -528,14 +529,14 @@ def best_by_tau(record: records.Record) -> list[records.TableRow]:
 
 
 def best_gamma_title(record: records.Record) -> str:
-    """Name the rows of `best_by_tau`."""
+    """Return the title of the rows of `best_by_tau`."""
     if record.continuous is not None:
         return "every tau at this gamma"
     return "best gamma for each tau" + ("" if record.least is None else f" (for tau = {record.tau} the reported one)")
 
 
 def sizes_around(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
-    """Return the sizes that show the elbow: all of a few, else the chosen ones, their neighbours and powers of two.
+    """Return the sizes to show: all if they are few, otherwise the chosen ones, their neighbours and powers of two.
 
     Parameters
     ----------
@@ -561,7 +562,7 @@ def sizes_around(taus: Sequence[int], chosen: Collection[int]) -> list[int]:
 
 
 def _print_taus(console: Console, record: records.Record, full: bool) -> list[records.TableRow]:
-    """Print the best row of each tau, of many those that show the elbow; return the printed rows."""
+    """Print the best row of each tau, or of selected taus if there are many; return the printed rows."""
     every = best_by_tau(record)
     taus = [row.tau for row in every]
     kept = set(taus if full else sizes_around(taus, {record.tau, record.certificate.tau}))
@@ -625,23 +626,23 @@ def methods_line(engine: str) -> str:
 
 
 def subsets_of_piece(surface: fit_records.Surface, piece: fit_records.SurfacePiece) -> str:
-    """Return the best subsets of a piece as a text: several where they are tied or cross."""
+    """Return the best subsets of a piece as text; several if they are tied or cross."""
     return " or ".join(layout.listed(surface.supports[place]) or "none" for place in piece.supports) or "not known"
 
 
 def print_verification(console: Console, report: VerifyReport, brief: bool = False, full: bool = False) -> None:
-    """Print the verdict, with what could not be proved; what was recomputed or bounded, only read, what disagrees.
+    """Print the verdict with open claims, then recomputed, bounded, read and disagreeing fields.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     report : VerifyReport
-        What `verify` found.
+        Report of `verify`.
     brief : bool
-        Only the verdict and what disagrees.
+        True to print only the verdict and disagreements.
     full : bool
-        List every field that is bounded with its bound, not only their number.
+        True to list every bounded field with its bound, not only their number.
     """
     console.print(_verdict(report))
     if not brief:
@@ -665,7 +666,7 @@ def _verdict(report: VerifyReport) -> Text:
 
 
 def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
-    """Name the fields that are bounded, with their bounds, or only say how many they are."""
+    """Return the bounded fields with their bounds, or only their number."""
     bounded = [(how, names) for how, names in report.fields if how not in ("recomputed", "read")]
     if full:
         return [f"{', '.join(names)}: {how.removeprefix('bounded: ')}" for how, names in bounded]
@@ -674,28 +675,28 @@ def _bounded_fields(report: VerifyReport, full: bool) -> list[str]:
 
 
 def _fields_named(fields: str) -> str:
-    """Return a list of fields, those of the request last and without its name."""
+    """Return a list of fields, with those of the request last and without its name."""
     names = fields.split(", ")
     options = [name.removeprefix("request.") for name in names if name.startswith("request.")]
     others = [name for name in names if not name.startswith("request.")]
     return ", ".join([*others, *([f"the request ({', '.join(options)})"] if options else [])])
 
 
-FEW_REPLACEMENTS = 5  # of a size, printed without --full; and models as rows of a table that is cut
+FEW_REPLACEMENTS = 5  # replacements printed for a size without --full
 VALUE = {"cv": "CV error", "objective": "training objective"}
 
 
 def print_near(console: Console, record: fit_records.NearRecord, brief: bool = False, full: bool = False) -> None:
-    """Print a near-optimal list: for every size the models, and which features all or none of them have.
+    """Print a near-optimal list: the models of every size, and the features that all or none of them have.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     brief : bool
-        Do not say how much work was done.
+        True to omit the work.
     full : bool
-        Every model, not the ten best of a size.
+        True to print every model, not only the ten best of a size.
     """
     word, colour = meaning(record)
     objective = "CV error, the same features in every fold" if record.by == "cv" else "training objective on all rows"
@@ -759,7 +760,7 @@ def _print_size(
 def _print_near_models(
     console: Console, value: str, models: list[fit_records.NearModel], factors: tuple[tuple[str, ...], ...], full: bool
 ) -> None:
-    """Print the models of a size, each by what it has beside the features that all of them have, factors by a word."""
+    """Print the models of a size by their features other than the common ones; factors by name."""
     best = models[0].value
     digits = interval_digits([(models[0].value, models[-1].value)])
     supports = [words_of_terms(model.support, factors) for model in models]
@@ -774,7 +775,7 @@ def _print_near_models(
 
 
 def _how_complete(record: fit_records.NearRecord, size: fit_records.NearSize) -> str:
-    """Say up to which value no model is missing, and why there is an end to it."""
+    """Return the value up to which the list is complete, and the reason for this limit."""
     value = VALUE[record.by]
     if size.complete:
         return f"certified to be all models with a {value} up to {shown(size.threshold)}"
@@ -792,7 +793,7 @@ def _features_named(names: tuple[str, ...]) -> str:
 
 
 def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.CommonRow]:
-    """Return for every tau the row with the least CV error of a subset that all folds share.
+    """Return for every tau the row with the minimum CV error of a subset shared by all folds.
 
     Parameters
     ----------
@@ -803,16 +804,16 @@ def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.Com
 
 
 def print_common(console: Console, record: fit_records.CommonRecord, brief: bool = False, full: bool = False) -> None:
-    """Print the best common subset: the pair, its certified CV error, its model and the best of every size.
+    """Print the best common subset: the pair, its certified CV error, its model, and the best of every size.
 
     Parameters
     ----------
     console : rich.console.Console
-        Where to print.
+        Console to print on.
     brief : bool
-        Only the answer: no table by tau, no work.
+        True to print only the answer, without the table by tau and the work.
     full : bool
-        Every coefficient, where they are more than a screen holds.
+        True to print every coefficient, even if they do not fit on a screen.
     """
     word, colour = meaning(record)
     word = f"certified choice ({gap_in_words(record.request.gap)})" if record.status == "proved" else word

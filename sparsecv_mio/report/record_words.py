@@ -17,16 +17,16 @@ from sparsecv_mio.words import LOSS_WORDS, Model, Within
 
 
 def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]) -> str:
-    """Name a part of the grid.
+    """Return a description of a part of the grid.
 
     Parameters
     ----------
     up_to_tau : int or None
-        The largest tau of which every gamma is in.
+        Largest tau up to which every gamma is included.
     from_gamma : float or None
-        The least gamma of which every tau is in.
+        Smallest gamma from which every tau is included.
     taus : sequence of int
-        That were asked for.
+        Requested sizes.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]
 
 
 def span(values: Collection[float]) -> str:
-    """Write the ends of some numbers.
+    """Return the smallest and the largest of some numbers as text.
 
     Examples
     --------
@@ -60,22 +60,22 @@ def span(values: Collection[float]) -> str:
 
 
 def open_rows(record: Record) -> list[TableRow]:
-    """Return the pairs that may have the least CV error after all, that of the least one found left out."""
+    """Return the pairs that may still have the minimum CV error, without the best one found."""
     chosen = (record.certificate.gamma, record.certificate.tau)
     return [row for row in record.table if row.status == "open" and (row.gamma, row.tau) != chosen]
 
 
 def region_lines(record: Record) -> list[str]:
-    """Say where the best pair of a record is proved and how good the pairs are that cannot be excluded.
+    """Return lines on the certified region of a record and on the pairs that are not excluded.
 
-    Nothing where the whole grid is proved, of a descent, and of records that do not say it.
+    No lines are returned for a fully certified grid, for a descent, and for records without this information.
     """
     rows = open_rows(record) if _of_regions(record) else []
     return [*proved_region(record), *certified_so_far(record), *([_not_excluded(record, rows)] if rows else [])]
 
 
 def proved_region(record: Record) -> list[str]:
-    """Say where the best pair of a record is proved, in a line if there is such a region."""
+    """Return a line on the region in which the best pair is certified, if there is one."""
     region = record.region
     if region is None or not _of_regions(record):
         return []
@@ -84,7 +84,7 @@ def proved_region(record: Record) -> list[str]:
 
 
 def certified_so_far(record: Record) -> list[str]:
-    """Say how many pairs of a record without a proof are excluded, and where the choice is certified within 1%."""
+    """Return lines on the pairs excluded without a complete proof, and the part certified within 1%."""
     so_far = record.so_far
     if so_far is None:
         return []
@@ -101,12 +101,12 @@ def certified_so_far(record: Record) -> list[str]:
 
 
 def _of_regions(record: Record) -> bool:
-    """Whether a record says which pairs are open: not where all of the grid is proved, and not of a descent."""
+    """Return True if a record states its open pairs: not for a fully certified grid or a descent."""
     return record.status != "proved" and not record.descent and any(row.status for row in record.table)
 
 
 def _best_of_region(record: Record, region: Region) -> str:
-    """Say which pair is the best of a region."""
+    """Return a sentence on the best pair of a region."""
     inside = (region.up_to_tau is not None and region.tau <= region.up_to_tau) or (
         region.from_gamma is not None and region.gamma >= region.from_gamma
     )
@@ -130,7 +130,7 @@ def _not_excluded(record: Record, rows: Sequence[TableRow]) -> str:
 
 
 def _estimate(reported: float, best: float) -> str:
-    """Compare the best estimate of some pairs with the least CV error found."""
+    """Return a comparison of the best estimate of some pairs with the minimum CV error found."""
     if not best < float("inf") or not reported > 0.0:
         return "they have no estimate" if best == float("inf") else "their smallest estimate is not smaller"
     worse = 100.0 * (best / reported - 1.0)
@@ -145,7 +145,7 @@ def stability_lines(record: Record) -> list[str]:
 
 
 def _no_change(record: Record) -> str:
-    """Say why it is not known how much leaving out a fold changes the losses of rows."""
+    """Return the reason why the effect of holding out a fold on the losses of rows is unknown."""
     asked = record.request
     words = {"--na-within": asked.na_within, "--scale-within": asked.scale_within}
     if own := [option for option, word in words.items() if word == Within.FOLDS]:
@@ -160,7 +160,7 @@ def _no_change(record: Record) -> str:
 
 
 def common_stability(record: CommonRecord) -> str:
-    """Say of a subset that all folds share that there is no stability of the choice in its record, and what has it."""
+    """Return a note that records of common subsets have no stability of the choice, and an alternative."""
     losses = LOSS_WORDS[record.loss].losses
     return (
         f"stability: all {record.folds.k:,} folds have these features by definition (--criterion common); the change "
@@ -169,7 +169,7 @@ def common_stability(record: CommonRecord) -> str:
 
 
 def _chosen_in(record: Record) -> list[str]:
-    """Say which features of the model every fold chose, how many folds the others, and what folds chose besides."""
+    """Return lines on how many folds choose each feature of the model, and on other features that folds choose."""
     counts, k = record.chosen_in(), record.folds.k
     model, everywhere = set(record.support), [name for name, count in counts.items() if count == k]
     common = sum(name in model for name in everywhere)
@@ -194,7 +194,7 @@ def _chosen_in(record: Record) -> list[str]:
 
 
 def _is_in_time_order(record: Record) -> bool:
-    """Return True if each fold is scored by a model of the rows before it alone."""
+    """Return True if each fold is scored by a model of earlier rows only."""
     return record.folds.spec.lower().startswith(("forward:", "splitter:timeseriessplit"))
 
 
@@ -210,7 +210,7 @@ def _change(record: Record, stable: Stability) -> str:
 
 
 def average_lines(record: Record) -> list[str]:
-    """Return lines on the averaged model, which predicts instead of the pair's; none where none was requested.
+    """Return lines on the averaged model, which predicts instead of the model of the pair; empty without one.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def average_lines(record: Record) -> list[str]:
 
 
 def choice_lines(record: Record) -> list[str]:
-    """Return lines on the pair that a weight of the instability chooses; none where no weight was asked for."""
+    """Return lines on the pair chosen with a weight of the instability; empty without a requested weight."""
     stable = record.stability
     if stable is None or stable.chosen is None:
         unknown = "stable pair: not known, because the limit was reached before all folds had a model"
@@ -262,7 +262,7 @@ def choice_lines(record: Record) -> list[str]:
 
 
 def _weights_tried(chosen: StableChoice) -> list[str]:
-    """Say which weights nested cross-validation tried."""
+    """Return lines on the weights that nested cross-validation tried."""
     if chosen.outer is None:
         return []
     errors = ", ".join(f"{shown(weighed.weight)}: {shown(weighed.error, 4)}" for weighed in chosen.tried)
@@ -272,7 +272,7 @@ def _weights_tried(chosen: StableChoice) -> list[str]:
 
 
 def fold_models(record: Record) -> str:
-    """Return how near the models of the folds are to the best ones; empty where that is not known or says little."""
+    """Return how close the models of the folds are to the optimum; empty if unknown or uninformative."""
     if (gap := record.training_gap) is None or not gap < 1.0:
         return ""
     return f"within {_per_cent_up(gap)} of the minimum training objective in each of the {record.folds.k} folds"
@@ -292,35 +292,35 @@ def _per_cent_up(share: float) -> str:
 
 
 def pairs_left(record: Record) -> int:
-    """Return how many pairs a proved record leaves undecided though all were to be decided (`--gap 0`)."""
+    """Return the number of unsolved pairs of a proved record, if all were to be solved (`--gap 0`)."""
     if record.status != "proved" or record.request.gap > 0.0 or record.descent or record.continuous is not None:
         return 0
     return sum(row.folds_decided < row.folds for row in record.table)
 
 
 def what_ended(record: Record) -> str:
-    """Say what ended a run that left pairs undecided."""
+    """Return the reason why a run ended with unsolved pairs."""
     limit = _search_limit(record)
     if limit is not None and record.work.seconds >= WHOLE_LIMIT * limit:
         return "limit reached"
     return "interrupted" if record.request.mio_budget is None else "MIO budget spent"
 
 
-LEAST_GAMMAS = 5  # of a range that a hint proposes
-WHOLE_LIMIT = 0.95  # of a time limit, from which on it is the limit that ended a run
-AT_AN_END = 1e-3  # of an interval of gamma on the logarithmic scale: an optimum as near to its end is at the end
-AS_GOOD = 0.5  # of a row: accuracies that differ by less are the same
-BISECTIONS = 50  # of [0.5, 1], to the last digit
+LEAST_GAMMAS = 5  # number of gammas in a range that a hint proposes
+WHOLE_LIMIT = 0.95  # share of a time limit, from which the limit counts as the reason for the end
+AT_AN_END = 1e-3  # share of the logarithmic interval of gamma within which an optimum is at its edge
+AS_GOOD = 0.5  # rows; accuracies that differ by less are equal
+BISECTIONS = 50  # bisections of [0.5, 1] to full precision
 SLIGHT_RIDGE = 1e-6  # smaller weights hardly change the fit: no wider range is proposed
 
 
 def limit_words(asked: Request) -> str:
-    """Name the time limit of a request."""
+    """Return the time limit of a request as text."""
     return "none" if asked.time_limit is None else f"{asked.time_limit:g} s"
 
 
 def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> float | None:
-    """Return the seconds of a limit that the search has: outer folds, and a model made after it, have the rest."""
+    """Return the seconds available to the search, without those for outer folds and the final model."""
     limit = record.request.time_limit
     if limit is None or not isinstance(record, Record):
         return limit
@@ -333,16 +333,16 @@ def _search_limit(record: Record | PathRecord | NearRecord | CommonRecord) -> fl
 
 
 def ended_by_itself(record: Record | PathRecord | NearRecord | CommonRecord) -> bool:
-    """Whether a run without a proof ended before its time limit: a longer one would change nothing."""
+    """Return True if a run without a proof ended before its time limit, so a longer one would not help."""
     limit = _search_limit(record)
     return record.status == "limit" and (limit is None or record.work.seconds < WHOLE_LIMIT * limit)
 
 
 def hints(record: Record) -> list[str]:
-    """Return a sentence for each edge of the grid that the best pair is on, unless the grid cannot be extended there.
+    """Return hints: one for each edge of the grid on which the best pair lies, if the grid can be extended there.
 
-    It cannot beyond tau = p, nor beyond the number of rows of a training set. Where some pairs have no CV error at
-    all, the hint is to let the search try them; where a limit came before the proof, which options would complete it.
+    It cannot be extended beyond tau = p or the number of rows of a training set. If some pairs have no CV error, a hint
+    proposes a search that tries them. If a limit came before the proof, a hint names options that would complete it.
     """
     if ended_by_itself(record) and not record.descent:
         easier = "a larger gamma, a smaller tau or fewer columns are easier to prove"
@@ -363,7 +363,7 @@ def hints(record: Record) -> list[str]:
 
 
 def _weight_hint(record: Record) -> str:
-    """Say so where nested cross-validation chose the largest weight of the instability that it tried."""
+    """Return a hint if nested cross-validation chose the largest tried weight of the instability."""
     chosen = None if record.stability is None else record.stability.chosen
     if chosen is None or chosen.outer is None or chosen.weight < max(one.weight for one in chosen.tried):
         return ""
@@ -372,7 +372,7 @@ def _weight_hint(record: Record) -> str:
 
 
 def _accuracy_hint(record: Record) -> str:
-    """Say so where the accuracy is that of always predicting the larger class, and what tells more."""
+    """Return a hint if the accuracy equals that of predicting the larger class, with a better measure."""
     classes = record.classes
     if classes is None or classes.accuracy is None:
         return ""
@@ -386,7 +386,7 @@ def _accuracy_hint(record: Record) -> str:
 
 
 def larger_class(null_error: float) -> float:
-    """Return the share of the larger of two classes, of whose frequencies the log loss is known.
+    """Return the share of the larger of two classes, from the log loss of the class frequencies.
 
     Examples
     --------
@@ -406,18 +406,18 @@ def _as_option(name: str, value: str) -> str:
 
 
 def edge_hints(record: Record, written: Callable[[str, str], str] = _as_option) -> list[str]:
-    """Return the hints on the edges of the grid alone.
+    """Return the hints on the edges of the grid only.
 
     Parameters
     ----------
     written : callable
-        Writes what to ask for, by its name, gamma or tau, and value; as an option of the command line by default.
+        Function that formats a request from a name, gamma or tau, and a value; by default as a command-line option.
     """
     return [text for text in (_gamma_hint(record, written), _tau_hint(record, written)) if text]
 
 
 def _proof_hint(record: Record) -> str:
-    """Return which options make the proof complete, as far as what was proved here tells."""
+    """Return the options that are expected to complete the proof."""
     rows, advice = open_rows(record), record.advice
     if advice is None or not rows:
         return ""
@@ -432,7 +432,7 @@ def _proof_hint(record: Record) -> str:
 
 
 def _simpler(record: Record, rows: Sequence[TableRow]) -> str:
-    """Return how many pairs with no more features than the best one are not excluded, if that is a smaller grid."""
+    """Return the number of open pairs with no more features than the best one, if that is a smaller grid."""
     best = record.certificate.tau
     simple = sum(row.tau <= best for row in rows)
     if simple == len(rows):

@@ -20,13 +20,13 @@ Shown = TypeVar("Shown")
 
 
 def with_reference(record: Shown, levels: References) -> Shown:
-    """Return a record that states the levels against which its coefficients are to be shown.
+    """Return a record that states the reference levels for its coefficients.
 
     Parameters
     ----------
     record : Record, PathRecord or FitRecord
     levels : mapping of str to sequence of str
-        From :func:`sparsecv_mio.certificate.factor_levels.reference_levels`.
+        Result of :func:`sparsecv_mio.certificate.factor_levels.reference_levels`.
     """
     if not levels:
         return record
@@ -36,7 +36,7 @@ def with_reference(record: Shown, levels: References) -> Shown:
 
 
 def references_of(record: Any) -> References:
-    """Return the columns of each factor with a requested reference level, by that level."""
+    """Return the columns of each factor with a requested reference level, by this level."""
     asked = _asked(record)
     wanted = () if asked is None or asked.reference is None else asked.reference
     return {name: columns for name in wanted for columns in _factors(record) if name in columns}
@@ -82,15 +82,15 @@ def factor_lines(record: Any) -> list[str]:
 
 
 def _is_coded(columns: Sequence[str], record: Any) -> bool:
-    """Return True if a level of a factor is in no model, so that the coefficients of the others are against it."""
+    """Return True if one level of a factor is in no model, so that it is the reference of the others."""
     word = word_of_factor(tuple(columns))
     return any(name.startswith(f"{word}=") for name in _asked(record).restrictions.force_out)
 
 
 def against(record: Shown, references: References) -> Shown:
-    """Return a record as it is shown: the level for reference at 0, its coefficient in the intercept.
+    """Return a record with coefficients relative to reference levels, whose coefficients move to the intercept.
 
-    Predictions stay as they are, as every row has one level of a factor.
+    Predictions do not change, since every row has exactly one level of a factor.
 
     Parameters
     ----------
@@ -118,12 +118,12 @@ def _shifted(model: Any, references: References) -> Any:
 
 
 def printed(printer: Callable[[Console, Shown], None], record: Shown) -> Callable[[Console], None]:
-    """Return what prints a record with its coefficients against the levels that it states, and says so.
+    """Return a function that prints a record with coefficients relative to its reference levels, and a note.
 
     Parameters
     ----------
     printer : callable
-        Prints a record on a console.
+        Function that prints a record on a console.
     record : Record, PathRecord or FitRecord
     """
 

@@ -22,7 +22,7 @@ CAPTION = (
 
 
 def source_rows(record: Record) -> list[tuple[str, ...]]:
-    """Return a row for each source of bounds, under `HEADS`; none of records that do not know."""
+    """Return a row for each source of bounds, under `HEADS`; no rows for records without this information."""
     return [
         (work.source, f"{work.problems:,}", f"{work.nodes:,}", f"{work.seconds:.2f}", f"{work.cpu_seconds:.2f}",
          f"{work.decided:,}", f"{work.ruled_out:,}", f"{100.0 * work.gap_closed:.1f}%")
@@ -31,13 +31,13 @@ def source_rows(record: Record) -> list[tuple[str, ...]]:
 
 
 def print_plan(console: Console, record: Record) -> None:
-    """Print the settings of the plan that the question has changed, and the switches that are off.
+    """Print the settings of the plan that differ from their defaults because of the request, and disabled switches.
 
     Parameters
     ----------
     console : rich.console.Console
     record : Record
-        Nothing is printed of one without a plan.
+        Record; nothing is printed if it has no plan.
     """
     if not record.work.plan:
         return
@@ -62,7 +62,7 @@ def _value_in_words(setting: PlanSetting) -> str:
 
 
 def print_sources(console: Console, record: Record) -> None:
-    """Print the table; nothing where the record does not know.
+    """Print the table of sources; nothing if the record has no such information.
 
     Parameters
     ----------
@@ -76,12 +76,12 @@ def print_sources(console: Console, record: Record) -> None:
 
 
 def plot_sources(record: Record, ax: Axes) -> Axes:
-    """Draw the relative gap of the grid over time, in the colour of the source that worked.
+    """Draw the relative gap of the grid over time, coloured by the source that worked.
 
     Parameters
     ----------
     record : Record
-        With a course of the gap.
+        Record with the course of the gap.
     ax : matplotlib Axes
     """
     import matplotlib
