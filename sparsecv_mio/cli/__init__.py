@@ -31,7 +31,7 @@ from sparsecv_mio.files import reason
 from sparsecv_mio.version import __version__
 
 LOADED = time.monotonic()
-LONGEST_START = 3.0  # seconds a process may have run before this package was loaded: more is a wrapper's doing
+LONGEST_START = 3.0  # maximum seconds counted from the start of the process to the import of this package
 
 
 class Began:
@@ -74,14 +74,14 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 class PlainCommand(PanelledCommand):
-    """A command whose options are read without pydantic."""
+    """A command whose options are parsed without pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return its options, `--help` among them."""
+        """Return the options, including `--help`."""
         return [read_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Refuse an option whose value is the name of the next one: it was forgotten."""
+        """Raise an error if the value of an option is the name of the next one, since it was forgotten."""
         options = {word: option for option in self.params for word in getattr(option, "opts", ())}
         takers = {word for word, option in options.items() if not getattr(option, "is_flag", True)}
         for word, value in pairwise(args):
@@ -93,10 +93,10 @@ class PlainCommand(PanelledCommand):
 
 
 class LazyCommands(TyperGroup):
-    """A group that imports a command's module when the command is asked for."""
+    """A group that imports the module of a command when the command is used."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return its options, `--help` among them."""
+        """Return the options, including `--help`."""
         return [read_plainly(parameter) for parameter in super().get_params(ctx)]
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -108,14 +108,14 @@ class LazyCommands(TyperGroup):
         return command_of(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is asked for; the message on an unknown one suggests the nearest known name."""
+        """Return the requested command; the error for an unknown one suggests the most similar name."""
         if args and args[0] not in COMMANDS:
             near = did_you_mean(args[0], COMMANDS)
             raise BadInput(f"no command {args[0]!r}{near}, use {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; typer would turn Ctrl-C into a code without a word. What is refused is called as given."""
+        """Run the command; errors are passed on, and Ctrl-C is not silently turned into a code by typer."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -127,12 +127,12 @@ class LazyCommands(TyperGroup):
 
 @cache
 def command_of(name: str) -> Any:
-    """Import a command's module and return the command, which is made once: 10 milliseconds for one of many options.
+    """Import the module of a command and return the command, which is cached: building one takes up to 10 ms.
 
     Parameters
     ----------
     name : str
-        One of `COMMANDS`.
+        Name from `COMMANDS`.
     """
     module = import_module(f"{__name__}.{COMMANDS[name]}")
     shell = getattr(module, f"{name}_app", None)
@@ -146,12 +146,12 @@ def command_of(name: str) -> Any:
             with_strict_numbers(registered.callback)
     command = typer.main.get_command(shell)
     command.name = name
-    command.short_help = (command.help or "").split("\n\n")[0]  # whole: the usual short help is cut at one line
+    command.short_help = (command.help or "").split("\n\n")[0]  # in full: the default short help is truncated
     return command
 
 
 def _option_words(command: Any) -> set[str]:
-    """Return the options of a command, of a group those of all of its commands."""
+    """Return the options of a command, or of all commands of a group."""
     inner = getattr(command, "commands", {}).values()
     options = [option for source in (command, *inner) for option in getattr(source, "params", ())]
     return {word for option in options for word in (*option.opts, *option.secondary_opts)}
@@ -184,14 +184,14 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
     Parameters
     ----------
     arguments : list of str, optional
-        Without the program's name; `sys.argv[1:]` by default.
+        Arguments without the program name; `sys.argv[1:]` by default.
     began : float, optional
-        Moment of `time.monotonic` from which a time limit counts; this call by default.
+        Moment of `time.monotonic` from which a time limit counts; the moment of this call by default.
 
     Returns
     -------
     int
-        The exit code; everything the user did wrong is one line on stderr.
+        The exit code; every user error is reported as one line on stderr.
 
     Examples
     --------
@@ -224,14 +224,14 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
 
 
 def _about_usage(error: Exception) -> str:
-    """Return the line on an error of use, in words of our own."""
+    """Return the message for a usage error."""
     message = str(error.format_message())  # type: ignore[attr-defined]
     unknown = getattr(error, "option_name", None) if hasattr(error, "possibilities") else None
     if unknown is not None:
         message = f"no option {unknown}{_elsewhere(unknown, error) or did_you_mean(unknown, _options_of(error))}"
     if message.startswith("Missing "):
         names, where = message.split(maxsplit=2)[2].rstrip("."), error.ctx.command_path  # type: ignore[attr-defined]
-        missed = names.partition(" / ")[0].strip("'")  # an option that has a short name too is quoted twice
+        missed = names.partition(" / ")[0].strip("'")  # an option with a short name is quoted twice
         help_ = getattr(getattr(error, "param", None), "help", "") or ""
         meant = f" ({help_[0].lower()}{help_[1:].rstrip('.')})" if help_ and missed.startswith("--") else ""
         message = f"{missed} is missing{meant}: `{where} --help` says what it takes"
@@ -239,13 +239,13 @@ def _about_usage(error: Exception) -> str:
 
 
 def _options_of(error: Exception) -> list[str]:
-    """Return the options of the command that an error of use came from."""
+    """Return the options of the command with the usage error."""
     context = getattr(error, "ctx", None)
     return [] if context is None else [name for parameter in context.command.params for name in parameter.opts]
 
 
 def _elsewhere(option: str, error: Exception) -> str:
-    """Return the end of a message about an option that other commands have; empty where none has it."""
+    """Return the end of a message about an option that other commands have, or an empty text."""
     context = error.ctx  # type: ignore[attr-defined]
     group, here = context.find_root().command, context.info_name
     params = {name: group.get_command(context, name).params for name in COMMANDS}
@@ -264,7 +264,7 @@ def _elsewhere(option: str, error: Exception) -> str:
 
 
 def _too_many(message: str, error: Exception) -> str:
-    """Say what a command takes that was given more."""
+    """Return the error for too many arguments, with the arguments that the command accepts."""
     if "--data" in _options_of(error):
         return f"{message}: the data of the record are given as --data FILE"
     context = error.ctx  # type: ignore[attr-defined]
@@ -283,12 +283,12 @@ def _say(message: str, code: int) -> int:
 
 
 def process_start() -> float:
-    """Return the moment of `time.monotonic` at which the process began, as nearly as the system tells.
+    """Return the approximate moment of `time.monotonic` at which the process began.
 
-    A process that was another program first (`exec` in a script) is older than this program: no more than
-    `LONGEST_START` before the package was loaded is counted.
+    A process that ran another program first (`exec` in a script) is older than this program, so at most `LONGEST_START`
+    seconds before the import of the package are counted.
     """
-    age = time.process_time()  # used where the system does not tell: the process is at least as old
+    age = time.process_time()  # fallback: the process is at least as old as its processor time
     try:
         with open("/proc/self/stat", encoding="ascii", errors="replace") as stat:
             ticks = int(stat.read().rpartition(")")[2].split()[19])
@@ -301,9 +301,9 @@ def process_start() -> float:
 def main() -> None:
     """Entry point of the script `sparsecv`."""
     take_streams()
-    warnings.filterwarnings("ignore", "compiling kernels")  # the live view tells
+    warnings.filterwarnings("ignore", "compiling kernels")  # the live view reports this
     code = run(began=process_start())
-    failure = write_stream(sys.stdout, [])  # what --help left in the buffer
+    failure = write_stream(sys.stdout, [])  # flushes the output of --help
     if failure is not None:
         code = _say(str(failure), failure.exit_code)
     write_stream(sys.stderr, [])

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_TASKS = 20
-FIRST_USE = "a first use on this machine compiles for a minute or two before"  # said until a task has ended
+FIRST_USE = "a first use on this machine compiles for a minute or two before"  # shown until a task has ended
 BATCH_CODES = (
     "\b\nSettings of a plan, in its table [vary], as the options of solve; beside them test, split,\n"
     "refit, cpu_limit and estimator:\n"
@@ -116,28 +116,28 @@ def _remove(stale: Sequence[Path], quiet: bool) -> None:
 
 
 def _tasks_left(tasks: Sequence[Task], out: str, retry: bool) -> list[Task]:
-    """Return the tasks that are to be run: those that nothing came of yet, or all that may be tried again."""
+    """Return the tasks to run: those without an outcome or, with `retry`, all that may be tried again."""
     from sparsecv_mio.batch.one_task import file_of
 
     return [task for task in tasks if retry or not file_of(out, task.address).exists()]
 
 
 class Counted:
-    """How far a batch is, for its bar and its lines.
+    """The progress of a batch, for its bar and its lines.
 
     Parameters
     ----------
     total : int
-        Tasks in all.
+        Number of tasks.
     states : iterable of str
-        What came before of those that are not run now.
+        Earlier outcomes of the tasks that are not run now.
     workers : int or None
-        Processes; None on a cluster, which has its own.
+        Number of processes; None on a cluster, which has its own workers.
 
     Attributes
     ----------
     states : Counter
-        Tasks by what came of them.
+        Number of tasks by outcome.
     """
 
     def __init__(self, total: int, states: Iterable[str], workers: int | None) -> None:
@@ -146,44 +146,44 @@ class Counted:
 
     @classmethod
     def of(cls, tasks: Sequence[Task], place: BatchFolder, retry: bool, workers: int | None) -> Counted:
-        """Count what came of some tasks before.
+        """Return the progress of tasks from their earlier outcomes.
 
         Parameters
         ----------
         place : BatchFolder
-            Of their results.
+            Folder of the results.
         retry : bool
-            Whether those that are not done are run again.
+            True if tasks that are not done are run again.
         workers : int or None
-            As of the class.
+            Number of processes, as for the class.
         """
         states = [outcome.state for outcome in place.of_tasks(tasks) if not retry or outcome.state == "done"]
         return cls(len(tasks), states, workers)
 
     @property
     def ended(self) -> int:
-        """How many tasks something came of."""
+        """Number of tasks with an outcome."""
         return self.states.total()
 
     @property
     def running(self) -> int | None:
-        """How many tasks run at once; None on a cluster."""
+        """Number of tasks that run at once; None on a cluster."""
         return None if self.workers is None else min(self.workers, self.total - self.ended)
 
     @property
     def seconds_left(self) -> float | None:
-        """How long the rest may take, from how long it took so far; None before a task of this run has ended."""
+        """Estimated seconds for the remaining tasks; None before a task of this run has ended."""
         now = self.ended - self.before
         return (time.monotonic() - self.began) * (self.total - self.ended) / now if now else None
 
     def numbers(self) -> dict[str, Any]:
-        """Return how far the batch is, for other programs."""
+        """Return the progress for other programs."""
         states = {name: self.states[name] for name in ("done", "failed", "limit")}
         seconds = None if self.seconds_left is None else round(self.seconds_left, 3)
         return {**states, "running": self.running, "total": self.total, "seconds_left": seconds}
 
     def line(self) -> str:
-        """Say how many tasks are done, running and failed, and how long the rest may take, from how long it took."""
+        """Return a line with the numbers of done, running and failed tasks, and the estimated remaining time."""
         seconds = time.monotonic() - self.began
         running = "" if self.running is None else f", {self.running:,} running"
         words = f"{self.states['done']:,} of {self.total:,} tasks done{running}, {self.states['failed']:,} failed"
@@ -233,7 +233,7 @@ ANSWER = ("tau", "gamma", "cv_error", "lower", "upper", "gap")
 
 
 def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
-    """Return what a task found, for other programs; null for what its estimator does not say."""
+    """Return the results of a task for other programs; null for values that its estimator does not report."""
     answers = {name: outcome.numbers.get(name) for name in ANSWER}
     numbers = {
         name: number if isinstance(number, int | float) and math.isfinite(number) else None
@@ -245,7 +245,7 @@ def _answer_of(outcome: TaskOutcome) -> dict[str, Any]:
 
 @contextmanager
 def _told(counted: Counted, quiet: bool) -> Iterator[Callable[[], None]]:
-    """Yield what is called when a task has ended: a bar on a terminal, a line every ten seconds elsewhere."""
+    """Yield the function to call after each task: it draws a bar on a terminal, or prints a line every ten seconds."""
     if quiet:
         yield lambda: None
     elif sys.stderr.isatty():

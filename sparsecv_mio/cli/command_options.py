@@ -15,7 +15,7 @@ from sparsecv_mio.cli import parse
 from sparsecv_mio.declared_options import MOST_USED, OPTIONS, PANELS, shown
 from sparsecv_mio.model_space import MOST_DIGITS
 
-Given = dict[str, Any]  # options of a group, by name
+Given = dict[str, Any]  # values of a group of options, by name
 
 DataFile = Annotated[
     str, typer.Argument(metavar="DATA", help="CSV, TSV, Parquet, Feather, NPZ or svmlight file.", show_default=False)
@@ -24,7 +24,7 @@ DataFile = Annotated[
 
 @dataclass(frozen=True)
 class CommandOption:
-    """An option of a command; see :func:`option`."""
+    """An option of a single command; see :func:`option`."""
 
     default: Any
     metavar: str
@@ -32,19 +32,19 @@ class CommandOption:
     words: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     read: Callable[[str], str] | None = None
-    is_off: bool = False  # whether it says no to what is done without it
-    least: int | None = None  # of whole numbers
+    is_off: bool = False  # True if the option switches off a default
+    least: int | None = None  # bounds of an integer
     most: int = 10**MOST_DIGITS
 
     def parameter(self, name: str, kind: Any) -> Parameter:
-        """Return it as typer reads it.
+        """Return the option in the form that typer reads.
 
         Parameters
         ----------
         name : str
-            In the command.
+            Name of the parameter of the command.
         kind : type
-            As the command has it.
+            Type of the parameter of the command.
         """
         default = Parameter.empty if self.default is ... else None if self.default == () else self.default
         info = typer.Option(
@@ -58,7 +58,7 @@ class CommandOption:
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
 
     def _callback(self) -> Callable[[Any], Any] | None:
-        """Return what checks a value, and perhaps replaces it."""
+        """Return the function that checks a value and may replace it."""
         if self.least is not None:
             return parse.whole_within(self.flags[0], self.least, self.most)
         return parse.word(self.words, self.flags[0]) if self.words else self.read
@@ -68,24 +68,24 @@ def option(
     default: Any, metavar: str, help: str, words: Iterable[str] = (), *, flag: str = "", also: str = "",
     read: Callable[[str], str] | None = None, least: int | None = None, most: int = 10**MOST_DIGITS,
 ) -> Any:  # fmt: skip
-    """Return the option of a single command, as the default of its parameter.
+    """Return an option of a single command, to be used as the default of its parameter.
 
     Parameters
     ----------
     default : object
-        `...` where it must be given.
+        Default value; `...` for a required option.
     metavar : str
-        What stands for the value in the help; empty for the words themselves, and for switches.
+        Placeholder of the value in the help; empty for keywords, which are listed, and for switches.
     help : str
-        A default that needs words stands at its end, in brackets.
+        Help text; a default that needs an explanation is given at the end, in brackets.
     words : iterable of str
-        All that it takes.
+        Allowed keywords.
     flag, also : str
-        Its name, where it is not that of the parameter, and another one.
+        Name, if it differs from that of the parameter, and an additional name.
     read : callable, optional
-        Reads it in place of `words`.
+        Parser of the value, instead of `words`.
     least, most : int, optional
-        The range of a whole number, both ends included.
+        Bounds of an integer, both included.
     """
     return CommandOption(default, metavar, help, tuple(words), (flag, also), read, default is True, least, most)
 
@@ -97,15 +97,15 @@ REFERENCE = option(
 
 
 def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """Give a command options of `sparsecv_mio.declared_options`, which have their words, help and rules there.
+    """Return a decorator that gives a command options declared in `sparsecv_mio.declared_options`.
 
-    A parameter that is called as one of them, and says nothing else, becomes it, with its own default.
+    A parameter with the name of a declared option and no other declaration becomes this option, with its own default.
 
     Parameters
     ----------
     **groups : mapping of str to object, or dataclass
-        By the name of a parameter, the options in its place: with their defaults, of which the command gets a dict; or
-        a dataclass whose fields are options of a few commands, of which it gets an object.
+        Groups of options by the name of the parameter that they replace. For a mapping of options to default values the
+        command receives a dict; for a dataclass, whose fields are options of a few commands, it receives an object.
     """
 
     def give(command: Callable[..., int]) -> Callable[..., int]:
@@ -141,14 +141,14 @@ def declared(**groups: Mapping[str, Any] | type) -> Callable[[Callable[..., int]
 
 
 def _of_a_few(name: str, kind: Any, given: Any) -> Parameter:
-    """Return an option that some commands have."""
+    """Return an option of a few commands."""
     flag, *also = given.flags
     flags = (flag or f"--{shown(name.rstrip('_'))}", *filter(None, also))
     return replace(given, flags=flags).parameter(name, kind)
 
 
 def _of_all_faces(name: str, default: Any) -> Parameter:
-    """Return an option that is declared for all faces, with the default of a command."""
+    """Return an option declared for all interfaces, with the default of a command."""
     declared_option = OPTIONS[name]
     default = None if default is None or default == () else str(default) if declared_option.words else default
     kind: Any = list[str] if declared_option.several else declared_option.kind
@@ -165,14 +165,14 @@ def _of_all_faces(name: str, default: Any) -> Parameter:
     return made.parameter(name, kind if default is not None else kind | None)
 
 
-FEWEST_OF_PANEL = 3  # options that are worth a panel of those most used
+FEWEST_OF_PANEL = 3  # minimum number of options for a panel of the most used ones
 
 
 class PanelledCommand(TyperCommand):
-    """A command whose help has its options in panels, as plain text: its own first, then those of `PANELS`."""
+    """A command whose help shows options in plain-text panels: its own first, then those of `PANELS`."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the panels."""
+        """Write the panels of options."""
         order = ["Arguments", "Options", *PANELS]
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in order}
         places: dict[tuple[str, str], int] = {}
@@ -186,7 +186,7 @@ class PanelledCommand(TyperCommand):
         if len(rows[MOST_USED]) < FEWEST_OF_PANEL:
             rows["Output"] += rows.pop(MOST_USED)
             order.remove(MOST_USED)
-        if len(rows["Options"]) == 1:  # of help alone
+        if len(rows["Options"]) == 1:  # only --help
             order.append(order.pop(1))
         for panel in filter(rows.__getitem__, order):
             with formatter.section(panel):

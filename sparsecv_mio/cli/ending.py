@@ -19,27 +19,27 @@ from sparsecv_mio.files import reason, write_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-PIPE_WIDTH = 200  # a file or a pipe has no width: wide enough that no table is cut
-LONGEST_WORD = 160  # a longer word of a message, say a number of 5,000 digits, is shortened in its middle
+PIPE_WIDTH = 200  # characters for a file or a pipe: wide enough for every table
+LONGEST_WORD = 160  # characters; a longer word of a message is shortened in its middle
 
 
 class ClosedOutput(io.TextIOBase):
-    """Replaces a standard output that was closed before the start; writing to it fails with the system's message."""
+    """Replacement of a standard output that was closed before the start; writing fails with the system's message."""
 
     refused = False
 
     def writable(self) -> bool:
-        """Return True: libraries ask before they write, and the failure is to come from `write`."""
+        """Return True: libraries check this before they write, and `write` reports the failure."""
         return True
 
     def write(self, text: str) -> int:
-        """Fail unless `text` is empty."""
+        """Raise an error unless `text` is empty."""
         self.refused = self.refused or bool(text)
         self.flush()
         return 0
 
     def flush(self) -> None:
-        """Fail if something was written, as a file does whose disk is full."""
+        """Raise an error if something was written, like a file on a full disk."""
         if self.refused:
             raise OSError(EBADF, os.strerror(EBADF))
 
@@ -47,14 +47,14 @@ class ClosedOutput(io.TextIOBase):
 def take_streams() -> None:
     """Make closed standard streams safe to use, and feature names printable in any encoding.
 
-    The file descriptor of a closed stream would be given to the next file that is opened, and what libraries print
-    would go into that file.
+    Otherwise the next opened file would get the file descriptor of a closed stream, and output of libraries would go
+    into that file.
     """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor
     sys.stdout = sys.stdout or ClosedOutput()
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -73,7 +73,7 @@ def tell(text: str) -> None:
 
 @contextmanager
 def warnings_told() -> Iterator[None]:
-    """Print warnings of what is called in here as lines of this program, without a place in its code."""
+    """Print warnings from within the context as lines of this program, without a code location."""
     with warnings.catch_warnings(record=True) as caught:
         yield
     for warning in caught:
@@ -86,7 +86,7 @@ def write_stream(stream: TextIO, pieces: Iterable[str]) -> SparseCVError | None:
     Returns
     -------
     SparseCVError or None
-        What went wrong. A reader of a pipe that has closed it (`| head`) is no error.
+        The error, if any. A closed pipe (`| head`) is not an error.
     """
     try:
         stream.writelines(pieces)
@@ -107,7 +107,7 @@ class LostOutput(SparseCVError):
 
 
 def _drop(stream: TextIO) -> None:
-    """Discard what is left in a stream's buffer: the interpreter would try to write it at its end, and fail again."""
+    """Discard the buffer of a stream, which the interpreter would otherwise try to write at exit, and fail again."""
     if isinstance(stream, ClosedOutput):
         stream.refused = False
         return
@@ -120,9 +120,9 @@ def _drop(stream: TextIO) -> None:
 
 
 def drawn(printer: Callable[[Console], None], stream: TextIO) -> str:
-    """Return what a printer prints for a stream, in its width and colours.
+    """Return the output of a printer for a stream, in its width and colours.
 
-    A pipe or file is as wide as the variable COLUMNS says, else `PIPE_WIDTH` characters.
+    The width of a pipe or file is the variable COLUMNS, or else `PIPE_WIDTH` characters.
     """
     from sparsecv_mio.report.layout import DataConsole
 
@@ -141,7 +141,7 @@ def show(printer: Callable[[Console], None], json: str | None = None) -> SparseC
     Returns
     -------
     SparseCVError or None
-        What went wrong.
+        The error, if any.
     """
     stream = sys.stderr if json == "-" else sys.stdout
     return write_stream(stream, [drawn(printer, stream)])
@@ -157,29 +157,29 @@ def deliver(
     warnings: Iterable[str] = (),
     lost: Iterable[SparseCVError] = (),
 ) -> int:
-    """Print the answer, then write the record and the other files; a failure is one line and stops nothing else.
+    """Print the answer, then write the record and the other files; each failure is one line and stops nothing else.
 
     Parameters
     ----------
     code : int
-        Exit code where everything was written.
+        Exit code if everything was written.
     printer : callable
-        Prints the answer on a console.
+        Function that prints the answer on a console.
     json : str, optional
-        Where the record goes; `-` is standard output.
+        File of the record; `-` is standard output.
     record : callable, optional
-        Makes the record's text, in pieces.
+        Function that returns the text of the record, in pieces.
     files : iterable of callable
-        Each writes one more file.
+        Functions that write one further file each.
     warnings : iterable of str
-        Printed on standard error, a line each.
+        Lines for standard error.
     lost : iterable of SparseCVError
-        Files that could not be written during the search.
+        Errors of files that could not be written during the search.
 
     Returns
     -------
     int
-        `code`, or 2 where something could not be written, 130 where Ctrl-C ended that.
+        The exit code: `code`, 2 if something could not be written, or 130 if Ctrl-C interrupted writing.
     """
     failures = [show(printer, json)]
     for warning in warnings:

@@ -30,7 +30,7 @@ PENALTIES = ("ridge", "elastic_net", "l1")
 
 @dataclass(frozen=True)
 class Classifier:
-    """What is fitted, and how well."""
+    """Options of the classifier and of the accuracy of its trainings."""
 
     lam: float = option(..., "X", "Weight lam, positive.")
     loss: str = option(
@@ -47,7 +47,7 @@ class Classifier:
     tol: float = option(1e-6, "G", "Relative duality gap of every training.")
 
     def problem(self, X: FloatArray, y: FloatArray, intercept: str) -> Problem:
-        """Return the problem on these rows."""
+        """Return the problem for these rows."""
         from sparsecv_mio.oracles.glru import make_loss, make_problem, make_regularizer
 
         regularizer = make_regularizer(self.penalty, self.lam, self.l1, intercept == "fold")
@@ -167,7 +167,7 @@ def _inputs(dataset: Dataset, units: Given) -> tuple[FloatArray, FloatArray, lis
 def _split_rows(
     dataset: Dataset, extra: Dataset | None, holdout: float, seed: int, units: Given
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, list[float]]:
-    """Training rows and labels, validation rows and labels, the target's values."""
+    """Return training rows and labels, validation rows and labels, and the values of the target."""
     from sparsecv_mio.oracles.answers import holdout_split, validation_rows
 
     X, y, values = _inputs(dataset, units)
@@ -200,7 +200,7 @@ def _print_model(screen: Console, found: dict[str, Any], width: int) -> None:
 
 
 def _validation(path: str, dataset: Dataset) -> Dataset:
-    """Read the rows of --validation as those of the data were read."""
+    """Return the rows of --validation, read with the preprocessing of the data."""
     from sparsecv_mio.data.readers import read_rows
 
     rows, has_target, doubt, _ = read_rows(path, dataset.names, dataset.target, dataset.reading)

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from sparsecv_mio.search.deadline import StopRequest
     from sparsecv_mio.search.observers import Progress, TauProgress
 
-REDRAWS = 6  # a second
-LINE_SECONDS = 10.0  # between two plain lines
-FIRST_LINE_SECONDS = 1.0  # from the start of a view to its first plain line
-STEP_SECONDS = 0.1  # at least, between two JSON lines of reports
+REDRAWS = 6  # redraws in a second
+LINE_SECONDS = 10.0  # seconds between two plain lines
+FIRST_LINE_SECONDS = 1.0  # seconds from the start of a view to its first plain line
+STEP_SECONDS = 0.1  # minimum seconds between two JSON lines of progress
 STEPS_SCHEMA = "sparsecv-progress/1"
 WIDEST_BAR, LEAST_BAR = 28, 6
-BESIDE_BAR = 62  # characters that a row of the table takes beside its bar
-OTHER_LINES = 8  # of the view, beside the rows of its table
-DRAWS = 200  # the bar moves at most this often: a step may take less time than drawing it
+BESIDE_BAR = 62  # characters of a row of the table without its bar
+OTHER_LINES = 8  # lines of the view in addition to its table
+DRAWS = 200  # maximum number of redraws of the bar, since a step may be faster than drawing
 
 
 def certified_of(state: Progress) -> str:
@@ -55,7 +55,7 @@ def certified_of(state: Progress) -> str:
 
 
 def answer_of(state: Progress) -> str:
-    """Name the pair that would be reported now and its CV error, marked where that is an estimate."""
+    """Return the pair that would be reported now and its CV error, marked if it is an estimate."""
     if state.best is None or not (math.isfinite(state.cv_error) or math.isfinite(state.upper)):
         return ""
     words = f"tau {state.best[1]}, gamma {shown(state.best[0], 4)}"
@@ -64,7 +64,7 @@ def answer_of(state: Progress) -> str:
 
 
 def proved_of(state: Progress) -> str:
-    """Say where the best pair is proved; nothing before it is anywhere."""
+    """Return the region in which the best pair is certified, or an empty text."""
     if state.proved is None or not state.taus:
         return ""
     from sparsecv_mio.report.record_words import covered
@@ -73,14 +73,14 @@ def proved_of(state: Progress) -> str:
 
 
 def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
-    """Draw decided, pruned and open cells as a bar.
+    """Return a bar of solved, pruned and open subproblems.
 
     Parameters
     ----------
     done, pruned, total : int
-        Numbers of cells; those that are neither decided nor pruned are open.
+        Numbers of subproblems; the remaining ones are open.
     width : int
-        Characters of the whole bar.
+        Width of the whole bar in characters.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
 
 
 def line_of(state: Progress) -> str:
-    """Format the state as one line of plain text."""
+    """Return the state as one line of plain text."""
     certified = "" if state.best is None else certified_of(state)
     said = (state.stage, answer_of(state), certified, proved_of(state))
     parts = [f"{state.seconds:.0f} s", *(words for words in said if words)]
@@ -109,7 +109,7 @@ def line_of(state: Progress) -> str:
 
 
 def resumed_line(state: Progress) -> str:
-    """Say what a stored run knew when it was carried on."""
+    """Return a line on the state of a stored run when it was resumed."""
     if not state.total:
         return "resumed from a run that was stored before its search began"
     counts = f"{state.done:,} of {state.total:,} subproblems solved, {state.pruned:,} excluded"
@@ -118,19 +118,19 @@ def resumed_line(state: Progress) -> str:
 
 
 class LiveLines(NamedTuple):
-    """A row of the view: a tau, or neighbouring ones that are alike, of which each number is the least."""
+    """A row of the view: one tau, or several similar neighbouring ones with the minimum of each number."""
 
     taus: str
     one: TauProgress
 
 
 def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
-    """Make one row of neighbouring taus that are alike: nothing is decided of any, and all are open, or none is.
+    """Return rows in which similar neighbouring taus are merged: none is solved, and all or none are open.
 
     Parameters
     ----------
     best : int
-        The tau that would be reported; it keeps a row of its own.
+        Tau that would be reported now; it has a separate row.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
 
 
 class View:
-    """The view on a terminal: keeps the last state that was reported and draws it whenever rich asks."""
+    """The view on a terminal: stores the last reported state and draws it when rich requests it."""
 
     def __init__(self, stop: StopRequest, console: Console, note: str = "") -> None:
         self.stop, self.console, self.note = stop, console, note
@@ -162,7 +162,7 @@ class View:
         self.began = time.monotonic()
 
     def __call__(self, state: Progress) -> None:
-        """Keep a report; may be called from any thread."""
+        """Store a report; may be called from any thread."""
         if state.stage == RESUMED:
             self.console.print(f"sparsecv: {resumed_line(state)}", markup=False, soft_wrap=True)
         self.state = state
@@ -197,11 +197,11 @@ class View:
         return Group(*parts)
 
     def _bar(self) -> int:
-        """Return the width of the bar: on a narrow screen it is the bar that shrinks, not the numbers."""
+        """Return the width of the bar; on a narrow screen the bar shrinks, not the numbers."""
         return min(WIDEST_BAR, max(LEAST_BAR, self.console.width - BESIDE_BAR))
 
     def _taus(self, taus: tuple[TauProgress, ...], best: int) -> Table:
-        """Draw a row for each tau, one for those that are alike; of a low screen, those with the least lower bounds."""
+        """Return the table of taus; similar ones are merged, and a low screen shows the smallest lower bounds."""
         room = max(self.console.size.height - OTHER_LINES, 3)
         rows = folded(taus, best)
         first = sorted(range(len(rows)), key=lambda at: (rows[at].one.tau != best, rows[at].one.lower))
@@ -226,15 +226,15 @@ class View:
 
 
 class Lines:
-    """The view in a log: keeps the last state that was reported, and prints it after a second, then every ten seconds.
+    """The view in a log: stores the last reported state and prints it after one second, then every ten seconds.
 
-    That kernels are being compiled it says at once, and once: nothing else happens for a while. What a stored run knew
-    when it was carried on it says at once, too.
+    The compilation of kernels is reported at once, and only once, since nothing else happens meanwhile. The state of a
+    resumed run is also reported at once.
 
     Parameters
     ----------
     note : str
-        A sentence about the run, printed before the first line; none where it is empty.
+        Sentence about the run, printed before the first line; empty for none.
     """
 
     def __init__(self, note: str = "") -> None:
@@ -243,7 +243,7 @@ class Lines:
         self.began = self.kept = time.monotonic()
 
     def __call__(self, state: Progress) -> None:
-        """Keep a report; may be called from any thread."""
+        """Store a report; may be called from any thread."""
         if state.stage == RESUMED:
             tell(resumed_line(state))
         self.state, self.kept = state, time.monotonic()
@@ -262,16 +262,16 @@ class Lines:
 
 
 class Steps:
-    """Progress for other programs: JSON lines, one for a step, and one every ten seconds where nothing is reported.
+    """Progress for other programs: one JSON line for each step, and one every ten seconds without a step.
 
     Parameters
     ----------
     place : str
-        Of the file.
+        Path of the file.
     command : str
-        Of which the progress is.
+        Name of the command.
     **known
-        In every line, until it changes.
+        Fields of every line until they change.
     """
 
     def __init__(self, place: str, command: str, **known: Any) -> None:
@@ -281,7 +281,7 @@ class Steps:
         self.lines.write({"schema": STEPS_SCHEMA, "command": command, "time": _now()})
 
     def __call__(self, state: Progress) -> None:
-        """Take a report; may be called from any thread."""
+        """Write a report; may be called from any thread."""
         gamma, tau = state.best if state.best is not None and math.isfinite(state.cv_error) else (None, None)
         numbers = (state.cv_error, state.lower, state.upper, relative_gap(state.lower, state.upper))
         answer = {
@@ -296,7 +296,7 @@ class Steps:
                 self.write()
 
     def write(self, status: str = "running", **changed: Any) -> None:
-        """Write a line of what is known, and of what changed in it, which is known from then on."""
+        """Write a line with the known fields and the changed ones, which are kept."""
         with self.lock:
             seconds = round(time.monotonic() - Began.moment, 3)
             self.known |= changed
@@ -322,13 +322,13 @@ def _now() -> str:
 
 
 def _print_line(line: str) -> None:
-    with suppress(OSError, ValueError):  # nobody reads them: the answer goes on
+    with suppress(OSError, ValueError):  # if nobody reads the lines, the run continues
         print(line, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def every_ten_seconds(call: Callable[[], None]) -> Iterator[None]:
-    """Call something after a second, then every ten seconds, whatever the work in here is at."""
+    """Call a function after one second, then every ten seconds, while the context lasts."""
     over = threading.Event()
 
     def work() -> None:
@@ -364,10 +364,10 @@ def reading_lines(quiet: bool) -> AbstractContextManager[None]:
 def progress_view(
     quiet: bool, stop: StopRequest, steps: Steps | None = None, note: str = ""
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Yield a callback for the reports of the search; None when quiet and without `steps`, which it tells of them too.
+    """Yield a callback for the reports of the search, which also passes them to `steps`.
 
-    The view is on standard error, redrawn in place, and is removed at the end, also after an error. The note is a
-    sentence about the run that it shows.
+    With `quiet` and without `steps`, None is yielded. The view is on standard error, is redrawn in place, and is
+    removed at the end, also after an error. It shows `note`, a sentence about the run.
     """
     with _view(quiet, stop, note) as view:
         if steps is None:
@@ -418,7 +418,7 @@ def _lines_now_and_then(unit: str) -> ProgressHook:
 
 @contextmanager
 def counting_bar(quiet: bool, unit: str) -> Iterator[ProgressHook | None]:
-    """Yield a hook (done, total) that draws a bar on standard error, or now and then a line; None if quiet."""
+    """Yield a hook (done, total) that draws a bar on standard error or prints occasional lines; None if quiet."""
     if quiet:
         yield None
         return

@@ -26,24 +26,24 @@ Show = Callable[["Console", dict[str, Any], bool], None]
 
 
 def json_text_of(numbers: Mapping[str, Any]) -> Callable[[], list[str]]:
-    """Return a function that makes the JSON text of the numbers."""
+    """Return a function that returns the JSON text of the numbers."""
     return lambda: [json.dumps(numbers, indent=2, allow_nan=False), "\n"]
 
 
 def as_given(options: Mapping[str, Any]) -> str:
-    """Say in words that columns are not scaled and no intercept is added, as far as these defaults are in force."""
+    """Return a note that columns are not scaled and no intercept is added, if these defaults apply."""
     raw = {"columns as in the file, not scaled (--scale)": "scale", "no intercept (--intercept)": "intercept"}
     return ", ".join(text for text, name in raw.items() if options[name] == "none")
 
 
 def describe(dataset: Dataset) -> dict[str, Any]:
-    """Size, target and fingerprint of the data, for the JSON file."""
+    """Return the size, target and fingerprint of the data, for the JSON file."""
     read = {} if dataset.reading is None else {"reading": list(dataset.reading.notes)}
     return {"n": dataset.n, "p": dataset.p, "target": dataset.target, "fingerprint": dataset.fingerprint, **read}
 
 
 def notes(dataset: Dataset, quiet: bool) -> tuple[str, ...]:
-    """Return what a user should know of how the file was read."""
+    """Return notes on how the file was read."""
     return () if quiet or dataset.reading is None else dataset.reading.notes
 
 
@@ -58,24 +58,24 @@ def deliver_numbers(
     json: str | None,
     code: int = 0,
 ) -> int:  # fmt: skip
-    """Print what was found and write its JSON file; return the exit code.
+    """Print the results and write their JSON file; return the exit code.
 
     Parameters
     ----------
     command : str
-        As it is called.
+        Name of the command.
     dataset : Dataset
-        What was fitted.
+        Data of the fit.
     options, found : mapping
-        What was asked for, and the numbers of the answer.
+        Options of the command, and the resulting numbers.
     show : callable
-        Prints them.
+        Function that prints the numbers.
     quiet : bool
-        Print the one number that counts.
+        True to print only the main number.
     json : str or None
-        File of the numbers.
+        File for the numbers.
     code : int
-        Exit code where everything is written.
+        Exit code if everything is written.
     """
     numbers = {"command": command, "data": describe(dataset), "options": options, **found}
     return ending.deliver(
@@ -155,7 +155,7 @@ def iacv(
 
 
 def _print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    """Print the answer in a few lines; when quiet, the estimate alone."""
+    """Print the answer in a few lines; with `quiet`, only the estimate."""
     if quiet:
         screen.print(f"{found['cv']:.10g}")
         return
@@ -242,7 +242,7 @@ def _numbers_of_run(found: CvResult) -> dict[str, Any]:
 
 
 def _treecv_print(screen: Console, found: dict[str, Any], quiet: bool) -> None:
-    """Print the estimates; when quiet, that of the tree alone."""
+    """Print the estimates; with `quiet`, only that of the tree."""
     if quiet:
         screen.print(f"{found['estimate']:.10g}")
         return

@@ -36,12 +36,12 @@ GIVEN = re.compile(r"""\b([a-z][a-z_]*)=(\[(?:"(?:[^"\\]|\\.)*"(?:, )?)+\]|"(?:[
 
 
 def with_dashes(message: str, options: Collection[str]) -> str:
-    """Return a message with the names of options as they are given on the command line.
+    """Return a message with the names of options in command-line form.
 
     Parameters
     ----------
     options : collection of str
-        Of the command, `--tau` for one; other words are left as they are.
+        Options of the command, such as `--tau`; other words are left unchanged.
 
     Examples
     --------
@@ -79,27 +79,27 @@ def with_dashes(message: str, options: Collection[str]) -> str:
 
 
 class WrongNumber(SparseCVError):
-    """A text where an option takes a number; no ValueError, whose message typer would rewrite."""
+    """A text instead of the number of an option; not a ValueError, whose message typer would change."""
 
     exit_code = 2
 
 
 def count(value: int | None, option: str, least: int = 1, most: int = 10**MOST_DIGITS) -> None:
-    """Check that a whole number is in range.
+    """Check that an integer is in range.
 
     Parameters
     ----------
     value : int or None
-        None, an option that was left out, passes.
+        Value of the option; None (not given) is accepted.
     option : str
-        Its name, for the message.
+        Name of the option in messages.
     least, most : int
-        The range, both included.
+        Bounds of the range, both included.
 
     Raises
     ------
     BadInput
-        It is out of range.
+        If it is out of range.
     """
     if value is not None and not least <= value <= most:
         room = f"at least {least}" if value < least else f"at most {most:,}"
@@ -112,16 +112,16 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
     Parameters
     ----------
     value : float or None
-        None, an option that was left out, passes.
+        Value of the option; None (not given) is accepted.
     option : str
-        Its name, for the message.
+        Name of the option in messages.
     zero : bool
-        Whether 0 is allowed too.
+        True if 0 is allowed.
 
     Raises
     ------
     BadInput
-        It is not.
+        If it is not positive and finite.
     """
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
@@ -129,12 +129,12 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
 
 
 def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
-    """Have all options of a command that take a number read by `whole` and `finite_number`, which name the option.
+    """Return a command whose numeric options are parsed by `whole` and `finite_number`, which name the option.
 
     Parameters
     ----------
     command : callable
-        With the annotations that typer reads.
+        Command with the annotations that typer reads.
     """
     for parameter in signature(command, eval_str=True).parameters.values():
         if get_origin(parameter.annotation) is not Annotated:
@@ -144,16 +144,16 @@ def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:
         read = readers.get(next(iter(get_args(kind)), kind))
         read = seconds_or_none if parameter.name == "time_limit" else read
         if read is not None:
-            # typer takes the first name for a default
+            # typer takes the first name as a default
             words = (str(word) for word in (info.default, *(info.param_decls or ())))
             info.parser = _reader_of(read, next((word for word in words if word.startswith("--")), parameter.name))
     return command
 
 
 def _reader_of(read: Callable[[str, str], Any], option: str) -> Callable[[Any], Any]:
-    """Return what reads the number of an option: a function, as typer asks what reads a value for its name."""
+    """Return the parser of the number of an option, as a function, since typer needs its name."""
 
-    def number_of(value: Any) -> Any:  # a default is a number already
+    def number_of(value: Any) -> Any:  # a default value is already a number
         try:
             return read(value, option) if isinstance(value, str) else value
         except BadInput as error:
@@ -163,12 +163,12 @@ def _reader_of(read: Callable[[str, str], Any], option: str) -> Callable[[Any], 
 
 
 def read_plainly(option: Any) -> Any:
-    """Have an option of typer read a text, a switch or a number without pydantic, which takes long to load.
+    """Return an option of typer that parses texts, switches and numbers without pydantic, which loads slowly.
 
     Parameters
     ----------
     option : typer's option or argument
-        Left as it is by releases of typer that know no pydantic.
+        The option; releases of typer without pydantic leave it unchanged.
 
     Returns
     -------
@@ -196,7 +196,7 @@ def read_plainly(option: Any) -> Any:
 
 
 def share_given(text: str, option: str) -> float:
-    """Return a share, given in per cent or as a number.
+    """Return a fraction given in per cent or as a number.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def share_given(text: str, option: str) -> float:
 
 
 def seconds_or_none(text: str, option: str) -> float | None:
-    """Return the seconds of a time limit; None for the word `none`.
+    """Return the seconds of a time limit; None for the keyword `none`.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def seconds_or_none(text: str, option: str) -> float | None:
 
 
 def count_or_all(text: str, option: str) -> int | None:
-    """Return a whole number of at least 1; None for the word `all`."""
+    """Return an integer of at least 1; None for the keyword `all`."""
     if text.strip().lower() == "all":
         return None
     count_given = whole(text, option)
@@ -228,7 +228,7 @@ def count_or_all(text: str, option: str) -> int | None:
 
 
 def names(text: str | None, option: str) -> list[str] | None:
-    """Column names separated by commas; a name that holds a comma is quoted as in a CSV file.
+    """Return the column names in a comma-separated text; a name with a comma is quoted as in a CSV file.
 
     Examples
     --------
@@ -244,19 +244,19 @@ def names(text: str | None, option: str) -> list[str] | None:
 
 
 def reference(text: str | None, how: Any) -> Sequence[str]:
-    """Return the levels against which coefficients of factors are shown.
+    """Return the reference levels for coefficients of factors.
 
     Parameters
     ----------
     text : str, optional
         Levels separated by commas.
     how : SearchOptions or PathOptions
-        The options of the run.
+        Options of the run.
 
     Raises
     ------
     BadInput
-        The other options do not go with whole factors.
+        If the other options do not let all levels of a factor enter together.
     """
     levels = names(text, "--reference") or ()
     if levels:
@@ -279,9 +279,9 @@ def restrictions(
     Parameters
     ----------
     at_most, hierarchy : sequence of str, optional
-        As :func:`~sparsecv_mio.model_space.limits_of` and :func:`~sparsecv_mio.model_space.parents_of` read them.
+        Texts as for :func:`~sparsecv_mio.model_space.limits_of` and :func:`~sparsecv_mio.model_space.parents_of`.
     count : str, optional
-        As :func:`~sparsecv_mio.model_space.counted_as_one` reads it.
+        Text as for :func:`~sparsecv_mio.model_space.counted_as_one`.
     **texts
         Lists of columns separated by commas.
     """
@@ -293,7 +293,7 @@ def restrictions(
 
 
 def whole_within(option: str, least: int, most: int) -> Callable[[int | None], int | None]:
-    """Return the callback of an option that takes a whole number of a range."""
+    """Return the callback of an option for an integer in a range."""
 
     def settle(value: int | None) -> int | None:
         count(value, option, least, most)
@@ -303,7 +303,7 @@ def whole_within(option: str, least: int, most: int) -> Callable[[int | None], i
 
 
 def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None]:
-    """Return the callback of an option that takes one of some words."""
+    """Return the callback of an option for a keyword."""
 
     def settle(text: str | None) -> str | None:
         return None if text is None else one_of(text, words, option)
@@ -312,7 +312,7 @@ def word(words: Iterable[str], option: str) -> Callable[[str | None], str | None
 
 
 def model_word(words: Sequence[str], option: str) -> Callable[[str], str]:
-    """Return the callback of --loss or --penalty: as `word`, with `l2` for `ridge` and a hyphen for an underscore."""
+    """Return the callback of --loss or --penalty: like `word`, with `l2` for `ridge` and hyphens for underscores."""
 
     def settle(text: str) -> str:
         plain = text.strip().lower().replace("-", "_")
@@ -328,6 +328,6 @@ def tolerance(value: float) -> None:
 
 
 def threads(value: int | None, cores: int) -> int:
-    """Check a number of threads, and return it; all cores by default."""
+    """Return a checked number of threads; all cores by default."""
     count(value, "--threads", most=MOST_THREADS)
     return cores if value is None else value

@@ -56,8 +56,8 @@ def inspect(
 
 
 def _with_dashes(found: Inspection) -> Inspection:
-    """Return what was found, with options as they are given on the command line."""
-    said = partial(with_dashes, options=[OPTIONS[name].flag for name in TABLE])  # of solve
+    """Return the inspection with options in command-line form."""
+    said = partial(with_dashes, options=[OPTIONS[name].flag for name in TABLE])  # options of `solve`
     columns = [replace(column, notes=tuple(map(said, column.notes))) for column in found.columns]
     doubts = {name: said(doubt) for name, doubt in found.doubts.items()}
     return replace(found, columns=tuple(columns), doubts=doubts, refused=said(found.refused))

@@ -39,18 +39,18 @@ def refuse_early(
     path: str | None, restrictions: Restrictions | None, weights: str | None, loss: Loss, class_weight: str | None,
     other: str | None = None,
 ) -> None:  # fmt: skip
-    """Refuse options that proofs do not cover, where one is asked for.
+    """Raise an error for options that proofs do not support, if a proof is requested.
 
     Parameters
     ----------
     path : str or None
-        `--proof`, as given.
+        Value of `--proof`.
     weights : str or None
-        `--weights`, as given.
+        Value of `--weights`.
     loss : Loss
     class_weight : str or None
     other : str, optional
-        Another option that stands in the way.
+        Another option that proofs do not support.
     """
     if path is not None:
         from sparsecv_mio.proofs.proof_writing import refuse_options
@@ -62,22 +62,22 @@ def proof_files(
     record: Record | PathRecord | FitRecord, dataset: Dataset, path: str | None, plan: FoldPlan | None = None,
     found: Snapshot | None = None, *, data: str, json: str | None = None, quiet: bool = False,
 ) -> list[Callable[[], None]]:  # fmt: skip
-    """Return what writes the proof and says so, for `ending.deliver`; nothing where none is asked for.
+    """Return the functions that write the proof and report it, for `ending.deliver`; empty without a request.
 
     Parameters
     ----------
     path : str or None
-        `--proof`, as given.
+        Value of `--proof`.
     plan : FoldPlan, optional
-        The folds of a cross-validation.
+        Folds of a cross-validation.
     found : Snapshot, optional
-        What its search knew at the end.
+        State of the search at its end.
     data : str
-        The file of the data, for the line that says how the proof is checked.
+        File of the data, for the line with the command that checks the proof.
     json : str, optional
-        `--json`, as given: with `-` the line goes to standard error.
+        Value of `--json`; with `-` the line is printed on standard error.
     quiet : bool
-        Whether there is no such line.
+        True to omit the line.
     """
     if path is None:
         return []
@@ -123,7 +123,7 @@ def proof_files(
 
 
 def _is_read_alike(data: str, dataset: Dataset, holes: bool) -> bool:
-    """Whether `sparsecv check`, which knows no options of reading, finds the numbers of a data set in its file."""
+    """Return True if `sparsecv check`, which has no reading options, reads the same numbers from the file."""
     from sparsecv_mio.check.proof_file import Unreadable, digest_of, table
 
     names = list(dataset.names)
@@ -134,9 +134,9 @@ def _is_read_alike(data: str, dataset: Dataset, holes: bool) -> bool:
 
 
 def _mode_of(place: str, X: FloatArray, y: FloatArray) -> str:
-    """Run what `sparsecv check` does on a proof that is about to be put in its place; return the mode that accepts it.
+    """Run `sparsecv check` on a proof before it is put in its place; return the mode that accepts it.
 
-    `exact`, which takes up to forty times as long, is tried where rounding is too wide for `fast`.
+    If rounding errors are too large for `fast`, the function tries `exact`, which takes up to forty times as long.
     """
     from sparsecv_mio.check.main import check
     from sparsecv_mio.check.proof_file import Refused, Unreadable
@@ -155,9 +155,9 @@ def _mode_of(place: str, X: FloatArray, y: FloatArray) -> str:
 
 
 def _written(path: str, data: str, mode: str) -> str:
-    """Return the line that says where a proof is, how large, and how it is checked: by the mode that accepts it.
+    """Return the line with the path and size of a proof, and the command and mode that check it.
 
-    Where `sparsecv check` does not read the file as it was read, its numbers are a table of their own.
+    If `sparsecv check` would read other numbers from the file, the numbers are written to a separate table.
     """
     from rich.filesize import decimal
 
@@ -170,7 +170,7 @@ CHECK_CODES = "Exit codes: 0 proved, 1 not proved (the line of the proof and the
 
 
 class NotProved(SparseCVError):
-    """A proof does not prove what it claims, or is of other data."""
+    """A proof that does not prove its claim, or belongs to other data."""
 
     exit_code = 1
 
@@ -209,7 +209,7 @@ def check(
     return 0
 
 
-GZIP = b"\x1f\x8b"  # the first bytes of a proof
+GZIP = b"\x1f\x8b"  # first bytes of a proof file
 VERIFY_CODES = "Exit codes: 0 verified, 1 verification failed (the field is named), 2 bad input."
 
 
@@ -250,7 +250,7 @@ def verify(
 
 
 def _begins(path: str, mark: bytes) -> bool:
-    """Whether a file begins with this."""
+    """Return True if a file begins with these bytes."""
     if not Path(path).is_file():
         return False
     with open(path, "rb") as stream:
@@ -258,7 +258,7 @@ def _begins(path: str, mark: bytes) -> bool:
 
 
 def _record_before(record: str, data: str, command: str) -> StoredRecord:
-    """Read the record of a command; `CorruptStore` names its file, and says so where the two files are swapped."""
+    """Return the record of a command; the error names its file, and reports swapped arguments."""
     from sparsecv_mio.certificate.read_back import read_record
 
     try:
@@ -344,18 +344,18 @@ def predict(
 
 
 def _are_training_rows(stored: StoredRecord, path: str, reading: Given) -> bool:
-    """Whether a file holds the very rows, target and all features alike, that the model of a record was fitted on."""
+    """Return True if a file holds exactly the rows to which the model of a record was fitted."""
     from sparsecv_mio.certificate.read_back import data_of, in_classes, weighted_again
 
     try:
         dataset = in_classes(stored, data_of(stored, path, reading))
         return weighted_again(stored.data, dataset).fingerprint == stored.data.fingerprint
-    except SparseCVError:  # a column that no model needs may be gone
+    except SparseCVError:  # a column that no model needs may be missing
         return False
 
 
 def _errors_said(stored: Record | FitRecord | CommonRecord, rows: Dataset, predictions: FloatArray) -> list[str]:
-    """Say what the predictions of rows with a target are off by, beside the cross-validation error."""
+    """Return lines on the errors of predictions for rows with a target, in comparison with the CV error."""
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.certificate.read_back import in_classes
     from sparsecv_mio.report.record_tables import error_lines
@@ -377,7 +377,7 @@ def _check_threshold(threshold: float | None, classes: Classes | None) -> None:
 
 
 def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonRecord:
-    """Return a record that holds one model; `BadInput` for another."""
+    """Return a record with one model; raise `BadInput` for other records."""
     from sparsecv_mio.certificate.fit_records import NearRecord, PathRecord
 
     if isinstance(stored, PathRecord | NearRecord):
@@ -387,7 +387,7 @@ def _one_model(stored: StoredRecord, place: str) -> Record | FitRecord | CommonR
 
 
 def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: float | None) -> dict[str, list[Any]]:
-    """Return predictions by the names of their columns: with two classes the probability of one, and the class."""
+    """Return predictions by column name; for two classes the probability of one class, and the class."""
     columns: dict[str, list[Any]] = dict(zip(("prediction", "lower", "upper"), table.T.tolist(), strict=False))
     if classes is None:
         return columns
@@ -398,7 +398,7 @@ def _predicted_columns(table: FloatArray, classes: Classes | None, threshold: fl
 
 
 def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str | None) -> int:
-    """Print predictions, or write them; notes go where they are not among them."""
+    """Print or write predictions; notes are printed on another stream."""
     if out is not None:
         return ending.deliver(
             0, lambda screen: screen.print("\n".join(notes), end="\n" if notes else ""), warnings=warnings,
@@ -413,7 +413,7 @@ def _give(lines: Iterable[str], notes: list[str], warnings: list[str], out: str 
 
 
 def _fold_models(stored: StoredRecord, level: float | None, train: str | None) -> FoldModels | None:
-    """Return the models of the folds, where intervals are asked for."""
+    """Return the models of the folds, if intervals are requested."""
     if level is None or train is None:
         if level is not None or train is not None:
             words = "intervals are made of the models of the folds, which are fitted again to the data of the record"
@@ -433,7 +433,7 @@ REPORT_CODES = "Exit codes: 0 written, 2 bad input."
 
 
 def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
-    """Read the data of a record of which pictures are drawn, and say what takes long then, where it may."""
+    """Return the data of a record for its figures, with a note if drawing may take long."""
     from sparsecv_mio.certificate.read_back import data_of
     from sparsecv_mio.certificate.records import Record
     from sparsecv_mio.report.record_plots import PATH_SECONDS

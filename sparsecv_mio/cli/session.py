@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-interruptible = partial(interruptible_run, terminable=True)  # a command ends by Ctrl-C, and by SIGTERM
+interruptible = partial(interruptible_run, terminable=True)  # Ctrl-C and SIGTERM end a command
 
-LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin: a small one answers at once
+LOADING_GRACE = 2.0 * GRACE  # seconds after the limit in which a search may still begin, as small ones answer at once
 EXIT_CODE = {"proved": 0, "limit": 3, "interrupted": 130, "doubtful": 3}
 READ_BY_ARROW = (".csv", ".tsv", ".txt", ".dat", ".data", ".gz", ".zip", ".parquet", ".feather", ".arrow", ".ipc")
-NUMBERS = ".tsv"  # added to the name of a proof: the table of numbers that it is of
-THROUGH = ("--json", "--trace", "--progress-json", "--out")  # text that may go to a pipe or a device as it comes
+NUMBERS = ".tsv"  # suffix added to the name of a proof, for its table of numbers
+THROUGH = ("--json", "--trace", "--progress-json", "--out")  # options whose text may be written to a pipe or a device
 
 
 def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bool = False) -> Dataset:
-    """Read the data set that the options describe.
+    """Return the data set that the options describe.
 
     Parameters
     ----------
     path : str
-        The file.
+        Path of the file.
     table : dict
-        Options of `TABLE`, by name; formats that hold their own target need none.
+        Options of `TABLE`, by name; formats that store the target need none.
     aux : iterable of str
-        Columns that give the folds and are no features.
+        Columns for the folds, which are not features.
     two_words : bool
-        Whether the target may hold two words, for a classification.
+        True if the target may hold two text values, for classification.
 
     Returns
     -------
@@ -58,7 +58,7 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
     Raises
     ------
     BadInput
-        The message names the option, column or row that is wrong.
+        If an option, column or row is wrong; the message names it.
     """
     reading = dict(table)
     target, features, drop = (reading.pop(name, None) for name in ("target", "features", "drop"))
@@ -78,18 +78,18 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
 def read_weighted(
     path: str, table: Given, weights: str | None, loss: Loss, exposure: str | None = None
 ) -> Dataset:  # fmt: skip
-    """Read the data set that the options describe, and give its rows their weights; those that count are returned.
+    """Return the data set that the options describe, with row weights and without rows of weight 0.
 
     Parameters
     ----------
     path, table
-        As for :func:`read_data`.
+        Arguments as for :func:`read_data`.
     weights : str or None
-        `--weights`, as given.
+        Value of `--weights`.
     loss : Loss
-        Which says whether the target may hold two words.
+        Loss, which determines whether the target may hold two text values.
     exposure : str, optional
-        `--exposure`, as given.
+        Value of `--exposure`.
     """
     from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.weights import by_column, weight_columns
@@ -102,20 +102,20 @@ def read_dealt(
     path: str, table: Given, rows: Given, quiet: bool, id: str | None = None,
     how: SearchOptions | FitOptions | PathOptions | None = None,
 ) -> tuple[Dataset, FoldPlan]:  # fmt: skip
-    """Read the data set that the options describe, give its rows their weights, and deal those that count to folds.
+    """Return the data set that the options describe, with row weights, and its folds.
 
     Parameters
     ----------
     path, table
-        As for :func:`read_data`.
+        Arguments as for :func:`read_data`.
     rows : dict
         Options of `DEALING`, by name.
     quiet : bool
-        As for :func:`make_plan`.
+        True to print no notes, as for :func:`make_plan`.
     id : str, optional
-        A column that names the rows.
+        Column that names the rows.
     how : options, optional
-        With the loss, for which they make the target one of two classes (it may hold two words), or of counts.
+        Options with the loss, which determines whether the target has two classes or counts.
     """
     from sparsecv_mio.data.counts import exposure_columns
     from sparsecv_mio.data.folds import canonical, fold_columns
@@ -140,7 +140,7 @@ def read_dealt(
 
 @contextmanager
 def _named_by(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
-    """Name the option that asks for a column which is not in the data, in place of all that may."""
+    """Name the option that requests a missing column, instead of all options that may request columns."""
     from sparsecv_mio.data.reading_options import Wanted
 
     try:
@@ -157,17 +157,17 @@ def _named_by(columns: Mapping[str, Iterable[str]]) -> Iterator[None]:
 def csv_of_rows(
     places: Iterable[int], ids: Mapping[str, Iterable[Any]], columns: Mapping[str, Iterable[Any]]
 ) -> Iterator[str]:
-    """Return the lines of a CSV file of rows, which begin with the number of each.
+    """Return the lines of a CSV file of rows; each line begins with the row number.
 
     Parameters
     ----------
     places : iterable of int
-        Of the rows in the file of data, from 0 on; their numbers are from 1 on, as those of messages are.
+        Positions of the rows in the data file, from 0; the written row numbers start at 1, as in messages.
     ids : mapping of str to iterable
-        The column that names the rows, if there is one; called `id` where a column of the table has its name. No
-        spreadsheet takes its cells for formulas.
+        Column that names the rows, if there is one. Its header is `id` if a column of the table has the same name.
+        Spreadsheets do not take its cells for formulas.
     columns : mapping of str to iterable
-        Numbers of the rows by column; NaN and None are written as `NA`, which no reader of CSV skips.
+        Numbers of the rows by column; NaN and None are written as `NA`, which no CSV reader skips.
 
     Examples
     --------
@@ -189,19 +189,19 @@ def _id(cell: object) -> object:
 
 
 def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) -> None:
-    """Refuse, before the work begins, output files that cannot be written.
+    """Raise an error before the work begins if an output file cannot be written.
 
     Parameters
     ----------
     places : mapping of option to path
-        None, and `-` of `--json`, are no files.
+        Paths by option; None, and `-` of `--json`, are not files.
     inputs : sequence of path
-        Files that are read: no output may replace them.
+        Input files, which no output may replace.
 
     Raises
     ------
     BadInput
-        The message names the option.
+        If a file cannot be written; the message names the option.
     """
     taken = {os.path.realpath(name): "the data" for name in inputs if "\0" not in name}
     for option, place in places.items():
@@ -219,18 +219,18 @@ def check_outputs(places: Mapping[str, str | None], inputs: Sequence[str] = ()) 
 
 
 def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> FoldPlan:
-    """Make the folds that the options describe.
+    """Return the folds that the options describe.
 
     Parameters
     ----------
     folds : str
-        `--folds`, as given.
+        Value of `--folds`.
     dataset : Dataset
-        The rows to deal.
+        Rows to assign to folds.
     seed : int or None
-        `--seed`; a note is printed where the folds are not random.
+        Value of `--seed`; a note is printed if the folds are not random.
     quiet : bool
-        Print no note.
+        True to print no note.
 
     Returns
     -------
@@ -246,38 +246,38 @@ def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> Fo
 
 
 def cores() -> int:
-    """Return the number of cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def on_cores(given: Given) -> Given:
-    """Return options with the number of threads, all cores where none was given."""
+    """Return options with the number of threads; all cores by default."""
     return {**given, "threads": cores() if given["threads"] is None else given["threads"]}
 
 
 def in_time(work: Callable[[], T], stop: threading.Event, options: Any) -> T:
-    """Run what comes before the search, reading the data and loading the engine, within the time limit.
+    """Run the work before the search, such as reading data and loading the engine, within the time limit.
 
     Parameters
     ----------
     work : callable
-        Takes nothing.
+        Function without arguments.
     stop : Event
-        Set by Ctrl-C.
+        Event that Ctrl-C sets.
     options : SearchOptions or others
-        Whose limit counts from the start of the process.
+        Options whose time limit counts from the start of the process.
 
     Returns
     -------
     object
-        What `work` returns.
+        The result of `work`.
 
     Raises
     ------
     KeyboardInterrupt
-        If it was interrupted.
+        If the work was interrupted.
     OutOfTime
-        If the limit was over before.
+        If the time limit ended before the work.
     """
     deadline = Deadline.of(options, stop, Began.moment)
 

@@ -42,7 +42,7 @@ BOX = option(
 
 
 def one_gamma(text: str) -> float:
-    """Read a single ridge weight."""
+    """Return a single ridge weight."""
     gammas = model_space.gammas(text)
     if len(gammas) != 1:
         raise BadInput(f"--gamma: {text!r}: one MIO has one gamma")
@@ -50,16 +50,16 @@ def one_gamma(text: str) -> float:
 
 
 def side_options(restrictions: Given, together: Sequence[str] | None, box: Sequence[str] | None) -> SideOptions:
-    """Read the side constraints that the options describe.
+    """Return the side constraints that the options describe.
 
     Parameters
     ----------
     restrictions : dict
         Options of `RESTRICTING`, by name.
     together : sequence of str, optional
-        Groups of names that are chosen all or none.
+        Groups of features that enter together.
     box : sequence of str, optional
-        `FEATURE:LO:HI` each.
+        Boxes `FEATURE:LO:HI`.
 
     Returns
     -------
@@ -68,7 +68,7 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     Raises
     ------
     BadInput
-        A text cannot be read; the message names its option.
+        If a text cannot be parsed; the message names its option.
     """
     from sparsecv_mio.fits.fit_options import SideOptions
 
@@ -80,7 +80,7 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
 
 
 def _box_given(text: str) -> tuple[str, tuple[float, float]]:
-    # split from the right: a name may hold a colon
+    # split from the right, since a name may contain a colon
     parts = text.rsplit(":", 2)
     if len(parts) != 3 or not parts[0]:
         raise BadInput(f"--box: {text!r} is not FEATURE:LO:HI")
@@ -99,7 +99,7 @@ def in_own_thread(work: Callable[[], T]) -> T:
     def run() -> None:
         try:
             results.append(work())
-        except BaseException as error:  # handed over to the caller's thread below
+        except BaseException as error:  # raised again in the thread of the caller below
             errors.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -310,7 +310,7 @@ def compare(
 def _read_to_compare(
     path: str, table: Given, rows: Given, how: FitOptions, quiet: bool
 ) -> tuple[Dataset, FoldPlan | None]:  # fmt: skip
-    """Read one of the files to compare on; with its folds, where they are asked for."""
+    """Return the data of one file to compare on, with its folds if they are requested."""
     if rows["folds"]:
         return session.read_dealt(path, table, rows, quiet, how=how)
     return how.in_classes(session.read_weighted(path, table, rows["weights"], how.loss, how.exposure)), None

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def refuse_with_common(given: Mapping[str, Any]) -> None:
-    """Raise `BadInput` for options that the criterion common has no use for.
+    """Raise `BadInput` for options that criterion `common` does not support.
 
     Parameters
     ----------
     given : mapping of str to object
-        Options by name, as given.
+        Given options by name.
     """
     for name, value in given.items():
         if value is not None and value != (options.OPTIONS[name].default if name in options.OPTIONS else None):
@@ -47,15 +47,16 @@ def solve_common(
     Parameters
     ----------
     data : str
-        The file.
+        Path of the file.
     given : tuple of float or None
-        `--gamma`.
+        Value of `--gamma`.
     tau : str or None
-        `--tau`, as given.
+        Value of `--tau`.
     asked, forced : dict
-        Fields of `CommonOptions` and of its restrictions, as given.
+        Given fields of `CommonOptions` and of its restrictions.
     read : callable
-        Reads the data and deals the folds; takes the options, by whose loss the target is one of two classes.
+        Function that reads the data and builds the folds from the options, whose loss determines the type of the
+        target.
     """
     session.check_outputs({"--json": json}, [data])
     with session.interruptible() as stop:
@@ -201,7 +202,7 @@ def solve(
         if checkpoint is not None and (resume is None or Path(checkpoint).resolve() != Path(resume).resolve()):
             check_not_begun(checkpoint)
         lost: list[SparseCVError] = []
-        warned: list[str] = []  # of work that went on without what was lost
+        warned: list[str] = []  # errors after which the run continued
 
         def note(error: SparseCVError) -> None:
             if isinstance(error, BackendFailed):
@@ -209,7 +210,7 @@ def solve(
             else:
                 lost.append(error)
 
-        snapshots: list[Snapshot] = []  # by the searches that came to their end
+        snapshots: list[Snapshot] = []  # states of the finished searches
         steps = None if progress_json is None else live.Steps(progress_json, "solve")
         with live.progress_view(quiet, stop, steps, _limit_note(how.time_limit)) as progress:
             keep = None if proof is None else snapshots.append
@@ -236,14 +237,14 @@ def solve(
 
 
 def _limit_note(seconds: float | None) -> str:
-    """Return a sentence on the time limit where it is the one of every command that gives none."""
+    """Return a note on the time limit if it is the default limit of the command."""
     if seconds != options.COMMAND_SECONDS:
         return ""
     return f"the search ends after {seconds:g} s with valid bounds; --time-limit none runs until the proof"
 
 
 def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None, tuple[float, ...] | None]:
-    """Return the interval of gammas that is asked for, or else the gammas; None and None where nothing is."""
+    """Return the requested interval of gammas, or else the requested gammas; None and None by default."""
     every = None if gamma is None else model_space.interval(gamma)
     if nested is not None and every is not None:
         raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
@@ -251,7 +252,7 @@ def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None
 
 
 def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | None:
-    """Name what is asked for, beside the loss, that no proof is written of."""
+    """Return the name of a requested feature, other than the loss, that proofs do not support, or None."""
     if how.method is Method.DESCENT:
         return "--method descent"
     if how.by_folds and how.loss is not Loss.SQUARED:
@@ -260,7 +261,7 @@ def _without_proof(every: GammaInterval | None, how: SearchOptions) -> str | Non
 
 
 def _check_together(how: SearchOptions, every: GammaInterval | None, hooks: Hooks, quiet: bool) -> None:
-    """Refuse options that do not go together, and say which one is to go."""
+    """Raise an error for options that cannot be combined, with the one to remove."""
     from sparsecv_mio.search.options import describe_deprecated
 
     if every is not None:
@@ -282,7 +283,7 @@ def _note_data(dataset: Dataset, loss: Loss, quiet: bool) -> None:
 def _held_out_file(
     record: Record, dataset: Dataset, plan: FoldPlan, place: str, id: str | None
 ) -> tuple[FitQuality | ClassQuality | CountQuality, Callable[[], None]]:  # fmt: skip
-    """Return how good the held-out predictions are, and what writes them."""
+    """Return the quality of the held-out predictions, and the function that writes them."""
     from sparsecv_mio.certificate.accuracy import accuracy, class_quality, count_quality
     from sparsecv_mio.files import write_text
     from sparsecv_mio.search.fold_models import mean_predictions, predictions_by_fold

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TESTED = "test_error"
 USUAL = f"{TESTED}, or cv_error without it"
-KINDS = ("profile", "box", "lines")  # of figures of many runs
+KINDS = ("profile", "box", "lines")  # kinds of figures of many runs
 
 
 @dataclass(frozen=True)
 class RunSelection:
-    """Which runs of a table, and what of them."""
+    """Options that select runs and numbers of a table."""
 
     where: list[str] | None = option(
         None, "COLUMN=A,B", "Only runs whose column holds one of these; may be repeated."
@@ -40,31 +40,31 @@ class RunSelection:
 
     @property
     def names(self) -> dict[str, str]:
-        """Other words for labels."""
+        """Other names for labels."""
         return dict(_name_and_value(text) for text in self.name or ())
 
     @property
     def keys(self) -> list[str]:
-        """Columns that runs on one problem share; empty for the usual ones."""
+        """Columns that runs on one problem share; empty for the default columns."""
         return parse.names(self.problem, "--problem") or []
 
     def words(self, value: str) -> str:
-        """Return what a number of these runs is."""
+        """Return the name of a number of these runs."""
         if self.reduction is not None:
             return f"{value}, % less than {self.reduction}"
         return value if self.relative is None else f"{value} over that of {self.relative}"
 
     def read(self, path: str, values: Sequence[str], option: str = "--value") -> tuple[pd.DataFrame, list[str]]:
-        """Return the runs, and the columns of numbers: the usual one where none is named.
+        """Return the runs, and the numeric columns (the default one if none is named).
 
         Parameters
         ----------
         path : str
             Table that `collect` wrote.
         values : sequence of str
-            Columns of numbers that are wanted.
+            Requested numeric columns.
         option : str
-            That names them, for messages.
+            Option that names them, for messages.
         """
         from sparsecv_mio.batch.results import check_columns, read_table, relative, where
 
@@ -82,7 +82,7 @@ class RunSelection:
         return full.loc[chosen.index], values
 
 
-DATA_SETS, MOST_PANELS = "data", 12  # the column that names them, and panels that a figure holds well
+DATA_SETS, MOST_PANELS = "data", 12  # column that names data sets, and maximum number of panels of a figure
 
 
 def _name_and_value(text: str) -> tuple[str, str]:
@@ -94,7 +94,7 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What to draw of the runs of a table; None is the usual."""
+    """Options that select what is drawn from the runs of a table; None is the default."""
 
     kind: str | None = option(
         None,
@@ -119,7 +119,7 @@ class Drawing:
     )
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
-        """Draw the runs of a table.
+        """Return the figure of the runs of a table.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Drawing:
         return batch_results.with_pooled(figure, frame, [*apart, *(frame[name] for name in keys)], "a problem")
 
     def _panels(self, frame: pd.DataFrame, comparable: bool) -> list[str]:
-        """Return the columns that have panels; boxes of data sets, whose errors do not compare, have some if few."""
+        """Return the columns with separate panels; for boxes, data sets have panels if they are few."""
         if self.panels is not None or self.kind not in (None, "box") or comparable or DATA_SETS not in frame:
             return parse.names(self.panels, "--panels") or []
         return [DATA_SETS] if 1 < frame[DATA_SETS].nunique() <= MOST_PANELS else []
@@ -185,7 +185,7 @@ ENDINGS = {".md": MARKDOWN, ".markdown": MARKDOWN, ".tex": LATEX, ".csv": CSV}
 
 
 def _format_of(out: str | None) -> str:
-    """Return the format of a file by its ending; Markdown for the screen, pipes and devices."""
+    """Return the format of a file by its suffix; Markdown for the screen, pipes and devices."""
     if out is None or special(out) is not None:
         return MARKDOWN
     ending = Path(out).suffix.lower()
@@ -231,7 +231,7 @@ def table(
         cells = batch_results.with_overall(cells, geometric=chosen.relative is not None)
     if kind == CSV:
         text = batch_results.csv(cells)
-        for note in cells.notes[1:]:  # which a table of numbers has no room for
+        for note in cells.notes[1:]:  # notes that do not fit into a table of numbers
             ending.tell(f"note: {note}")
     else:
         better = "max" if chosen.reduction and best == BOLD[0] else best
@@ -245,7 +245,7 @@ def table(
 
 PLOT_CODES = "Exit codes: 0 drawn, 2 bad input."
 TABLES = (".parquet", ".csv")
-PANELS = (  # of a record
+PANELS = (  # panels of a record
     "all", "cv-error", "grid", "bounds", "features", "sources", "roc", "calibration", "coefficients",
 )  # fmt: skip
 
