@@ -1,5 +1,5 @@
-"""The checker of proofs, for anyone to read: it imports nothing of the rest, only Python's library and numpy.
+"""The checker of proofs, written to be read: it uses only Python's library and numpy, nothing else of the package.
 
-docs/proof-format.md says what a proof holds and why what is checked here suffices. The folder runs by itself:
-`python -m sparsecv_mio.check PROOF DATA`, or as `python -m check` where it is copied to.
+docs/proof-format.md defines the contents of a proof and explains why the checks suffice. The folder runs alone:
+`python -m sparsecv_mio.check PROOF DATA`, or `python -m check` after the folder has been copied.
 """

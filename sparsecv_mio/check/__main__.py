@@ -1,4 +1,4 @@
-"""`python -m sparsecv_mio.check PROOF DATA`."""
+"""Entry point of `python -m sparsecv_mio.check PROOF DATA`."""
 
 import sys
 

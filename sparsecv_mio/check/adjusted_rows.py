@@ -1,4 +1,4 @@
-"""Rows less what the intercept and the columns that are adjusted for tell of them: eliminated without rounding."""
+"""Rows minus their projection on the intercept and the adjustment columns, computed without rounding."""
 
 from functools import cached_property
 from typing import Any
@@ -10,15 +10,21 @@ from .proof_file import Arithmetic, Array, Fractions, need
 
 
 class AdjustedDesign(Design):
-    """The data in the units of `Design`; what every model has without a penalty is eliminated from training rows.
+    """The data in the units of `Design`, with the unpenalised columns eliminated from the training rows.
 
-    That is done in fractions, in either mode. Floats are rounded from what is left, each once: entries of moments and
-    of rows are off by at most `u`, as none exceeds 1.
+    The elimination uses fractions in either mode. In fast mode the remainders are rounded to floats once each: entries
+    of moments and of rows have an error of at most `u`, because none exceeds 1.
 
     Parameters
     ----------
+    X, y : (n, q), (n,) arrays
+        Columns that are chosen from, and target.
+    scale, intercept : str
+        Scale and intercept of the proof.
+    kind : Floats or Fractions
+        Arithmetic.
     Z : (n, k) array
-        Columns that are adjusted for.
+        Adjustment columns.
     """
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic, Z: Array) -> None:
@@ -34,9 +40,9 @@ class AdjustedDesign(Design):
         self.products = self.whole.gram(np.concatenate([beside, rows], axis=1))
 
     def of_rows(self, left: list[int]) -> BoundedMoments:
-        """Return the moments of all rows but those left out, of what is left of columns and target.
+        """Return the moments of all rows except the held-out ones, of the remainders of columns and target.
 
-        `center` are how much of each column beside is taken off, these columns and the others, in all rows.
+        `center` holds the coefficients of each unpenalised column, by which these columns are subtracted in all rows.
         """
         need(self.n > len(left), "a fold trains on no row")
         products = self.products
@@ -51,7 +57,7 @@ class AdjustedDesign(Design):
         return BoundedMoments(own[:-1, :-1], own[:-1, -1], own[-1, -1], u, (share, beside, rows), 0 * u)
 
     def about(self, m: BoundedMoments, rows: list[int]) -> Array:
-        """Return what is left of some rows, the target last; floats of a row that is far off are refused."""
+        """Return the remainders of some rows, the target last; in fast mode, refuse rows with too large remainders."""
         share, beside, every = m.center
         out = self._rounded(every[rows] - self.whole.product(beside[rows], share))
         sound = not self.kind.u or np.abs(out).max(initial=0.0) <= 1.0
@@ -60,7 +66,7 @@ class AdjustedDesign(Design):
 
     @cached_property
     def shares(self) -> Array:
-        """(n,) what is eliminated adds to the leverages of the fit on all rows."""
+        """Return the (n,) part of the eliminated columns in the leverages of the full-data fit."""
         k = self.beside.shape[1]
         stacked = np.concatenate([self.products[:k, :k], self.whole.of(np.eye(k))], axis=1)
         inverse, _ = _eliminated(np.concatenate([stacked, stacked[:0]]), k)
@@ -71,14 +77,20 @@ class AdjustedDesign(Design):
 
 
 class DesignOfFolds(AdjustedDesign):
-    """Data of which each fold has rows of its own: its training rows fill empty cells, or measure columns.
+    """Data with fold-specific preprocessing: the training rows of each fold fill missing values or give the scales.
 
     Parameters
     ----------
-    X, Z : arrays
-        NaN in empty cells.
+    X, y : (n, q), (n,) arrays
+        Columns that are chosen from, with NaN for missing values, and target.
+    scale, intercept : str
+        Scale and intercept of the proof.
+    kind : Floats or Fractions
+        Arithmetic.
+    Z : (n, k) array
+        Adjustment columns, with NaN for missing values.
     within : dict
-        `na`, the rule by which cells are filled, and whether to `scale`.
+        `na`, the rule that fills missing values, and `scale`, True if training rows give the scales.
     """
 
     def __init__(
@@ -94,7 +106,7 @@ class DesignOfFolds(AdjustedDesign):
         self.spread = self._spread(self._seen(every)[1], every)
 
     def _seen(self, training: list[int]) -> tuple[Array, Array]:
-        """Return the columns beside and the others, in all rows, as training rows fill them."""
+        """Return the unpenalised columns and the others, in all rows, as training rows fill them."""
         table, holes = self.there.copy(), self.holes
         for j in np.flatnonzero(holes.any(axis=0)).tolist():
             there = sorted(table[i, j] for i in training if not holes[i, j])
@@ -108,13 +120,13 @@ class DesignOfFolds(AdjustedDesign):
         return beside, rows
 
     def _spread(self, rows: Array, training: list[int]) -> Array:
-        """(q,) squared scales of columns by some rows; 0 of a column that is constant there."""
+        """Return the (q,) squared scales of columns on some rows; 0 for a column that is constant there."""
         own = rows[training][:, :-1]
         squares = (own**2).sum(0) - own.sum(0) ** 2 / len(training)
         return np.asarray(squares / (len(training) if self.how == "variance" else 1))
 
     def of_rows(self, left: list[int]) -> BoundedMoments:
-        """Return the moments of all rows but those left out as these fill them, and their scales."""
+        """Return the moments of all rows except the held-out ones, as these rows fill them, and their scales."""
         training = sorted({*range(self.n)} - {*left})
         need(training, "a fold trains on no row")
         beside, rows = self._seen(training)
@@ -126,7 +138,10 @@ class DesignOfFolds(AdjustedDesign):
 
 
 def _eliminated(A: Array, k: int) -> tuple[Array, Array]:
-    """Return `B = A_11^{-1} A_12` and `A_22 - A_21 B`, A symmetric in fractions and A_11 (k, k) definite; or refuse."""
+    """Return `B = A_11^{-1} A_12` and `A_22 - A_21 B` for symmetric A in fractions, or refuse.
+
+    The block A_11 (k, k) must be definite.
+    """
     A = A.copy()
     for j in range(k):
         need(A[j, j] > 0, "what is adjusted for is dependent on the rows that are trained on")

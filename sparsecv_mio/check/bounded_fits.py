@@ -1,15 +1,14 @@
 """Moments and ridge fits of many supports, with bounds on their rounding errors; in exact mode these are 0.
 
-Ridge fits of many supports at once: approximate solutions propose, and what they are worth is bounded.
+An approximate solution is computed first, and its error is then bounded. All bounds are in one norm,
+`|x|^2 = x'M^{-1}x` with `M = Q + diag(weight)` of a support. Let `r = x - M z`, for any z:
 
-All bounds are in one norm, `|x|^2 = x'M^{-1}x` with `M = Q + diag(weight)` of a support. Let `r = x - M z`, for any z:
-
-* `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`: so `|x| <= sqrt(x'z) + |r|`;
-* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i, and `|e_i|^2 <= 1 / weight_i` to begin with, or what a matrix
-  near the inverse of M shows (`_by_inverse`), which is less where the penalty is next to none;
+* `|x|^2 = x'z + x'M^{-1}r`, which differs from `x'z` by at most `|x||r|`, so `|x| <= sqrt(x'z) + |r|`;
+* `|r| <= sum of |r_i||e_i|` for the unit vectors e_i. At first `|e_i|^2 <= 1 / weight_i`, or a bound from a matrix near
+  the inverse of M (`_by_inverse`), which is smaller if the penalty is nearly zero;
 * with `x = c` and `z = b` the objective of the support is `F - |r|^2`, `F = yy - b'(c + r)`, and the solution differs
   from b by at most `|x||r|` in the direction x;
-* leaving column j out raises the objective by `beta_j^2 / |e_j|^2`, beta the solution.
+* dropping column j raises the objective by `beta_j^2 / |e_j|^2`, with beta the solution.
 """
 
 import math
@@ -21,10 +20,10 @@ from .proof_file import Arithmetic, Array, Refused, need
 
 
 class BoundedMoments(NamedTuple):
-    """`Q = X'X`, `c = X'y`, `yy = y'y` of training rows, centred; every entry is off by at most `error`.
+    """Moments `Q = X'X`, `c = X'y`, `yy = y'y` of centred training rows; every entry has an error of at most `error`.
 
-    `center` (q + 1,) is what `Design.about` takes off each column and the target, off by at most `center_error`.
-    `scale` (q,) are squared scales by these very rows, where there are such.
+    `center` (q + 1,) is the amount that `Design.about` subtracts from each column and the target, with an error of at
+    most `center_error`. `scale` (q,) are squared scales from these rows, if there are any.
     """
 
     Q: Array
@@ -37,19 +36,19 @@ class BoundedMoments(NamedTuple):
 
 
 class Design:
-    """The data in scaled units: columns and target over powers of two, so that no sum of squares exceeds 1.
+    """The data in scaled units: columns and target divided by powers of two, so that no sum of squares exceeds 1.
 
     Attributes
     ----------
     Z : (n, q + 1) array
         Columns and target about a number near their mean (0 without an intercept).
     scale : (q,) array
-        Squared scale of every column: what `gamma / 2` times `b_j^2` is multiplied by.
+        Squared scale of every column, the factor of `gamma / 2` times `b_j^2`.
     y_unit : Fraction or float
-        Squares of the target are times its square in units of the file.
+        Unit of the target: squares of the target are multiplied by its square in units of the file.
     """
 
-    within: Any = None  # what is computed of the training rows of each fold
+    within: Any = None  # fold-specific preprocessing
 
     def __init__(self, X: Array, y: Array, scale: str, intercept: str, kind: Arithmetic) -> None:
         self.kind, self.intercept, self.u1, (self.n, self.q) = kind, intercept, 8 * kind.u, X.shape
@@ -70,19 +69,19 @@ class Design:
         self.powers, self.exponent = (
             exponent,
             exponent[:-1] - exponent[-1],
-        )  # of columns; of coefficients over the file's
+        )  # unit of columns; of coefficients relative to the file
         self.y_unit = kind.of(np.ldexp(1.0, exponent[-1:]))[0]
 
     def _products(self, Z: Array) -> Array:
         return self.kind.gram(np.concatenate([Z, self.kind.of(np.ones((len(Z), 1)))], axis=1))
 
     def penalty(self, gamma: float, m: BoundedMoments | None = None) -> tuple[Array, Any]:
-        """Return what multiplies `b_j^2` in scaled units, `(gamma / 2) scale_j` (q,), and its relative error."""
+        """Return the factor of `b_j^2` in scaled units, `(gamma / 2) scale_j` (q,), and its relative error."""
         scale = self.scale if m is None or m.scale is None else m.scale
         return scale * self.kind.of(np.array([gamma]))[0] / 2, self.scale_error + 4 * self.kind.u
 
     def of_rows(self, left: list[int]) -> BoundedMoments:
-        """Return the moments of all rows but those left out; error bounds as docs/proof-format.md derives them."""
+        """Return the moments of all rows except the held-out ones; docs/proof-format.md derives the error bounds."""
         n, u, count, gram = self.n, self.kind.u, self.n - len(left), self.gram
         need(count >= 1, "a fold trains on no row")
         if left:
@@ -99,12 +98,12 @@ class Design:
 
     @property
     def shares(self) -> Array:
-        """(n,) what the intercept adds to the leverages of the fit on all rows."""
+        """Return the (n,) part of the intercept in the leverages of the full-data fit."""
         return self.kind.of(np.ones(self.n)) / self.n if self.intercept == "fold" else self.kind.of(np.zeros(self.n))
 
 
 def _scaled_columns(table: Array, about_mean: bool, kind: Arithmetic) -> tuple[Array, Array]:
-    """Return the columns about a float near their mean, or as they are, over powers of two: norms in [1/4, 1/2]."""
+    """Return the columns about a float near their mean, or about 0, over powers of two: norms in [1/4, 1/2]."""
     middle = table.mean(0) if about_mean else np.zeros(table.shape[1])
     exponent = np.frexp(np.abs(table - middle).max(0))[1].astype(np.int64)
     exponent += 1 + np.frexp(np.linalg.norm(np.ldexp(table - middle, -exponent), axis=0) * (1.0 + 2.0**-20))[1]
@@ -118,10 +117,10 @@ Penalty = tuple[Array, Any]
 
 
 class BoundedFits(NamedTuple):
-    """Fits of L supports of a columns each, the objectives within `[lower, upper]` (L,).
+    """Fits of L supports of a columns each, with objectives within `[lower, upper]` (L,).
 
-    `beta` (L, a) is off by a vector `M^{-1}r` with `|r| <= excess` (L,). `norm` (L, a) bounds `|e_j|`, `V` (L, a, a)
-    is near the inverse of `M`; `weight` (L, a), and how far numbers are off: see `fits`.
+    `beta` (L, a) differs from the solution by a vector `M^{-1}r` with `|r| <= excess` (L,). `norm` (L, a) bounds
+    `|e_j|`, and `V` (L, a, a) is near the inverse of `M`. For `weight` (L, a) and the errors `off` see `fits`.
     """
 
     lower: Array
@@ -136,13 +135,16 @@ class BoundedFits(NamedTuple):
 
 
 def worth(found: BoundedFits, x: Array, z: Array, kind: Arithmetic) -> tuple[Array, Array, Array]:
-    """Return `v = z'(x + r)`, by how much it may be off, and a bound of |r|: then `|x|^2 = v + |r|^2`; all (L, K).
+    """Return `v = z'(x + r)`, a bound on its error, and a bound on |r|, with `|x|^2 = v + |r|^2`; all (L, K).
 
     Parameters
     ----------
     found : BoundedFits
+        Fits.
     x, z : (L, K, a) arrays
+        Vectors, and approximations of `M^{-1} x`.
     kind : Floats or Fractions
+        Arithmetic.
     """
     (k, j), u, s, r = found.off, kind.u, 1 + abs(z).sum(2), x - kind.product(z, found.M)
     weight, norm = found.weight[:, None], found.norm[:, None]
@@ -155,20 +157,23 @@ def worth(found: BoundedFits, x: Array, z: Array, kind: Arithmetic) -> tuple[Arr
 
 
 def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Arithmetic) -> BoundedFits:
-    """Fit supports `sets` (L, a) on the rows of each of K moments: K L fits.
+    """Return the fits of supports `sets` (L, a) on the rows of each of K moments: K L fits.
 
     Parameters
     ----------
     several : list of BoundedMoments
+        Moments.
     penalty : (q,) or (K, q) array, number
-        What multiplies `b_j^2`, and its relative error.
+        Factor of `b_j^2`, and its relative error.
     sets : (L, a) array
+        Supports.
     kind : Floats or Fractions
+        Arithmetic.
 
     Notes
     -----
-    No entry of Q, c and yy exceeds 1/2, none of rows 1. So entry i of `x - M z` is off by at most
-    `k (1 + s) + j weight_i |z_i|`, s the sum of |z|, and `z'(x + r)` by `k (1 + s)^2 + j z'diag(weight)z`.
+    No entry of Q, c and yy exceeds 1/2, and no entry of rows 1. So entry i of `x - M z` has an error of at most
+    `k (1 + s) + j weight_i |z_i|`, s the sum of |z|, and `z'(x + r)` one of at most `k (1 + s)^2 + j z'diag(weight)z`.
     """
     u, a = kind.u, sets.shape[1]
     k, j = max(m.error for m in several) + 2 * (a + 8) * u, penalty[1] + 2 * (a + 8) * u
@@ -188,7 +193,7 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
     norm, own = 1 / (weight * (1 - penalty[1])) * (1 + 4 * u), np.maximum(V[diagonal], 0 * c)
     off = size * (a * k + j * weight.max(1, initial=0)[:, None])
     norm, own = kind.root_above(_by_inverse(norm, V, large.sum(1) + off, u)), kind.root_above(own)
-    for _ in range(3):  # each from the bounds before
+    for _ in range(3):  # each time from the previous bounds
         off = size * (k * norm.sum(1) + j * (weight * norm).max(1, initial=0))[:, None]
         correction = kind.above((kind.product(norm[:, None, :], large)[:, 0] + off) * (1 + (2 * a + 24) * u))
         norm = np.minimum(norm, (own + correction) * (1 + 4 * u))
@@ -199,10 +204,10 @@ def fits(several: list[BoundedMoments], penalty: Penalty, sets: Array, kind: Ari
 
 
 def _by_inverse(known: Array, V: Array, sums: Array, u: Any) -> Array:
-    """Bound the diagonal of `M^{-1}` (L, a) by V near it, however small the penalty is, where that is below `known`.
+    """Return bounds on the diagonal of `M^{-1}` (L, a) by V near it, for any penalty, where these are below `known`.
 
     With `M V = I - R` and s < 1 the largest column sum of |R|, `M^{-1} = V (I - R)^{-1}`, and no column sum of the
-    second factor exceeds `1 / (1 - s)`: no entry of row i of the inverse exceeds `max_l |V_il| / (1 - s)`.
+    second factor exceeds `1 / (1 - s)`. So no entry of row i of the inverse exceeds `max_l |V_il| / (1 - s)`.
     """
     most = (sums * (1 + (2 * V.shape[-1] + 24) * u)).max(1, initial=0)[:, None]
     sure = (most < 1).astype(bool)
@@ -213,17 +218,18 @@ def _by_inverse(known: Array, V: Array, sums: Array, u: Any) -> Array:
 def residual_bounds(
     beta: Array, excess: Array, reach: Array, rows: tuple[Array, Array, Any], kind: Arithmetic
 ) -> tuple[Array, Array]:
-    """Return bounds of |y - x'b*| (K, L), b* the solutions.
+    """Return bounds on |y - x'b*| (K, L), with b* the solutions.
 
     Parameters
     ----------
     beta, excess : arrays
-        Of L fits, or of L for each row.
+        Coefficients and excesses of L fits, or of L fits for each row.
     reach : (K, L) array
-        Bounds of |x|.
+        Bounds on |x|.
     rows : (K, L, a), (K,) arrays, number
-        X, y, and by how much their entries are off.
+        X, y, and a bound on the errors of their entries.
     kind : Floats or Fractions
+        Arithmetic.
     """
     (X, y, off), u, a = rows, kind.u, beta.shape[-1]
     error = (off + (a + 8) * u) * (1 + abs(beta).sum(-1)) + reach * excess * (1 + (a + 16) * u)
@@ -232,14 +238,18 @@ def residual_bounds(
 
 
 def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) -> tuple[Array, Array]:
-    """Return bounds of `x'M^{-1}x` (K, L) of rows whose entries are off by `off`.
+    """Return bounds on `x'M^{-1}x` (K, L) of rows whose entries have an error of at most `off`.
 
     Parameters
     ----------
     found : BoundedFits
+        Fits.
     X : (K, L, a) array
+        Rows.
     off : number
+        Bound on the errors of their entries.
     kind : Floats or Fractions
+        Arithmetic.
     """
     u, x = kind.u, np.moveaxis(X, 0, 1)
     z = kind.of(np.asarray(x, dtype=np.float64) @ np.asarray(found.V, dtype=np.float64))
@@ -248,23 +258,24 @@ def leverage_bounds(found: BoundedFits, X: Array, off: Any, kind: Arithmetic) ->
     return -kind.above(room + 2 * most * moved * (1 + 16 * u) - value).T, kind.above(most**2 * (1 + 8 * u)).T
 
 
-MOST_BLOCK_COLUMNS = 8  # of a block: every subset of it is looked at
+MOST_BLOCK_COLUMNS = 8  # maximum columns of a block, all subsets of which are evaluated
 
 
 class ProvedBlocks(NamedTuple):
-    """A block-diagonal matrix W of which `M - W` is proved to be positive semidefinite.
+    """A block-diagonal matrix W with `M - W` proved to be positive semidefinite.
 
     Attributes
     ----------
     G, off : (q, q) arrays
-        `M - W`, and by how much its entries may be off.
+        Matrix `M - W`, and bounds on the errors of its entries.
     blocks : list of (s,) arrays
         Columns of each block.
     W : list of (s, s) arrays
+        Blocks of W.
     inverse : list of (2^s, s, s) float arrays
-        Near the inverses of W on every subset, a mask of bits; 0 elsewhere.
+        Approximate inverses of W on every subset, indexed by a mask of bits; 0 elsewhere.
     least : (q,) array
-        `x'W^{-1}x <= sum of x_i^2 / least_i`, on every subset.
+        Numbers with `x'W^{-1}x <= sum of x_i^2 / least_i`, on every subset.
     """
 
     G: Array
@@ -278,8 +289,8 @@ class ProvedBlocks(NamedTuple):
 def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None:
     """Refuse unless every symmetric matrix whose entries are within `off` of A is positive semidefinite.
 
-    With R a Cholesky factor of about `A - t I`, in floats, `A - R R'` is about `t I`: what it is exactly must have
-    diagonal entries that are no smaller than the sum of the others of their row.
+    Let R be a Cholesky factor of about `A - t I`, in floats, so that `A - R R'` is about `t I`. In exact terms, no
+    diagonal entry of it may be smaller than the sum of the absolute values of the others of its row.
     """
     u, q = kind.u, len(A)
     diagonal = np.asarray(A.diagonal(), dtype=np.float64)
@@ -302,16 +313,18 @@ def need_semidefinite(A: Array, off: Array, kind: Arithmetic, what: str) -> None
 def proved_block_part(
     blocks: list[Array], W: list[Array], m: BoundedMoments, penalty: Penalty, kind: Arithmetic
 ) -> ProvedBlocks:
-    """Prove that what is left of M without blocks is positive semidefinite, and each block definite; or refuse.
+    """Return the blocks, after proving each block definite and M minus the blocks semidefinite; or refuse.
 
     Parameters
     ----------
     blocks : list of (s,) arrays
-        Every column is in one.
+        Blocks, with every column in one of them.
     W : list of (s, s) arrays
-        Symmetric.
+        Symmetric matrices.
     m, penalty : BoundedMoments, Penalty
+        Moments and penalty.
     kind : Floats or Fractions
+        Arithmetic.
     """
     u = kind.u
     pi, in_blocks = np.diag(penalty[0] + 0 * m.c), 0 * m.Q
@@ -339,10 +352,10 @@ def proved_block_part(
 
 
 def block_values(m: BoundedMoments, part: ProvedBlocks, b: Array, kind: Arithmetic) -> tuple[Array, list[Array]]:
-    """Return of points b (P, q) `yy - b'G b`, not above, and for every block `g_A'(W_AA)^{-1}g_A`, not below: (P, 2^s).
+    """Return, for points b (P, q), lower bounds of `yy - b'G b` and upper bounds of the values of blocks (P, 2^s).
 
-    An approximate z gives `x'W^{-1}x = z'(x + r) + r'W^{-1}r`, `r = x - W z`; what g is off by is at most as long as
-    `least` says.
+    The value of a subset A is `g_A'(W_AA)^{-1}g_A`. An approximate z gives `x'W^{-1}x = z'(x + r) + r'W^{-1}r`,
+    `r = x - W z`; the error of g has at most the length that `least` gives.
     """
     u, q = kind.u, len(m.c)
     Gb, size = kind.product(b, part.G.T), abs(b)

@@ -1,4 +1,4 @@
-"""From a proof and its data to what is proved: lines are read in order, and believed only once they are checked."""
+"""Check of a proof against its data: lines are read in order and accepted only after they are checked."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -36,14 +36,14 @@ SAID = {"list": "the list on all rows", "own": "trees of their own", "loss": "th
 
 
 class Proved(NamedTuple):
-    """What a proof proves, line by line for the reader, and the interval of every pair (gamma, tau), by index."""
+    """Result of a check: statements for the reader, and the interval of every pair (gamma, tau), by index."""
 
     words: list[str]
     intervals: dict[tuple[int, int], tuple[float, float]]
 
 
 def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str) -> tuple[Any, Any]:
-    """Return an interval that is proved; refuse one that is claimed narrower."""
+    """Return a proved interval as numbers; refuse a claim that is narrower."""
     by_floats = ", by floats: use exact mode, which rounds nothing" if isinstance(low, float) else ""
     words = f"{what}: {{}} is {{!r}}, proved is {{!r}}{by_floats}"
     need(number(line["lower"], "lower") <= low, words.format("lower", line["lower"], float(low)))
@@ -53,7 +53,7 @@ def _proved_interval(line: dict[str, Any], low: Any, high: Any, what: str) -> tu
 
 
 class Check:
-    """The state of a check: the data, the trees that hold, the pairs that are bounded."""
+    """State of a check: the data, the proved trees, and the pairs with bounds."""
 
     def __init__(self, head: dict[str, Any], X: Array, y: Array, mode: str) -> None:
         self.kind, self.head, data = MODES[mode], head, head["data"]
@@ -92,7 +92,7 @@ class Check:
         self.proved, self.claims = dict[tuple[int, int], tuple[Any, Any]](), list[dict[str, Any]]()
 
     def _terms(self, X: Array) -> tuple[list[int], list[int], Terms]:
-        """Return the columns that are chosen from, those that are adjusted for, and the columns of each term."""
+        """Return the columns that are chosen from, the adjustment columns, and the columns of each term."""
         head, names = self.head, self.head["data"]["names"]
         self.of_loss, extended = head["format"] == FORMAT_OF_LOSSES, head["format"] == FORMAT_OF_TERMS
         columns = list(support(head["columns"], X.shape[1]))
@@ -113,7 +113,10 @@ class Check:
         return columns, adjust, terms
 
     def _fills(self, na: Any, own: Any) -> bool:
-        """Whether the training rows of a fold fill empty cells: by the rule `na`; `own`, whether they scale columns."""
+        """Return True if the training rows of a fold fill missing values by the rule `na`.
+
+        `own` is True if the training rows also give the scales of columns.
+        """
         sound = na in (None, "mean", "median") and type(own) is bool and (na or own)
         need(sound, "what is of training rows is unknown")
         with_folds = self.head["intercept"] != "global" and "left" in self.head
@@ -127,7 +130,7 @@ class Check:
         takers[line["kind"]](line)
 
     def _at(self, line: dict[str, Any]) -> tuple[tuple[int, int], FoldIntervals, str]:
-        """Return which pair a line is about, the state of its folds and its name."""
+        """Return the pair of a line, the state of its folds and its name."""
         g = integers([line["gamma"]], 0, len(self.gammas), "a gamma")[0]
         t = integers([line["tau"]], 0, len(self.taus), "a tau")[0]
         cells = FoldIntervals(self.folds, (g, self.gammas[g]), min(self.taus[t], len(self.folds.terms)))
@@ -141,7 +144,7 @@ class Check:
         self.folds.trees.append(self.check_tree(line, m, penalty, self.kind, self.units)._replace(rows=rows, gamma=g))
 
     def _best(self, line: dict[str, Any]) -> None:
-        """Check a best subset on all rows: least objective, and a support that reaches it."""
+        """Check a best subset on all rows: the minimum objective, and a support that attains it."""
         pair, cells, name = self._at(line)
         least, mine = cells.least(cells.tree(line["tree"], -1)), support(line["support"], len(self.folds.terms))
         need(len(mine) <= cells.tau, "a support is larger than tau")
@@ -159,7 +162,7 @@ class Check:
         self.proved[pair] = _proved_interval(line, *cells.interval(), name)
 
     def _asked(self) -> list[str]:
-        """Say of which problem all is proved: a proof of easier folds or of a smaller grid is a proof as well."""
+        """Return sentences that state the problem; a proof of easier folds or of a smaller grid is valid as well."""
         head, data, scored = self.head, self.head["data"], self.folds.scored
         gammas, taus = (", ".join(map(repr, values)) for values in (self.gammas, self.taus))
         leaves = sum(tree.leaves for tree in self.folds.trees)
@@ -184,7 +187,7 @@ class Check:
         return [*words, f"trees: {len(self.folds.trees)}, their {leaves} leaves cover all supports, every bound holds"]
 
     def finish(self) -> Proved:
-        """Check that every pair of the grid is spoken of, and the claim of all."""
+        """Check that every pair of the grid has a line, and check the claim."""
         need(all(pair in self.proved for pair in self.grid), "a pair (gamma, tau) has no proof")
         need(len(self.claims) == ("left" in self.head), "no claim, a second one, or one without folds")
         words, intervals = self._asked(), {pair: (float(a), float(b)) for pair, (a, b) in self.proved.items()}
@@ -202,35 +205,38 @@ class Check:
 
 
 def check(proof: str, X: Array, y: Array, mode: str = "fast") -> Proved:
-    """Check a proof against data.
+    """Check a proof against data; return what it proves.
 
     Parameters
     ----------
     proof : str
-        File.
+        File of the proof.
     X : (n, p) array
-        NaN for empty cells, where the training rows of each fold fill them.
+        Features, with NaN for missing values that the training rows of each fold fill.
     y : (n,) array
+        Target.
     mode : {"fast", "exact"}
+        Arithmetic: floats with error bounds, or fractions.
 
     Raises
     ------
     Refused
-        Something that is claimed is not proved.
+        If a claim is not proved.
     Unreadable
-        It is no proof.
+        If the file is not a proof.
     """
     return _check(proof, lambda names, target, holes: (X, y), mode)
 
 
 def check_file(proof: str, data: str, mode: str = "fast") -> Proved:
-    """Check a proof against a file of separated text with a header.
+    """Check a proof against a file of separated text with a header; return what it proves.
 
     Parameters
     ----------
     proof, data : str
         Files.
     mode : {"fast", "exact"}
+        Arithmetic: floats with error bounds, or fractions.
     """
     return _check(proof, lambda names, target, holes: table(data, names, target, holes), mode)
 
@@ -258,7 +264,10 @@ def _check(proof: str, read: Callable[[Any, Any, bool], tuple[Array, Array]], mo
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Check from a command line, `PROOF DATA [--mode fast|exact]`; 0 proved, 1 not proved, 2 bad input."""
+    """Run a check from a command line `PROOF DATA [--mode fast|exact]`; return the exit code.
+
+    The code is 0 if the claims are proved, 1 if they are not, and 2 for bad input.
+    """
     words, mode = [*arguments], "fast"
     if words[-2:-1] == ["--mode"]:
         words, mode = words[:-2], words[-1]

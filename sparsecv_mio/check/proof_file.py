@@ -1,11 +1,9 @@
-"""Proofs and data from their files, and the arithmetic in which they are checked: floats or fractions.
+"""Reading of proofs and data from files, and the two arithmetics of the checker: floats or fractions.
 
-The two arithmetics of the checker: floats with a bound on every rounding error, and fractions without any.
-
-The same formulas serve both. They hold arrays of floats, or of `Fraction`; every bound on a rounding error is a
-multiple of `u`, which is 2^-53 for floats and 0 for fractions, so that the exact mode computes with no error term at
-all. Floats are taken to round as IEEE 754 says, to nearest, sums and dot products in any order: then
-`|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40.
+Floats come with a bound on every rounding error; fractions have none. The same formulas serve both. They use arrays of
+floats or of `Fraction`, and every bound on a rounding error is a multiple of `u`, which is 2^-53 for floats and 0 for
+fractions. So the exact mode computes without error terms. Floats are assumed to follow IEEE 754 with rounding to
+nearest, sums and dot products in any order: then `|fl(x'y) - x'y| <= 1.01 k u |x|'|y|` for vectors of length k < 2^40.
 """
 
 import csv
@@ -25,11 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-EXACT_DIGITS = 120  # binary ones, of numbers that are rounded outwards in exact mode
+EXACT_DIGITS = 120  # binary digits of numbers that are rounded outwards in exact mode
 
 
 class Floats:
-    """Floats; `u` bounds the relative rounding error of an operation."""
+    """Floating-point arithmetic; `u` bounds the relative rounding error of an operation."""
 
     u: Any = 2.0**-53
 
@@ -46,19 +44,19 @@ class Floats:
         return np.asarray(np.einsum("...i,...i->...", a, b))
 
     def above(self, values: Array) -> Array:
-        """Return the numbers; `ValueError` where one is none: comparisons with it would say nothing."""
+        """Return the numbers; raise `ValueError` if one is NaN, because comparisons with it would prove nothing."""
         if not np.isfinite(values).all():
             raise ValueError("a number leaves the range of floats")
         return values
 
     def root_above(self, x: Array) -> Array:
-        """Return a number at least the square root of each of `x >= 0`."""
+        """Return upper bounds on the square roots of `x >= 0`."""
         return np.asarray(np.sqrt(x) * (1.0 + 2.0**-50))
 
     def gram(self, W: Array) -> Array:
-        """Return `W'W` for |W| <= 1, off by at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
+        """Return `W'W` for |W| <= 1, with an error of at most `4 u |w_i| |w_j|` (norms of columns) in the entry (i, j).
 
-        W is cut into slices of so few bits that every sum of products of two slices is an integer multiple of one unit
+        W is cut into slices of so few bits that every sum of products of two slices is an integer multiple of one unit,
         below 2^53, and so is exact in any order; only the sum of these matrices is rounded.
         """
         bits = (52 - max(len(W) - 1, 1).bit_length()) // 2
@@ -74,7 +72,7 @@ class Floats:
 
 
 class Fractions:
-    """Fractions: no rounding at all, but of bounds, outwards, to `EXACT_DIGITS`: long numbers are slow."""
+    """Exact arithmetic; only bounds are rounded, outwards to `EXACT_DIGITS`, because long numbers are slow."""
 
     u: Any = Fraction(0)
 
@@ -83,7 +81,7 @@ class Fractions:
         return _elementwise(Fraction, np.asarray(values, dtype=np.float64))
 
     def product(self, a: Array, b: Array) -> Array:
-        """Return `a @ b`: as integers over one denominator for each factor, which spares most of the work."""
+        """Return `a @ b`, computed in integers over one denominator for each factor, which saves most of the work."""
         (top, under), (factor, beneath) = _integers(a), _integers(b)
         whole = under * beneath
         return _elementwise(lambda value: Fraction(value, whole), np.asarray(top @ factor, dtype=object))
@@ -93,11 +91,11 @@ class Fractions:
         return self.product(a[..., None, :], b[..., :, None])[..., 0, 0]
 
     def above(self, values: Array) -> Array:
-        """Return short numbers at least those given."""
+        """Return numbers with few digits that are at least the given ones."""
         return _elementwise(_above, values)
 
     def root_above(self, x: Array) -> Array:
-        """Return a number at least the square root of each of `x >= 0`."""
+        """Return upper bounds on the square roots of `x >= 0`."""
         return _elementwise(_root_above, x)
 
     def gram(self, W: Array) -> Array:
@@ -137,15 +135,15 @@ def _integers(values: Array) -> tuple[Array, int]:
 FORMAT, FORMAT_OF_LOSSES, FORMAT_OF_TERMS = FORMATS = ("sparsecv-proof/1", "sparsecv-proof/2", "sparsecv-proof/3")
 LONGEST_LINE = 1 << 28
 PROOF_BYTES = 1 << 33
-DATA_NUMBERS = 1 << 30  # of the data
+DATA_NUMBERS = 1 << 30  # maximum number of values in the data
 
 
 class Unreadable(Exception):
-    """A file cannot be read, or is no proof of this version, or no table with the columns of the proof."""
+    """A file cannot be read, is not a proof of a known version, or is not a table with the columns of the proof."""
 
 
 class Refused(Exception):
-    """The proof does not prove what it claims, or is of other data."""
+    """The proof does not prove its claims, or refers to other data."""
 
 
 def need(condition: Any, message: str) -> None:
@@ -160,10 +158,11 @@ def integers(values: Any, low: int, high: int, what: str) -> list[int]:
     Parameters
     ----------
     values : object
-        As it stands in the proof.
+        Value in the proof.
     low, high : int
+        Range.
     what : str
-        What messages call it.
+        Name of the value in messages.
     """
     need(isinstance(values, list) and set(map(type, values)) <= {int}, f"{what} is malformed")
     need(not values or (low <= min(values) and max(values) < high), f"{what} is malformed")
@@ -177,15 +176,16 @@ def number(value: Any, what: str) -> float:
 
 
 def numbers(values: Any, count: int, what: str) -> list[float]:
-    """Return so many finite numbers, or refuse.
+    """Return a list of `count` finite numbers, or refuse.
 
     Parameters
     ----------
     values : object
-        As it stands in the proof.
+        Value in the proof.
     count : int
+        Required length.
     what : str
-        What messages call it.
+        Name of the value in messages.
     """
     need(isinstance(values, list) and len(values) == count, f"{what} is malformed")
     return [number(value, what) for value in values]
@@ -199,7 +199,7 @@ def support(values: Any, q: int) -> tuple[int, ...]:
 
 
 def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a proof, each an object; the last one must hold the digest of those before it."""
+    """Yield the lines of a proof, each an object; the last one must contain the digest of the lines before it."""
     digest, size, ended = hashlib.sha256(), 0, False
     try:
         with gzip.open(path, "rb") as stream:
@@ -221,16 +221,18 @@ def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
 
 
 def table(path: str, names: list[str], target: str, holes: bool = False) -> tuple[Array, Array]:
-    """Read the columns of the proof from a file of separated text with a header, perhaps gzipped; X and y.
+    """Return X and y with the columns of the proof, from a file of separated text with a header, possibly gzipped.
 
     Parameters
     ----------
     path : str
+        File.
     names : list of str
-        Features.
+        Names of the features.
     target : str
+        Name of the target.
     holes : bool
-        Whether cells of features may be empty: they are NaN then.
+        True if cells of features may be empty; they become NaN.
     """
     opener = gzip.open if path.endswith(".gz") else open
     try:
@@ -260,13 +262,16 @@ def table(path: str, names: list[str], target: str, holes: bool = False) -> tupl
 
 
 def digest_of(X: Array, y: Array, names: list[str], target: str) -> str:
-    """Return the digest of names and numbers: see docs/proof-format.md.
+    """Return the digest of names and numbers, see docs/proof-format.md.
 
     Parameters
     ----------
     X, y : (n, p), (n,) arrays
+        Features and target.
     names : list of str
+        Names of the features.
     target : str
+        Name of the target.
     """
     head = {"n": len(y), "p": X.shape[1], "names": names, "target": target}
     digest = hashlib.sha256(

@@ -1,4 +1,4 @@
-"""Trees, and the statements of a proof that carry them to the folds of a pair (gamma, tau)."""
+"""Checks of trees, and of the statements by which a proof bounds the folds of a pair (gamma, tau) from trees."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -22,12 +22,12 @@ from .bounded_fits import (
 )
 from .proof_file import Arithmetic, Array, integers, need, numbers, support
 
-RIDGE = -1  # leaf: its own ridge fit; -2 - k: the k-th dual point
-NUMBERS_AT_ONCE = 1 << 16  # numbers in the matrices that are worked on together: they stay near the processor
+RIDGE = -1  # number of a leaf closed by its ridge fit; -2 - k refers to the k-th dual point
+NUMBERS_AT_ONCE = 1 << 16  # values in the matrices that are processed together, so that they stay in the cache
 
 
 class ProvedTree(NamedTuple):
-    """What a tree has proved: of size `first <= tau`, every support not `listed` has `f >= above[tau - first]`."""
+    """Result of a tree: for sizes tau from `first`, every support not `listed` has `f >= above[tau - first]`."""
 
     first: int
     above: Array
@@ -38,15 +38,15 @@ class ProvedTree(NamedTuple):
 
 
 def in_parts(which: Array, size: int) -> Iterator[Array]:
-    """Yield some numbers in parts, each of `size` numbers of memory or a few more."""
+    """Yield an array in parts, whose memory is limited if each entry needs `size` values."""
     step = max(1, NUMBERS_AT_ONCE // max(1, size))
     return iter(np.split(which, range(step, len(which), step))) if len(which) else iter(())
 
 
 def read_leaves(nodes: list[int], q: int) -> list[tuple[int, int, int]]:
-    """Return of each leaf the included columns and all columns left, as bits, and its number in the tree.
+    """Return, for each leaf, the included columns and all remaining columns, as bits, and its number in the tree.
 
-    A tree stands in preorder: at a split comes first the part with the column, then the part without it.
+    A tree is stored in preorder: at a split, the part with the column comes first, then the part without it.
     """
     leaves, open_nodes = list[tuple[int, int, int]](), [(0, (1 << q) - 1)]
     for node in nodes:
@@ -68,10 +68,10 @@ def _columns_of_bits(bits: tuple[int, ...], q: int) -> Array:
 
 
 class ReadTree(NamedTuple):
-    """A tree as it stands: thresholds and listed supports by size, and its leaves (L).
+    """A tree before its check: thresholds and listed supports by size, and its L leaves.
 
-    `inside`, `every` (L, q): the included columns and all columns left; `codes` (L,) their numbers in the tree;
-    `to_bound` (L, sizes): where a bound has to reach the threshold, as no listed support closes the size.
+    `inside` and `every` (L, q) are the included and all remaining columns, `codes` (L,) the numbers of the leaves.
+    `to_bound` (L, sizes) is True if a bound has to reach the threshold, because no listed support closes the size.
     """
 
     first: int
@@ -85,17 +85,18 @@ class ReadTree(NamedTuple):
 
 
 def read_tree(line: dict[str, Any], q: int, points: int, kind: Arithmetic, unit: Any) -> ReadTree:
-    """Read a tree: what it lists, and what has to hold at its leaves.
+    """Return the listed supports of a tree and the conditions to be checked at its leaves.
 
     Parameters
     ----------
     line : dict
-        The tree as it stands in the proof.
+        Tree in the proof.
     q, points : int
-        How many columns and points there are.
+        Numbers of columns and of points.
     kind : Floats or Fractions
+        Arithmetic.
     unit : number
-        What objectives of the proof are divided by.
+        Divisor of the objectives in the proof.
     """
     first, last = integers(line["taus"], 0, q + 1, "the sizes of a tree")
     need(first <= last, "the sizes of a tree are malformed")
@@ -124,21 +125,22 @@ Terms = list[list[int]]
 def check_tree(
     line: dict[str, Any], m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any, terms: Terms
 ) -> ProvedTree:
-    """Check every leaf of a tree.
+    """Check every leaf of a tree; return its result.
 
     Parameters
     ----------
     line : dict
-        The tree as it stands in the proof.
+        Tree in the proof.
     m : BoundedMoments
-        Of the rows it is about.
+        Moments of its rows.
     penalty : (q,) array, number
-        What multiplies `b_j^2`, and its relative error.
+        Factor of `b_j^2`, and its relative error.
     kind : Floats or Fractions
+        Arithmetic.
     units : number, (q,) array
-        What objectives of the proof are divided by; exponents by which points are multiplied.
+        Divisor of the objectives in the proof, and exponents that scale points.
     terms : list of lists of int
-        The columns of each term.
+        Columns of each term.
     """
     q, single = len(m.c), len(terms) == len(m.c)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
@@ -157,7 +159,7 @@ def check_tree(
         tree.codes,
         tree.to_bound,
     )
-    alike = np.where(codes == RIDGE, every @ np.array(list(map(len, terms))), -1)  # leaves that are worked on together
+    alike = np.where(codes == RIDGE, every @ np.array(list(map(len, terms))), -1)  # groups of leaves
     for a in np.unique(alike[to_bound.any(1)]).tolist():
         memory = a * a if a >= 0 else q if part_of is None else q * max(map(len, part_of.inverse))
         for group in in_parts(np.flatnonzero((alike == a) & to_bound.any(1)), memory):
@@ -188,7 +190,7 @@ def point_of_line(point: Any, shift: Array) -> Array:
 def _own_fits(
     m: BoundedMoments, penalty: Penalty, leaves: tuple[Array, Array], sizes: Array, kind: Arithmetic
 ) -> Array:
-    """Bound leaves of a columns by their ridge fits b: f and the m-th smallest cost, or f and m of `weight b^2`."""
+    """Return bounds of leaves of a columns by ridge fits b: f and m-th smallest cost, or f and m of `weight b^2`."""
     inside, every = leaves
     sets = np.nonzero(every)[1].reshape(len(every), -1)
     a, u, mine, own = sets.shape[1], kind.u, np.take_along_axis(inside, sets, 1), fits([m], penalty, sets, kind)
@@ -204,11 +206,14 @@ def _own_fits(
 def _own_terms(
     terms: Terms, m: BoundedMoments, penalty: Penalty, leaves: tuple[Array, Array], sizes: Array, kind: Arithmetic
 ) -> Array:
-    """Bound leaves by ridge fits: f of all columns, or to drop m terms the m-th smallest f without one that is free."""
+    """Return bounds of leaves by ridge fits of terms.
+
+    The bound is f of all columns; for supports that drop m terms, it is the m-th smallest f without one free term.
+    """
     (inside, every), count = leaves, len(terms)
     pairs = [*zip(*np.nonzero(every & ~inside), strict=True), *((leaf, count) for leaf in range(len(every)))]
     chosen = [np.flatnonzero(every[leaf] & (np.arange(count) != term)).tolist() for leaf, term in pairs]
-    value = np.full((len(every), count + 1), np.inf, dtype=m.c.dtype)  # at last without none
+    value = np.full((len(every), count + 1), np.inf, dtype=m.c.dtype)  # the last column is for no dropped term
     for which, sets in column_sets(terms, chosen):
         for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2):
             value[tuple(np.array(pairs)[which[group]].T)] = fits([m], penalty, sets[group], kind).lower
@@ -217,7 +222,7 @@ def _own_terms(
 
 
 def column_sets(terms: Terms, supports: Iterable[Iterable[int]]) -> Iterator[tuple[Array, Array]]:
-    """Yield, for each number of columns, which sets of terms have so many (L,), and these columns, rising (L, a)."""
+    """Yield, for each number a of columns, indices of the sets of terms with it (L,), and their columns (L, a)."""
     columns = [sorted(j for term in chosen for j in terms[term]) for chosen in supports]
     widths = np.array(list(map(len, columns)))
     for width in np.unique(widths).tolist():
@@ -226,7 +231,7 @@ def column_sets(terms: Terms, supports: Iterable[Iterable[int]]) -> Iterator[tup
 
 
 def _at_points(m: BoundedMoments, penalty: Penalty, b: Array, kind: Arithmetic) -> tuple[Array, Array]:
-    """Return `yy - b'Q b` of points b (P, q), not above, and `g^2 / weight` (P, q), not below."""
+    """Return, for points b (P, q), lower bounds of `yy - b'Q b` and upper bounds of `g^2 / weight` (P, q)."""
     q, u, s = len(m.c), kind.u, abs(b).sum(1)
     r = m.error + 2 * (q + 6) * u
     Qb = kind.product(b, m.Q.T)
@@ -235,7 +240,7 @@ def _at_points(m: BoundedMoments, penalty: Penalty, b: Array, kind: Arithmetic) 
 
 
 def _dual(base: Array, slopes: Array, leaves: tuple[Array, Array], sizes: Array, kind: Arithmetic) -> Array:
-    """Bound leaves by the dual value at a point of each."""
+    """Return bounds of leaves by the dual value at a point of each."""
     (inside, every), none = leaves, 0 * slopes
     own = np.where(inside, slopes, none).sum(1)[:, None]
     others = -np.sort(-np.where(every & ~inside, slopes, none), axis=1)
@@ -245,7 +250,7 @@ def _dual(base: Array, slopes: Array, leaves: tuple[Array, Array], sizes: Array,
 
 
 def _blocks_of_line(said: Any, m: BoundedMoments, penalty: Penalty, kind: Arithmetic, units: Any) -> ProvedBlocks:
-    """Read W as integers times `2^(exponent - unit_i - unit_j)`, block by block, and prove what is said of it."""
+    """Return W, read as integers times `2^(exponent - unit_i - unit_j)` by block, after proving that it is valid."""
     q, shift = len(m.c), units[1]
     exponent = integers([said["exponent"]], -4000, 4000, "a block")[0]
     members = [integers(some, 0, q, "the columns of a block") for some in said["blocks"]]
@@ -268,7 +273,7 @@ def _block_dual(
     m: BoundedMoments, part: ProvedBlocks, points: tuple[Array, Array], leaves: tuple[Array, Array], sizes: Array,
     kind: Arithmetic,
 ) -> Array:  # fmt: skip
-    """Bound leaves by the dual value with blocks at a point of each: some points, and which of them a leaf has."""
+    """Return bounds of leaves by the dual value with blocks at a point of each: points, and the index for each leaf."""
     which, of = np.unique(points[1], return_inverse=True)
     base, values = block_values(m, part, points[0][which], kind)
     out, u = np.empty((len(of), len(sizes)), dtype=base.dtype), kind.u
@@ -278,13 +283,13 @@ def _block_dual(
             sums = _with_block(sums, value[at], inside[some], every[some])
         low, high = int(inside.sum()), int(every.sum())
         for t, size in enumerate(sizes.tolist()):
-            lost = sums[size] * (1 + (len(values) + 4) * u) if low <= size <= high else 0 * u  # else nothing is asked
+            lost = sums[size] * (1 + (len(values) + 4) * u) if low <= size <= high else 0 * u  # else not claimed
             out[leaf, t] = base[at] - lost - 8 * u * (abs(base[at]) + lost)
     return out
 
 
 def _with_block(sums: Array, value: Array, inside: Array, every: Array) -> Array:
-    """Return the largest sums of so many columns with those of one more block; -inf where there are none."""
+    """Return the largest sums by number of columns, after adding one more block; -inf if there are none."""
     masks, bits = np.arange(len(value)), 1 << np.arange(len(inside))
     needed, barred = int(bits[inside].sum()), int(bits[~every].sum())
     fitting = (masks & needed == needed) & (masks & barred == 0)
@@ -302,7 +307,7 @@ Support = tuple[int, ...]
 
 
 class BoundedScores(NamedTuple):
-    """Of L supports in K folds (K, L): intervals of the training objective and of the held-out error h_N."""
+    """Intervals of the training objective and of the held-out error h_N of L supports in K folds: arrays (K, L)."""
 
     lower: Array
     upper: Array
@@ -311,7 +316,7 @@ class BoundedScores(NamedTuple):
 
 
 class Folds:
-    """The folds of a proof, rows that each leaves out and rows it scores; the trees that hold; cells by statement."""
+    """The folds of a proof: held-out and scored rows of each, proved trees, and subproblems by statement."""
 
     def __init__(self, design: Design, left: list[list[int]], scored: list[list[int]], terms: Terms) -> None:
         self.design, self.left, self.scored, self.terms = design, left, scored, terms
@@ -327,7 +332,7 @@ class Folds:
         self.about = lru_cache(maxsize=64)(lambda fold, rows: design.about(self.moments(fold), [*rows]))
 
     def _rows(self, which: list[tuple[int, list[int]]], sets: Array) -> tuple[Array, Array, Any]:
-        """Return columns of some rows about the centres of folds, their targets, and the error of every entry."""
+        """Return the columns of some rows about the centres of folds, their targets, and a bound on their errors."""
         off = max(self.moments(fold).center_error for fold, _ in which) + 2 * self.design.kind.u
         Z = np.concatenate([self.about(fold, tuple(rows)) for fold, rows in which])
         return Z[:, :-1][:, sets], Z[:, -1], off
@@ -335,21 +340,23 @@ class Folds:
     def _by_rows(
         self, found: BoundedFits, which: list[int], rows: tuple[Array, Array, Any]
     ) -> tuple[Array, Array, Array, Array]:
-        """Return bounds of |residual| and of leverages, with the share of the intercept, of rows of the training."""
+        """Return bounds on |residual| and on leverages, with the share of the intercept, of rows in the training."""
         kind, share = self.design.kind, self.design.shares[which][:, None]
         low, high = leverage_bounds(found, rows[0], rows[2], kind)
         least, most = residual_bounds(found.beta, found.excess, kind.root_above(high), rows, kind)
         return least, most, low + (share - 4 * kind.u), high + (share + 4 * kind.u)
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> BoundedScores:
-        """Score supports of one size (L) in some folds (K).
+        """Return the intervals of supports of one size (L) in some folds (K).
 
         Parameters
         ----------
         gamma : float
+            Ridge weight.
         mine : list of int
-            The folds.
+            Folds.
         supports : list of tuple of int
+            Supports.
         """
         alone, bounds, order = self.alone[mine].all(), list[BoundedScores](), list[int]()
         for which, sets in column_sets(self.terms, supports):
@@ -361,7 +368,7 @@ class Folds:
         return BoundedScores(*(np.concatenate(ends, axis=1)[:, place] for ends in zip(*bounds, strict=True)))
 
     def _alone(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
-        """Score supports in folds of one row, by the leave-one-out identities from the fit on all rows."""
+        """Return the intervals of supports in folds of one row, by identities from the full-data fit."""
         kind, u, fits_of = self.design.kind, self.design.kind.u, self.fits(gamma, [-1], sets)
         which = [self.left[fold][0] for fold in mine]
         least, most, h_low, h_high = self._by_rows(fits_of, which, self._rows([(-1, which)], sets))
@@ -377,7 +384,7 @@ class Folds:
         return BoundedScores(lower, upper, held_low, np.where(sound, held_high, np.inf))
 
     def _several(self, gamma: float, mine: list[int], sets: Array) -> BoundedScores:
-        """Score supports in folds, each by its own fit there."""
+        """Return the intervals of supports in folds, by a separate fit in each fold."""
         kind, shape, fits_of = self.design.kind, (len(mine), len(sets)), self.fits(gamma, mine, sets)
         place = np.repeat(np.arange(len(mine)), [len(self.scored[fold]) for fold in mine])
         held_out = self._rows([(fold, self.scored[fold]) for fold in mine], sets)
@@ -389,14 +396,16 @@ class Folds:
         return BoundedScores(fits_of.lower.reshape(shape), fits_of.upper.reshape(shape), low, high)
 
     def fits(self, gamma: float, mine: list[int], sets: Array) -> BoundedFits:
-        """Fit every support `sets` (L, a) on the training rows of every fold (K), -1 for all rows: K L fits.
+        """Return fits of supports `sets` (L, a) on the training rows of every fold (K), -1 for all rows: K L fits.
 
         Parameters
         ----------
         gamma : float
+            Ridge weight.
         mine : list of int
-            The folds.
+            Folds.
         sets : (L, a) array
+            Supports.
         """
         penalty = self.penalty(gamma)
         if self.design.within is not None:
@@ -404,7 +413,7 @@ class Folds:
         return fits([self.moments(fold) for fold in mine], penalty, sets, self.design.kind)
 
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
-        """Return bounds of the objective of supports of one size on all rows."""
+        """Return bounds on the objectives of supports of one size on all rows."""
         chunks, order = list[BoundedFits](), list[int]()
         for which, sets in column_sets(self.terms, supports):
             for group in in_parts(np.arange(len(sets)), sets.shape[1] ** 2):
@@ -415,7 +424,7 @@ class Folds:
         return lower, upper
 
     def _columns(self, gamma: float) -> tuple[Any, Array, Array]:
-        """Return a lower bound of f(all columns) on all rows and, of every fold, bounds of eta and |e_N|^2."""
+        """Return a lower bound of f(all columns) on all rows and, for every fold, bounds on eta and |e_N|^2."""
         kind, every, which = self.design.kind, np.arange(self.design.q)[None, :], list(range(self.design.n))
         fits_of = self.fits(gamma, [-1], every)
         _, most, _, high = self._by_rows(fits_of, which, self._rows([(-1, which)], every))
@@ -424,7 +433,7 @@ class Folds:
         return fits_of.lower[0], sums[:, 0], sums[:, 1]
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:
-        """Return T (K,) so that `f >= above` on all rows gives `f^(-N) >= T`, by the test at all columns; 0 for none.
+        """Return T (K,) such that `f >= above` on all rows implies `f^(-N) >= T`, by a test at all columns; 0 if none.
 
         `f^(-N) >= g - (|e_N| + sqrt(eta (g - f_A)))^2 / (1 - eta)` for `g = f(S)`, which grows with g from
         `sqrt(g - f_A) = |e_N| sqrt(eta) / (1 - 2 eta)` on.
@@ -432,10 +441,11 @@ class Folds:
         Parameters
         ----------
         gamma : float
+            Ridge weight.
         above : number
             Threshold on all rows.
         mine : list of int
-            The folds.
+            Folds.
         """
         kind, u = self.design.kind, self.design.kind.u
         base, eta, square = self.columns(gamma)
@@ -460,7 +470,7 @@ class FoldIntervals:
         self.high = self.low + np.inf
 
     def add(self, part: dict[str, Any]) -> None:
-        """Take in one statement of the proof about some folds."""
+        """Check one statement of the proof about some folds, and use its intervals."""
         mine, word = integers(part.get("folds", [*range(len(self.low))]), 0, len(self.low), "folds"), part["by"]
         need(len(set(mine)) == len(mine), "a statement names a fold twice")
         own = word == "own" or self.folds.design.within is None
@@ -479,19 +489,19 @@ class FoldIntervals:
         self.folds.by[word] += len(mine)
 
     def tree(self, name: Any, rows: int) -> ProvedTree:
-        """Return a tree of these rows, of this gamma, whose range holds the size; or refuse."""
+        """Return a tree of given rows and this gamma whose range holds the size; or refuse."""
         tree = self.folds.trees[integers([name], 0, len(self.folds.trees), "a tree that is named")[0]]
         need(tree.rows == rows and tree.gamma == self.gamma, "a statement names a tree of other rows or another gamma")
         need(tree.first <= self.tau < tree.first + len(tree.above), "a statement names a tree of other sizes")
         return tree
 
     def least(self, tree: ProvedTree) -> Any:
-        """Return a lower bound of the objective on all rows of all supports of the size: those listed, and others."""
+        """Return a lower bound of the objective on all rows of all supports of the size, listed or not."""
         above, supports = tree.above[self.tau - tree.first], tree.listed[self.tau]
         return min([above, *self.folds.objectives(self.value, supports)[0]]) if supports else above
 
     def _decide(self, mine: list[int], tree: ProvedTree, above: Array) -> None:
-        """Enclose h_N by all listed supports that may be optimal, where no other one can be."""
+        """Bound h_N by the listed supports that may be optimal, if no other support can be."""
         need(tree.listed[self.tau], "no support is listed where one is needed")
         scores = self.folds.scores(self.value, mine, tree.listed[self.tau])
         best = scores.upper.min(1)
@@ -502,7 +512,7 @@ class FoldIntervals:
         self.low[mine], self.high[mine] = np.maximum(self.low[mine], low), np.minimum(self.high[mine], high)
 
     def _loss(self, mine: list[int], tree: ProvedTree, part: dict[str, Any]) -> None:
-        """Bound h_N by what the fit without N leaves on all rows, or where its support is listed by its own error."""
+        """Bound h_N from below by the loss of the fit without N on all rows, or by the error of a listed support."""
         folds, u = self.folds, self.folds.design.kind.u
         chosen = [support(values, len(folds.terms)) for values in part["supports"]]
         need(all(len(columns) <= self.tau for columns in chosen), "a support is larger than tau")

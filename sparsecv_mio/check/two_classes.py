@@ -1,13 +1,14 @@
-"""Logistic loss: bounds of objectives from entropies, of fits and of held-out losses, in whole numbers.
+"""Bounds of objectives, fits and held-out losses for logistic loss, from entropies and in integer arithmetic.
 
-With `l(m) = log(1 + exp(-m))` and `H(u) = -u log u - (1 - u) log(1 - u)` every u in [0, 1] gives `l(m) >= H(u) - u m`.
+Let `l(m) = log(1 + exp(-m))` and `H(u) = -u log u - (1 - u) log(1 - u)`. Every u in [0, 1] gives `l(m) >= H(u) - u m`.
 So for u with `sum y_i u_i = 0` (without an intercept: for any u), `g_j = sum y_i u_i x_ij`, `pi_j = (gamma / 2) s_j^2`
 
     F(S) >= sum_i H(u_i) - sum_{j in S} g_j^2 / (4 pi_j).
 
-u may be rounded in any way, so floats propose it. Above, any point will do; how far the fit is from it follows from the
-difference of both bounds: `sum_j pi_j (b_j - b*_j)^2` is at most that. Numbers are integers times `2^-WIDTH`; every
-logarithm, exponential and margin here is off by less than `LOST_UNITS` of these, as it takes fewer than 2^17 roundings.
+u may be rounded in any way, so it is proposed by floats. F at any point is an upper bound. The distance of the fit from
+the point follows from the difference of both bounds, which is at least `sum_j pi_j (b_j - b*_j)^2`. Numbers are
+integers times `2^-WIDTH`; every logarithm, exponential and margin here has an error of less than `LOST_UNITS` of these
+units, because it takes fewer than 2^17 roundings.
 """
 
 import math
@@ -22,13 +23,13 @@ from .statements import BoundedScores, Folds, ProvedTree, Support, Terms, point_
 
 WIDTH = 160
 ONE, LOST_UNITS = 1 << WIDTH, 1 << 20
-TABLE_BITS = 8  # of the numbers whose logarithm and exponential are in a table
-NEWTON_LIMIT, EXACT_STEPS = 60, 3
-NEAR_FIT = ONE >> 36  # of a predictor: nearer to the fit than that no claim needs it
+TABLE_BITS = 8  # bits of the numbers whose logarithm and exponential are in a table
+NEWTON_LIMIT, EXACT_STEPS = 60, 3  # maximum numbers of Newton steps in floats and in integers
+NEAR_FIT = ONE >> 36  # distance of predictors from the fit that suffices for every claim
 
 
 def _log_of_ratio(above: int, below: int) -> int:
-    """Return `log(above / below)` of a ratio from 1 to 2, by `2 artanh z`."""
+    """Return `log(above / below)` for a ratio from 1 to 2, by `2 artanh z`."""
     z = ((above - below) << WIDTH) // (above + below)
     power, total, square = z, z, z * z >> WIDTH
     for k in range(3, 2 * WIDTH, 2):
@@ -39,7 +40,7 @@ def _log_of_ratio(above: int, below: int) -> int:
 
 @lru_cache(maxsize=1)
 def _tables() -> tuple[int, Array, Array]:
-    """Return log 2; the logarithms of the middles of the parts of [1, 2]; `exp(-j / 2^TABLE_BITS)`."""
+    """Return log 2; the logarithms of the midpoints of the parts of [1, 2]; `exp(-j / 2^TABLE_BITS)`."""
     parts = 1 << TABLE_BITS
     logs = [_log_of_ratio(2 * parts + 2 * i + 1, 2 * parts) for i in range(parts)]
     step, each = np.array([ONE // parts], dtype=object), [ONE]
@@ -99,9 +100,9 @@ def entropies(u: Array) -> Array:
 
 
 class Training(NamedTuple):
-    """Training rows: columns about a centre, at most 1 in size, as integers over `2^shift` and as floats.
+    """Training rows: columns about a centre, entries at most 1 in size, as integers over `2^shift` and as floats.
 
-    `sign` is -1 or 1 of each row, `free` whether there is an intercept.
+    `sign` is -1 or 1 for each row, and `free` is True if there is an intercept.
     """
 
     Z: Array
@@ -112,9 +113,9 @@ class Training(NamedTuple):
 
 
 class EnclosedFit(NamedTuple):
-    """A support on training rows: `lower <= F(S) <= upper`, a point a and b, and how far predictors of the fit are off.
+    """Fit of a support: `lower <= F(S) <= upper`, a point a and b, and a bound on the error of predictors.
 
-    All are integers times `2^-WIDTH`; `off` is None where nothing is known.
+    All numbers are integers times `2^-WIDTH`; the error bound `off` is None if unknown.
     """
 
     lower: int
@@ -125,12 +126,12 @@ class EnclosedFit(NamedTuple):
 
 
 class TwoClasses:
-    """The data: the columns about a centre over powers of two, and what the penalty is multiplied by.
+    """The data: columns about a centre divided by powers of two, and the factors of the penalty.
 
     Attributes
     ----------
     exponent : (q,) int array
-        Of the power of two of every column.
+        Exponents of the power of two of every column.
     """
 
     kind, y_unit, within = Fractions(), Fraction(1), None
@@ -160,11 +161,11 @@ class TwoClasses:
         self.scale = np.array(scales, dtype=object)
 
     def penalty(self, gamma: float, rows: Training | None = None) -> Array:
-        """(q,) what multiplies `b_j^2` of the scaled columns."""
+        """Return the (q,) factors of `b_j^2` of the scaled columns."""
         return np.asarray(self.scale * Fraction(gamma) / 2)
 
     def of_rows(self, left: list[int]) -> Training:
-        """Return all rows but those left out."""
+        """Return all rows except the held-out ones."""
         training = np.setdiff1d(np.arange(self.n), left)
         rows = self._at(training)
         need(len(training) > 0, "a fold trains on no row")
@@ -176,7 +177,7 @@ class TwoClasses:
         return every._replace(Z=every.Z[rows], near=every.near[rows], sign=every.sign[rows])
 
     def losses(self, rows: list[int], columns: Support, fit: EnclosedFit) -> tuple[int, int | None]:
-        """Bound the losses of some rows at the fit of a support."""
+        """Return bounds on the losses of some rows at the fit of a support."""
         held_out = self._at(rows)
         loss, _ = _losses(held_out, _margins(held_out, columns, fit.a, fit.b))
         if fit.off is None:
@@ -186,7 +187,7 @@ class TwoClasses:
 
 
 def _whole(values: Array, center: float) -> tuple[list[int], int]:
-    """Return numbers less a centre as integers over `2^below`."""
+    """Return numbers minus a centre as integers over `2^below`."""
     ratios = [number.as_integer_ratio() for number in (*values.tolist(), float(center))]
     below = max(under.bit_length() - 1 for _, under in ratios)
     *integers, middle = [(above << below) // under for above, under in ratios]
@@ -209,7 +210,7 @@ def _losses(rows: Training, m: Array) -> tuple[Array, Array]:
 
 
 def _balanced(rows: Training, u: Array) -> Array:
-    """Return u with `sum y_i u_i = 0`, where there is an intercept: those of the heavier class are made smaller."""
+    """Return u with `sum y_i u_i = 0`, if there is an intercept, by scaling down the values of the heavier class."""
     if not rows.free:
         return u
     ones = (rows.sign > 0).astype(bool)
@@ -218,7 +219,7 @@ def _balanced(rows: Training, u: Array) -> Array:
     of, total, u = ones == heavier, weights[not heavier], u.copy()
     if weights[heavier] > total:
         smaller = u[of] * total // weights[heavier]
-        smaller[: total - int(smaller.sum())] += 1  # fewer than there are rows, and each was rounded down
+        smaller[: total - int(smaller.sum())] += 1  # fewer units than rows are missing
         u[of] = smaller
     return u
 
@@ -235,7 +236,7 @@ def _dual(rows: Training, u: Array, penalty: Array, columns: Support) -> tuple[i
 
 
 def _near_fit(rows: Training, penalty: Array, columns: Support, begin: Array | None = None) -> Array:
-    """Return a point near the fit of a support, the intercept first; of `begin` only the intercept is sought."""
+    """Return a point near the fit of a support, the intercept first; given `begin`, only the intercept is fitted."""
     sign, fixed = rows.sign.astype(float), np.zeros(len(rows.sign)) if begin is None else rows.near @ begin
     Z = rows.near[:, list(columns)] if begin is None else rows.near[:, :0]
     if rows.free:
@@ -260,7 +261,7 @@ def _near_fit(rows: Training, penalty: Array, columns: Support, begin: Array | N
 
 
 def _newton_step(Z: Array, m: Array, sign: Array, ridge: Array, slope: Array, gradient: Array | None = None) -> Array:
-    """Return a step of Newton's method, for a gradient that is given or that of floats."""
+    """Return a step of Newton's method, for a given gradient or that of floats."""
     u = np.exp(-np.logaddexp(0.0, m))
     H = (Z.T * (u * (1.0 - u))) @ Z + np.diag(ridge)
     g = slope - Z.T @ (sign * u) if gradient is None else gradient
@@ -277,13 +278,16 @@ def _scaled_float(value: float) -> int:
 
 
 def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFit:
-    """Bound the fit of a support on training rows.
+    """Return bounds on the fit of a support on training rows.
 
     Parameters
     ----------
     rows : Training
+        Training rows.
     penalty : (q,) array
+        Factors of `b_j^2`.
     columns : tuple of int
+        Support.
     """
     theta = _near_fit(rows, penalty, columns)
     need(np.isfinite(theta).all(), "a fit leaves the range of floats")
@@ -309,7 +313,7 @@ def enclosed_fit(rows: Training, penalty: Array, columns: Support) -> EnclosedFi
 
 
 def _improved(rows: Training, penalty: Array, columns: Support, at: Any) -> tuple[int, list[int]]:
-    """Return the point after a step of Newton's method whose gradient has all its digits."""
+    """Return the point after a step of Newton's method whose gradient is computed in integers."""
     a, b, m, u = at
     slopes = rows.sign * u
     gradient = [-int(slopes.sum())] * rows.free
@@ -328,12 +332,12 @@ def _improved(rows: Training, penalty: Array, columns: Support, at: Any) -> tupl
 
 
 def _predictor_radius(rows: Training, penalty: Array, columns: Support, u: Array, gap: int) -> int | None:
-    """Bound how far `a + x'b` of any row of the data is from that of the fit.
+    """Return a bound on the distance of `a + x'b` of any row of the data from that of the fit.
 
-    `sum_j pi_j (b_j - b*_j)^2 <= gap` and entries of rows are at most 1 in size: so `|x'(b - b*)|` is at most e, `e^2 =
-    gap sum 1 / pi_j`. Where predictors without the intercept move by at most e, the best intercept does. At b it is
-    within `r = 2 |D| / D'` of a, where `D = sum y_i u_i` is the slope there and D' the curvature, if `r <= 1/2`: within
-    that the curvature falls by at most a factor `exp(-r) > 1/2`.
+    `sum_j pi_j (b_j - b*_j)^2 <= gap` and entries of rows are at most 1 in size, so `|x'(b - b*)|` is at most e, with
+    `e^2 = gap sum 1 / pi_j`. If predictors without the intercept move by at most e, so does the best intercept. At b it
+    is within `r = 2 |D| / D'` of a, where `D = sum y_i u_i` is the slope there and D' the curvature, if `r <= 1/2`:
+    within that distance the curvature falls by at most a factor `exp(-r) > 1/2`.
     """
     over = sum((1 / penalty[j] for j in columns), Fraction(0))
     square = max(gap, 0) * over.numerator << WIDTH
@@ -348,19 +352,20 @@ def _predictor_radius(rows: Training, penalty: Array, columns: Support, u: Array
 
 
 def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind: Any, units: Any) -> ProvedTree:
-    """Check every leaf of a tree, by the entropies at its point.
+    """Check every leaf of a tree, by the entropies at its point; return its result.
 
     Parameters
     ----------
     line : dict
-        The tree as it stands in the proof.
+        Tree in the proof.
     m : Training
-        The rows it is about.
+        Rows of the tree.
     penalty : (q,) array
-        What multiplies `b_j^2`.
+        Factors of `b_j^2`.
     kind : Fractions
+        Arithmetic.
     units : number, (q,) array
-        1; exponents by which points are multiplied.
+        The number 1, and exponents that scale points.
     """
     q = len(penalty)
     points = [point_of_line(point, units[1]) for point in line.get("points", [])]
@@ -382,7 +387,7 @@ def check_logistic_tree(line: dict[str, Any], m: Training, penalty: Array, kind:
 
 
 def _at_point(rows: Training, penalty: Array, b: Array) -> tuple[int, list[int]]:
-    """Return what a point gives: u near the slopes there, with the intercept that balances it."""
+    """Return the bound of a point: u near the slopes there, with the intercept that balances it."""
     predictors = rows.near @ b
     if rows.free:
         predictors = predictors + _near_fit(rows, penalty, (), b)[0]
@@ -393,7 +398,7 @@ def _at_point(rows: Training, penalty: Array, b: Array) -> tuple[int, list[int]]
 
 
 class LogisticFolds(Folds):
-    """The folds of a proof with logistic loss: fits of supports there, and what held-out rows lose by them."""
+    """The folds of a proof with logistic loss, with fits of supports and held-out losses."""
 
     design: Any
 
@@ -408,14 +413,16 @@ class LogisticFolds(Folds):
         return self._fits[key]
 
     def scores(self, gamma: float, mine: list[int], supports: list[Support]) -> BoundedScores:
-        """Score supports (L) in some folds (K).
+        """Return the intervals of supports (L) in some folds (K).
 
         Parameters
         ----------
         gamma : float
+            Ridge weight.
         mine : list of int
-            The folds.
+            Folds.
         supports : list of tuple of int
+            Supports.
         """
         ends = [np.empty((len(mine), len(supports)), dtype=object) for _ in range(4)]
         for k, fold in enumerate(mine):
@@ -427,12 +434,12 @@ class LogisticFolds(Folds):
         return BoundedScores(*ends)
 
     def objectives(self, gamma: float, supports: list[Support]) -> tuple[Array, Array]:
-        """Return bounds of the objective of supports on all rows."""
+        """Return bounds on the objectives of supports on all rows."""
         fits = [self._fit(-1, gamma, columns) for columns in supports]
         lower, upper = ([Fraction(end, ONE) for end in ends] for ends in zip(*(fit[:2] for fit in fits), strict=True))
         return np.array(lower, dtype=object), np.array(upper, dtype=object)
 
     def left_out_thresholds(self, gamma: float, above: Any, mine: list[int]) -> Array:
-        """Refuse: a list on all rows is carried to folds by squares alone."""
+        """Refuse: a list on all rows bounds folds for squared-error loss only."""
         need(False, "a statement by list goes with squared loss")
         return np.zeros(0)

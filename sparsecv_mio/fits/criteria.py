@@ -37,8 +37,8 @@ class Criteria(NamedTuple):
 
     With RSS the residual sum of squares, TSS that about the mean, d degrees of freedom and n rows: `r_squared = 1 -
     RSS / TSS`, `adjusted = 1 - (RSS / (n - d - 1)) / (TSS / (n - 1))`, `cp = RSS / s2 - n + 2 (d + 1)`, s2 the residual
-    variance of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept, the 1 that counts it and the mean
-    are omitted.
+    variance of all columns, and `bic = n log(RSS / TSS) + (d + 1) log n`. Without an intercept, the mean and the 1 that
+    counts the intercept are omitted.
     """
 
     r_squared: float

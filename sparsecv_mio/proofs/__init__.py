@@ -1,1 +1,1 @@
-"""Proofs of records, which `sparsecv check` reads: see docs/proof-format.md."""
+"""Writing of proofs of records, which `sparsecv check` verifies; docs/proof-format.md defines their format."""

@@ -1,4 +1,4 @@
-"""What a proof of squares chooses from: terms of columns, beside what every model is adjusted for."""
+"""Terms of columns from which a proof for squared-error loss chooses, apart from the adjustment columns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Support = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class ChosenTerms:
-    """The terms of some data; supports of a proof are of terms, ascending.
+    """The terms of a data set; supports of a proof are ascending lists of terms.
 
     Attributes
     ----------
     choice : ForcedColumns
-        Columns that are adjusted for, and those that are chosen from.
+        Split of the columns into adjustment columns and those that are chosen from.
     terms : tuple of tuples of int
-        Columns of each term, by their places among those that are chosen from; ordered by the first one.
+        Columns of each term, as positions among those that are chosen from; ordered by the first one.
     """
 
     choice: ForcedColumns
@@ -32,7 +32,7 @@ class ChosenTerms:
 
     @classmethod
     def of(cls, data: StandardData) -> ChosenTerms:
-        """Read the terms from the restrictions of the data."""
+        """Return the terms that the restrictions of the data define."""
         choice = ForcedColumns.of(data.q, data.forced)
         terms = [term.columns for term in data.terms if term.columns and not term.always]
         place = {column: j for j, column in enumerate(choice.others.tolist())}
@@ -41,12 +41,12 @@ class ChosenTerms:
 
     @property
     def q(self) -> int:
-        """How many terms there are."""
+        """Number of terms."""
         return len(self.terms)
 
     @property
     def single(self) -> bool:
-        """Whether each is one column."""
+        """True if every term is one column."""
         return self.q == len(self.choice.others)
 
     @cached_property
@@ -54,7 +54,7 @@ class ChosenTerms:
         return {j: term for term, columns in enumerate(self.terms) for j in columns}
 
     def of_places(self, columns: Iterable[int]) -> Support:
-        """Return the terms of columns, by their places among those that are chosen from."""
+        """Return the terms of columns, given as positions among those that are chosen from."""
         return tuple(sorted({self._term_of[j] for j in columns}))
 
     def of_columns(self, support: IntArray) -> Support:
@@ -62,7 +62,7 @@ class ChosenTerms:
         return self.of_places(self.choice.inside(support).tolist())
 
     def columns(self, supports: Sequence[Support]) -> Iterator[tuple[IntArray, IntArray]]:
-        """Yield, for each number of columns, which supports have so many (L,), and these columns (L, a)."""
+        """Yield, for each number a of columns, the indices (L,) of the supports with it and their columns (L, a)."""
         columns = [sorted(j for term in support for j in self.terms[term]) for support in supports]
         widths = np.array([len(some) for some in columns])
         for width in np.unique(widths).tolist():

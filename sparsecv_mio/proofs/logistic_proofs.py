@@ -1,8 +1,9 @@
-"""Proofs of cross-validations with logistic loss: statements about the folds of every pair, as few as reach the bound.
+"""Proofs of cross-validations with logistic loss: as few statements about folds as reach the bound of the record.
 
-Of a pair that is not reported a tree on all rows says that every support has `F >= T`: so a fold in which some support
-has `F^(-N) <= u` loses at least `T - u`, or what a listed support loses. T is the least by which these add up to the
-bound of the record. Folds where that says too little, and those of the reported pair, have trees on their own rows.
+For a pair that is not reported, a tree on all rows proves that every support has `F >= T`. So in a fold where some
+support has `F^(-N) <= u`, the held-out loss is at least `T - u`, or at least that of a listed support. T is the
+smallest value for which these bounds sum to the bound of the record. Folds in which they are too small, and all folds
+of the reported pair, have trees on their own rows.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from sparsecv_mio.trees.glm_subsets import GlmSubsets
 from sparsecv_mio.trees.smooth_rows import make_subsets
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, KEEP_RTOL, TIE_RTOL
 
-THRESHOLDS_TRIED = 4  # of a tree on all rows, until folds have their own
-FEW_STATED, STATED_NODES = 200, 4_000  # of a tree on all rows whose threshold is above the least objective
+THRESHOLDS_TRIED = 4  # maximum number of thresholds of trees on all rows before folds get separate trees
+FEW_STATED, STATED_NODES = 200, 4_000  # supports and nodes of a tree with a threshold above the minimum objective
 
 
 @dataclass(eq=False)
 class _Pair:
-    """What is said of the folds of a pair so far: ends of h_N, and the statements."""
+    """Statements about the folds of a pair so far, and the bounds on h_N that they give."""
 
     g: int
     t: int
@@ -44,7 +45,7 @@ class _Pair:
 
 
 class _AtGamma:
-    """Fits of supports in every fold, and what they lose there, at one gamma."""
+    """Objectives and held-out losses of supports in every fold, at one gamma."""
 
     def __init__(self, scaled: ScaledRows, plan: FoldPlan, gamma: float) -> None:
         self.scaled, self.plan, self.gamma = scaled, plan, gamma
@@ -56,7 +57,7 @@ class _AtGamma:
         return self.scaled.at(self.gamma, self.plan.train_rows(fold))
 
     def score(self, fold: int, support: Support) -> tuple[float, float]:
-        """Return the training objective of a support in a fold, and what its scored rows lose."""
+        """Return the training objective of a support in a fold, and the loss of the scored rows."""
         if (fold, support) not in self._scores:
             rows = self.rows(fold)
             b, here = rows.fit(np.array(support, dtype=np.int64))
@@ -107,7 +108,7 @@ class LogisticSearchProof:
         return tree.line(rows, g), self.trees - 1
 
     def _best(self, rows: int, gamma: float, size: int) -> Support:
-        """Return the best support of a size that the engine finds, in a fold or (-1) on all rows."""
+        """Return the best support of a size that the trees find, in a fold or (-1) on all rows."""
         every = np.arange(self.data.n) if rows < 0 else self.plan.train_rows(rows)
         subsets = self._subsets.get(rows)
         if subsets is None:
@@ -134,7 +135,7 @@ class LogisticSearchProof:
                "upper": high if np.isfinite(high) else None}  # fmt: skip
 
     def _on_all_rows(self, pair: _Pair, at: _AtGamma) -> Generator[dict[str, Any], None, list[int]]:
-        """Yield the tree on all rows that says most of a pair; return the folds in the order in which they want one."""
+        """Yield the best tree on all rows for a pair; return the folds in the order in which they need own trees."""
         first = self._best(-1, at.gamma, pair.size)
         own, held_out = at.all_scores(first)
         best = self._raised(pair, at, first, own)
@@ -151,7 +152,7 @@ class LogisticSearchProof:
     def _raised(
         self, pair: _Pair, at: _AtGamma, first: Support, own: FloatArray
     ) -> tuple[ProofTree, FloatArray] | None:
-        """Return the tree on all rows by which folds lose most, and what each of them loses; None where none does."""
+        """Return the tree on all rows with the largest held-out losses, and these by fold; None if it gives none."""
         count, goal = int(self.same.sum()), self.goal * (1.0 + 2.0 * ACCURATE_RTOL)
         if count == 0:
             return None
@@ -174,7 +175,7 @@ class LogisticSearchProof:
         return best
 
     def _losses(self, tree: ProofTree, at: _AtGamma, threshold: float, own: FloatArray) -> FloatArray:
-        """Return what the statement `loss` gives in every fold, for a support whose objectives there are `own`."""
+        """Return the bounds of the statement `loss` in every fold, for a support with objectives `own` there."""
         low = threshold - own
         for support in (support for of_size in tree.listed.values() for support in of_size):
             value, lost = at.all_scores(support)
@@ -182,7 +183,7 @@ class LogisticSearchProof:
         return np.asarray(low)
 
     def _own_tree(self, pair: _Pair, fold: int, at: _AtGamma) -> Iterator[dict[str, Any]]:
-        """Decide a fold by a tree on its own rows."""
+        """Solve a fold by a tree on its own rows."""
         best = self._best(fold, at.gamma, pair.size)
         value, _ = at.score(fold, best)
         tree = prove_logistic(at.rows(fold), {pair.size: value * (1.0 + KEEP_RTOL)}, kept=self.kept.at(fold, pair.g))[0]

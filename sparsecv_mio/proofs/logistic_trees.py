@@ -1,8 +1,8 @@
-"""Trees that prove thresholds of logistic loss: leaves are closed by points of the perspective relaxation.
+"""Trees that prove lower bounds (thresholds) of objectives with logistic loss, with leaves closed by relaxation points.
 
-A point b is worth `sum H(u_i) - sum_I c_j - (the tau - |I| largest c_j of F)`, u the slopes of the losses there with
-the intercept that balances them, `c_j = g_j^2 / (4 pi_j)` (docs/proof-format.md). Columns are over the roots of their
-penalties.
+A point b gives a leaf (I, F) the bound `sum H(u_i) - sum_I c_j - (the tau - |I| largest c_j of F)`. Here u are the
+slopes of the losses at b with the intercept that balances them, and `c_j = g_j^2 / (4 pi_j)` (docs/proof-format.md).
+Columns are divided by the square roots of their penalties.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ from sparsecv_mio.proofs.threshold_trees import (
 )
 from sparsecv_mio.units import ACCURATE_RTOL, LOSS_ROUNDING, NEWTON_RTOL
 
-# of one tree: each leaf has a point, which the checker evaluates in integers
+# maximum numbers of supports and nodes of one tree: each leaf has a point, which the checker evaluates in integers
 MOST_STATED, MOST_TREE_NODES = 20_000, 60_000
 
 
 @dataclass(frozen=True, eq=False)
 class ScaledRows:
-    """Columns about their means over powers of two, as a proof has them.
+    """Columns about their means, divided by powers of two, in the form of a proof.
 
     Attributes
     ----------
     Z : (n, q) array
+        Scaled columns.
     sign : (n,) array
-        -1 or 1.
+        Labels -1 and 1.
     scale : (q,) array
         Squared scale of every column.
     exponent : (q,) int array
-        Of the unit of an entry of a point, in units of the file.
+        Exponent of the unit of an entry of a point, in units of the file.
     free : bool
-        Whether there is an intercept.
+        True if there is an intercept.
     """
 
     Z: FloatArray
@@ -64,7 +65,7 @@ class ScaledRows:
 
     @classmethod
     def of(cls, data: StandardData) -> ScaledRows:
-        """Take the columns that vary of data of two classes."""
+        """Return the columns that vary, for data of two classes."""
         source, free = data.dataset, data.intercept == "fold"
         X = source.X[:, data.columns]
         moved = X - X.mean(axis=0) if free else X
@@ -81,7 +82,7 @@ class ScaledRows:
 
 @dataclass(frozen=True, eq=False)
 class Worth:
-    """What a point is worth: `base` and the costs (q,), which bound every support; its intercept, slopes and losses."""
+    """The bound of a point: `base` and the costs (q,), which bound every support; its intercept, slopes and losses."""
 
     base: float
     costs: FloatArray
@@ -90,13 +91,13 @@ class Worth:
     loss: float
 
     def bound(self, inside: BoolArray, free: BoolArray, room: int) -> float:
-        """Return the bound of a node that takes `room` of its free columns."""
+        """Return the bound of a node in which `room` of the free columns may be chosen."""
         return float(self.base - self.costs[inside].sum() - np.sort(self.costs[free])[::-1][:room].sum())
 
 
 @dataclass(frozen=True, eq=False)
 class LogisticRows:
-    """`min sum_i l(y_i (a + v_i'b)) + |b|^2`: columns over the roots of their penalties."""
+    """The problem `min sum_i l(y_i (a + v_i'b)) + |b|^2`, with columns divided by the roots of their penalties."""
 
     V: FloatArray
     sign: FloatArray
@@ -110,11 +111,11 @@ class LogisticRows:
 
     @cached_property
     def margin(self) -> float:
-        """By how much a leaf clears its threshold, besides a share of it."""
+        """Amount by which a leaf must exceed its threshold, in addition to a share of it."""
         return LOSS_ROUNDING * (len(self.sign) + 10)
 
     def _intercept(self, offset: FloatArray) -> float:
-        """Return the intercept with the least loss for given offsets."""
+        """Return the intercept with the smallest loss for given offsets."""
         if not self.free:
             return 0.0
         a = 0.0
@@ -135,7 +136,7 @@ class LogisticRows:
         return a
 
     def worth(self, b: FloatArray) -> Worth:
-        """Return what a point is worth."""
+        """Return the bound of a point."""
         offset = self.V @ b
         a = self._intercept(offset)
         m = self.sign * (offset + a)
@@ -149,7 +150,7 @@ class LogisticRows:
         return Worth(-float((xlogy(u, u) + xlogy(1.0 - u, 1.0 - u)).sum()), costs, a, u, loss)
 
     def model(self, b: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return half the Hessian at a point, its intercept eliminated, and `G b - gradient / 2`."""
+        """Return half the Hessian at a point, with the intercept eliminated, and `G b - gradient / 2`."""
         curve = u * (1.0 - u)
         G = (self.V.T * curve) @ self.V
         if self.free:
@@ -159,7 +160,7 @@ class LogisticRows:
         return np.ascontiguousarray(G), G @ b + 0.5 * (self.V.T @ (self.sign * u))
 
     def fit(self, columns: IntArray) -> tuple[FloatArray, Worth]:
-        """Return the fit of some columns, and what it is worth."""
+        """Return the fit of some columns, and its bound."""
         b = np.zeros(self.q)
         here = self.worth(b)
         for _ in range(NEWTON_STEPS):
@@ -196,6 +197,7 @@ class LogisticTree(PointTree[_Point]):
     Parameters
     ----------
     rows : LogisticRows
+        Rows at one gamma.
     """
 
     bits, bits_of_children = BITS[1:], BITS[4]
@@ -218,7 +220,7 @@ class LogisticTree(PointTree[_Point]):
     def _relax(
         self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
     ) -> tuple[FloatArray, FloatArray, bool]:
-        """Do so by Newton's method, its models relaxed by the kernel of squares."""
+        """Return the best point of a node by Newton's method; the kernel for squared-error loss relaxes its models."""
         rows, members = self.rows, np.flatnonzero(free)
         node = Node(np.flatnonzero(inside), int(inside.sum()), members, len(members), room)
         b = np.where(inside | free, start, 0.0)
@@ -268,7 +270,7 @@ class LogisticTree(PointTree[_Point]):
 
 
 def _primal(here: Worth, b: FloatArray, inside: BoolArray, free: IntArray, room: int) -> float:
-    """Return the relaxation's value at a point."""
+    """Return the value of the relaxation at a point."""
     heap, those = np.empty(max(room, 1)), b[free]
     return here.loss + float(b[inside] @ b[inside]) + float(support_norm(those, len(those), room, heap))
 
@@ -277,22 +279,23 @@ def prove_logistic(
     rows: LogisticRows, above: Mapping[int, float], most: tuple[int, int] = (MOST_STATED, MOST_TREE_NODES),
     kept: TreeKeeper = NONE_KEPT,
 ) -> list[ProofTree]:  # fmt: skip
-    """Make a tree for every size that proves its threshold.
+    """Return a tree for every size that proves its threshold.
 
     Parameters
     ----------
     rows : LogisticRows
-        One gamma.
+        Rows at one gamma.
     above : mapping of size to threshold
+        Thresholds.
     most : (int, int)
-        Supports that a tree may list, and nodes that it may have.
+        Maximum numbers of listed supports and of nodes of a tree.
     kept : TreeKeeper, optional
-        Trees that were made before, and where new ones are kept.
+        Store of trees made before, to which new ones are added.
 
     Raises
     ------
     TooLarge
-        A tree would be larger.
+        If a tree would be larger.
     """
     trees = []
     for size, threshold in sorted(above.items()):

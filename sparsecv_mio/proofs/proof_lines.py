@@ -1,10 +1,9 @@
-"""The file of a proof, and the trees of one that is not complete yet in a file beside it.
+"""The file of a proof, and `FILE.part`, which stores the trees of a proof that is not complete yet.
 
-Trees of a proof that is not complete yet, in a file beside it: `FILE.part`, which a run that was killed leaves.
-
-The first line names the head of the proof (data, folds, grid) by its digest; every other one is a tree behind its own.
-A tree says the same whatever it is for, so any later proof with that head may take it over. What is read is not
-believed: reading ends at a line whose digest is wrong, and `sparsecv check` checks every tree anew.
+A run that was killed leaves `FILE.part`. Its first line identifies the head of the proof (data, folds, grid) by its
+digest; every other line is a tree after its own digest. A tree proves the same whatever it is used for, so any later
+proof with the same head may reuse it. Lines are not trusted: reading ends at a line with a wrong digest, and
+`sparsecv check` checks every tree again.
 """
 
 from __future__ import annotations
@@ -34,8 +33,8 @@ from sparsecv_mio.proofs.threshold_trees import ProofTree, TreeKeeper
 from sparsecv_mio.units import NO_RIDGE
 from sparsecv_mio.words import Loss, Within
 
-FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # of squares, and of another loss
-FORMAT_OF_TERMS = "sparsecv-proof/3"  # of squares, where not every column that varies is chosen by itself
+FORMAT, FORMAT_OF_LOSSES = "sparsecv-proof/1", "sparsecv-proof/2"  # squared-error loss, and logistic loss
+FORMAT_OF_TERMS = "sparsecv-proof/3"  # squared-error loss with terms, adjustment columns or fold-specific preprocessing
 
 
 def proof_head(
@@ -46,17 +45,18 @@ def proof_head(
 
     Parameters
     ----------
-    gammas, taus : iterables
-        The grid.
     data : StandardData
-        In the columns that are chosen from.
+        Data set in the columns that are chosen from.
+    gammas, taus : iterables
+        Grid.
     plan : FoldPlan or None
+        Folds.
     units : (q,) int array
         Exponents of the units of points.
     chosen : ChosenTerms, optional
-        Of them, of squares.
+        Terms, for squared-error loss.
     within : OfTrainingRows, optional
-        What is computed of the training rows of each fold.
+        Preprocessing that is computed from the training rows of each fold.
     """
     source = data.dataset
     stated = replace(source, X=stated_cells(source, within)) if within else source
@@ -78,7 +78,7 @@ def proof_head(
 
 
 def _format(data: StandardData, chosen: ChosenTerms | None, within: OfTrainingRows | None) -> dict[str, Any]:
-    """Return the format of a proof, and what only that one says."""
+    """Return the format of a proof, and the fields that only this format has."""
     if data.loss is not Loss.SQUARED:
         return {"format": FORMAT_OF_LOSSES, "loss": str(data.loss)}
     if not data.restrictions and not within:
@@ -97,19 +97,19 @@ def _format(data: StandardData, chosen: ChosenTerms | None, within: OfTrainingRo
 
 
 def stated_cells(dataset: Dataset, within: OfTrainingRows) -> FloatArray:
-    """(n, p) cells that a proof is about: NaN where the training rows of each fold fill an empty one."""
+    """Return the (n, p) values that a proof is about: NaN for missing values that each fold fills."""
     if within.na is not Within.FOLDS or dataset.holes is None:
         return dataset.X
     return np.where(dataset.holes, np.nan, dataset.X)
 
 
 def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """Yield the compressed file of a proof as its lines come, the last one included.
+    """Yield the compressed file of a proof, line by line, with its last line.
 
     Raises
     ------
     BadInput
-        A number is none of JSON.
+        If a number cannot be written as JSON.
     """
     digest, buffer = hashlib.sha256(), io.BytesIO()
     with gzip.GzipFile(fileobj=buffer, mode="wb", compresslevel=6, mtime=0) as stream:
@@ -130,28 +130,28 @@ def packed(lines: Iterable[dict[str, Any]]) -> Iterator[bytes]:
 
 FORMAT_KEPT_TREES = b"sparsecv-proof-part/1 "
 EVERY = 1.0  # seconds of work between two writes
-SAME_THRESHOLD = 1e-10  # relative difference of thresholds that a search which is run again may leave
+SAME_THRESHOLD = 1e-10  # maximum relative difference between the thresholds of two runs of the same search
 
 
 def unfinished_file(path: Place) -> Path:
-    """Return where the trees of an unfinished proof are kept."""
+    """Return the file that stores the trees of an unfinished proof."""
     return Path(f"{path}.part")
 
 
 class KeptTrees:
-    """The trees of one proof, kept in its part.
+    """The stored trees of one proof, in its `.part` file.
 
     Parameters
     ----------
     path : path
-        Of the proof.
+        File of the proof.
     head : dict
-        Its first line.
+        First line of the proof.
 
     Raises
     ------
     BadInput
-        Something else stands where the part goes, or it cannot be read.
+        If the `.part` file cannot be read, or something else has its name.
     """
 
     def __init__(self, path: Place, head: Mapping[str, Any]) -> None:
@@ -160,11 +160,11 @@ class KeptTrees:
         self.first = FORMAT_KEPT_TREES + digest.encode() + b"\n"
         self.trees: dict[tuple[int, int], list[ProofTree]] = {}
         self.waiting: list[Mapping[str, Any]] = []
-        self.written, self.moment = 0, time.monotonic()  # bytes of the part that are ours and complete
+        self.written, self.moment = 0, time.monotonic()  # bytes of the part that are valid and complete
         self._read()
 
     def at(self, rows: int, gamma: int) -> KeptAt:
-        """Return those of one fold, -1 for all rows, at the gamma of an index."""
+        """Return the trees of one fold, -1 for all rows, at the gamma with an index."""
         return KeptAt(self, rows, gamma)
 
     def _read(self) -> None:
@@ -176,7 +176,7 @@ class KeptTrees:
             if not first.startswith(FORMAT_KEPT_TREES):
                 raise BadInput(f"--proof: {self.place} is no part of a proof: remove it, or name another file")
             if first != self.first:
-                return  # of other data or another grid
+                return  # the part belongs to other data or another grid
             self.written = len(first)
             for line in stream:
                 digest, _, text = line[:-1].partition(b" ")
@@ -190,19 +190,19 @@ class KeptTrees:
                 self.written += len(line)
 
     def keep(self, line: Mapping[str, Any]) -> None:
-        """Add a tree; it is written with the next ones, a second after the last write.
+        """Add a tree; it is written together with the next ones, one second after the last write.
 
         Parameters
         ----------
         line : mapping
-            As it will stand in the proof.
+            Line of the tree in the proof.
         """
         self.waiting.append(line)
         if time.monotonic() > self.moment + EVERY:
             self.write()
 
     def write(self) -> None:
-        """Write what waits."""
+        """Write the trees that are not written yet."""
         if not self.waiting:
             return
         texts = [json.dumps(line, separators=(",", ":")).encode() for line in self.waiting]
@@ -215,13 +215,13 @@ class KeptTrees:
                 stream.truncate(self.written)
                 stream.seek(self.written)
                 stream.writelines(lines)
-        except OSError:  # a full disk, say: the proof may be written all the same, later or elsewhere
+        except OSError:  # for instance a full disk; the proof may still be written later or elsewhere
             self.moment = np.inf
             return
         self.written += sum(map(len, lines))
 
     def remove(self) -> None:
-        """Remove the part: the proof is complete."""
+        """Remove the part, after the proof is complete."""
         self.waiting = []
         if self.written:
             self.place.unlink(missing_ok=True)
@@ -229,19 +229,19 @@ class KeptTrees:
 
 @dataclass(frozen=True)
 class KeptAt(TreeKeeper):
-    """Kept trees of some rows at one gamma."""
+    """Stored trees of some rows at one gamma."""
 
     kept: KeptTrees
     rows: int
     gamma: int
 
     def find(self, above: Mapping[int, float]) -> ProofTree | None:
-        """Return a tree with these thresholds, or None.
+        """Return a tree with the given thresholds, or None.
 
         Parameters
         ----------
         above : mapping of size to threshold
-            In units of the file.
+            Thresholds in units of the file.
         """
         for tree in self.kept.trees.get((self.rows, self.gamma), []):
             if (min(tree.above), max(tree.above)) == (min(above), max(above)) and all(
@@ -251,7 +251,7 @@ class KeptAt(TreeKeeper):
         return None
 
     def keep(self, tree: ProofTree) -> ProofTree:
-        """Keep a tree, and return it."""
+        """Store a tree and return it."""
         self.kept.keep(tree.line(self.rows, self.gamma))
         return tree
 

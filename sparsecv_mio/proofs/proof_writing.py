@@ -1,4 +1,4 @@
-"""The proof of a record of any kind, and which records have none."""
+"""Writing of the proof of a record of any kind, and checks for records that proofs do not support."""
 
 from __future__ import annotations
 
@@ -36,23 +36,29 @@ from sparsecv_mio.words import Loss
 
 
 def ends(lower: float, upper: float, rounding: float) -> tuple[float, float]:
-    """Return the ends of an interval a little further apart, so that the checker's floats suffice.
+    """Return the bounds of an interval, widened so that the checker's floats suffice.
 
     Parameters
     ----------
+    lower, upper : float
+        Bounds of the interval.
     rounding : float
-        What the checker's floats may lose.
+        Amount that the checker's floats may lose.
     """
     return lower - ACCURATE_RTOL * abs(lower) - rounding, upper + ACCURATE_RTOL * abs(upper) + rounding
 
 
 def uncovered(restrictions: Restrictions | None, loss: Loss) -> bool:
-    """Whether proofs do not cover some restrictions: of squares, they cover what is adjusted for, out, and factors.
+    """Return True if proofs do not support some restrictions.
+
+    With squared-error loss proofs support adjustment columns, excluded features and factors.
 
     Parameters
     ----------
     restrictions : Restrictions or None
+        Restrictions.
     loss : Loss
+        Loss.
     """
     covered: dict[str, Any] = {"adjust": (), "force_out": (), "count": ()} if loss is Loss.SQUARED else {}
     return restrictions is not None and replace(restrictions, **covered) != type(restrictions)()
@@ -61,23 +67,25 @@ def uncovered(restrictions: Restrictions | None, loss: Loss) -> bool:
 def refuse_options(
     restrictions: Restrictions | None, weights: str | None, loss: Loss, class_weight: object, other: str | None = None
 ) -> None:
-    """Refuse, before the work, what proofs do not cover.
+    """Raise an error, before the work, for options that proofs do not support.
 
     Parameters
     ----------
     restrictions : Restrictions or None
+        Restrictions.
     weights : str or None
-        The column of weights.
+        Column of weights.
     loss : Loss
+        Loss.
     class_weight : object
-        None without weights of classes.
+        Weighting of the classes, None if there is none.
     other : str, optional
-        Another option that stands in the way.
+        Name of another option that is not supported.
 
     Raises
     ------
     BadInput
-        The message names the option.
+        If an option is not supported; the message names it.
     """
     beside = "beside --adjust, --force-out and --count" if loss is Loss.SQUARED else f"with --loss {loss}"
     restricted = f"restrictions {beside}" if uncovered(restrictions, loss) else None
@@ -88,7 +96,7 @@ def refuse_options(
 
 
 def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
-    """Yield what a record asked for, beside its loss and restrictions, that proofs do not cover."""
+    """Yield the requests of a record, apart from its loss and restrictions, that proofs do not support."""
     if isinstance(record, FitRecord):
         if record.side and (record.side.together or record.side.box):
             yield "side constraints"
@@ -104,7 +112,7 @@ def _obstacles(record: Record | PathRecord | FitRecord) -> Iterator[str]:
 
 
 def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -> None:
-    """Refuse the record of a run, and data, that proofs do not cover."""
+    """Raise an error for a record, and data, that proofs do not support."""
     holder = record.side if isinstance(record, FitRecord) else record.request
     refuse_options(
         None if holder is None else holder.restrictions, dataset.weights, record.loss, record.data.class_weight,
@@ -121,7 +129,7 @@ def refuse_unproved(record: Record | PathRecord | FitRecord, dataset: Dataset) -
 
 
 class SquaredTrees:
-    """Trees of squares on all rows, gamma by gamma."""
+    """Trees on all rows for squared-error loss, gamma by gamma."""
 
     def __init__(self, data: StandardData, chosen: ChosenTerms) -> None:
         self.columns, self.chosen = data.only(chosen.choice.others), chosen
@@ -130,17 +138,17 @@ class SquaredTrees:
         self.whole = eliminated(row_moments(data, slice(0, data.n)).problem(data, 1.0)).problem
 
     def lost(self, gamma: float) -> float:
-        """Return what the checker's floats may lose of an objective, in units of the file."""
+        """Return the amount that the checker's floats may lose of an objective, in units of the file."""
         return rounding(self.whole.with_gamma(gamma), self.columns.divisor) * self.units.square
 
     def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
-        """Make trees that prove a threshold for every size."""
+        """Return trees that prove a threshold for every size."""
         margin = self.lost(gamma) / self.units.square
         return prove_chosen(self.whole.with_gamma(gamma), self.chosen, above, self.units, margin, kept=kept)
 
 
 class LogisticTrees:
-    """Trees of logistic loss on all rows, which is checked without rounding."""
+    """Trees on all rows for logistic loss, which are checked without rounding."""
 
     def __init__(self, data: StandardData) -> None:
         self.rows = ScaledRows.of(data)
@@ -151,12 +159,12 @@ class LogisticTrees:
         return 0.0
 
     def prove(self, gamma: float, above: dict[int, float], kept: TreeKeeper) -> list[ProofTree]:
-        """Make trees that prove a threshold for every size."""
+        """Return trees that prove a threshold for every size."""
         return prove_logistic(self.rows.at(gamma), above, kept=kept)
 
 
 class BestProof:
-    """The proof of the lower and upper ends of best subsets on all rows."""
+    """The proof of the lower and upper bounds of best subsets on all rows."""
 
     def __init__(self, record: PathRecord | FitRecord, dataset: Dataset, place: Place) -> None:
         data, holder = record.data, record.request if isinstance(record, PathRecord) else record.side
@@ -206,24 +214,29 @@ def write_proof(
 
     Parameters
     ----------
+    record : Record, PathRecord or FitRecord
+        Record.
     dataset : Dataset
-        The rows it is of.
+        Data set of the record.
+    path : path
+        File to write.
     plan : FoldPlan, optional
-        The folds of a cross-validation: by default rebuilt from the record's spec and seed.
+        Folds of a cross-validation; by default rebuilt from the record's spec and seed.
     found : Snapshot, optional
-        What its search knew at the end (`Hooks.found`); without it the search is run again.
+        Final state of its search (`Hooks.found`); without it the search is run again.
     check : callable, optional
-        Called with the file before it is put in its place; an error that it raises leaves that as it was.
+        Function called with the file before it replaces an existing one; an error that it raises leaves the existing
+        file unchanged.
 
     Raises
     ------
     BadInput
-        The record holds something that proofs do not cover, or the file cannot be written.
+        If proofs do not support the record, or the file cannot be written.
 
     Notes
     -----
-    Until the proof is complete its trees are kept in `FILE.part`, which the next proof of the same data, folds and grid
-    takes over.
+    Until the proof is complete, its trees are stored in `FILE.part`, which the next proof of the same data, folds and
+    grid reuses.
     """
     dataset = in_classes(record, dataset)
     refuse_unproved(record, dataset)
@@ -239,7 +252,7 @@ def write_proof(
     else:
         proof = BestProof(record, dataset, path)
     try:
-        whole = list(packed(proof.lines()))  # nothing stands beside its place until it is complete
+        whole = list(packed(proof.lines()))  # the file is not written until the proof is complete
         with replacing(path, "proof") as place:
             with open(place, "xb") as stream:
                 stream.writelines(whole)
@@ -258,7 +271,7 @@ def write_proof(
 
 
 def _searched(record: Record, dataset: Dataset, plan: FoldPlan) -> Snapshot:
-    """Search the grid of a record again, for what the search knows at its end."""
+    """Search the grid of a record again; return the final state of the search."""
     snapshots: list[Snapshot] = []
     request, data = record.request, record.data
     cross_validate(

@@ -1,9 +1,9 @@
-"""Proofs of cross-validations: for every pair of the grid statements about its folds, as few as reach the bound.
+"""Proofs of cross-validations: for every pair of the grid, as few statements about its folds as reach the bound.
 
-The search has found what is best in every cell; a proof only says so. A tree on all rows serves all sizes of one gamma,
-with the least thresholds by which the training losses of a pair add up to the bound of the record. The folds of the
-reported pair are decided: by a list on all rows where they leave out one row (theory section 5), else, as where a
-threshold would list too much, by trees on their own rows.
+The search has found the best support of every subproblem; a proof only has to establish it. A tree on all rows serves
+all sizes of one gamma, with the smallest thresholds for which the training-loss bounds of a pair sum to the bound of
+the record. The folds of the reported pair are solved. If each holds out one row, a list on all rows solves them (theory
+section 5); otherwise, or if a threshold would list too many supports, trees on their own rows do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from sparsecv_mio.words import Intercept, Within
 
 
 class FoldScores:
-    """The rows and moments of all folds, and what supports are worth there at one gamma after the other."""
+    """Rows and moments of all folds, and the objectives and errors of supports there, for one gamma after another."""
 
     def __init__(self, data: StandardData, plan: FoldPlan, within: OfTrainingRows) -> None:
         self.data, self.plan, self.chosen, self.within = data, plan, ChosenTerms.of(data), within
@@ -52,8 +52,8 @@ class FoldScores:
         self._held: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     def training(self, fold: int) -> SparseProblem:
-        """Return the problem of a fold's training rows at gamma 1, with what is adjusted for."""
-        if self.single:  # as many as rows, of which few are asked for
+        """Return the problem of a fold's training rows at gamma 1, with adjustment columns."""
+        if self.single:  # there are as many folds as rows, and few are requested
             return moments_of_training(self.data, self.plan.train_rows(fold)).problem(self.data, 1.0)
         if self.within:
             return self._of_own_rows(fold)
@@ -62,7 +62,7 @@ class FoldScores:
         return self._problems[fold]
 
     def seen(self, fold: int) -> StandardData:
-        """Return the data as a fold sees them."""
+        """Return the data with missing values filled as in a fold."""
         dataset = self.data.dataset
         if self.fills is None or dataset.holes is None:
             return self.data
@@ -70,7 +70,7 @@ class FoldScores:
         return replace(self.data, dataset=filled, keeps_rows=False)
 
     def _of_own_rows(self, fold: int) -> SparseProblem:
-        """Return `training` of a fold whose training rows fill empty cells, or measure columns."""
+        """Return `training` of a fold with fold-specific preprocessing: filled missing values or scales of columns."""
         if fold not in self._problems:
             data, rows = self.seen(fold), self.plan.train_rows(fold)
             problem = moments_of_training(data, rows).problem(data, 1.0)
@@ -82,39 +82,39 @@ class FoldScores:
         return self._problems[fold]
 
     def problem(self, fold: int) -> SparseProblem:
-        """Return the same in the columns that are chosen from."""
+        """Return the problem of a fold's training rows in the columns that are chosen from."""
         return eliminated(self.training(fold)).problem
 
     def about(self, problem: SparseProblem, rows: slice | IntArray, fold: int = -1) -> tuple[FloatArray, FloatArray]:
-        """Return rows about the centre of those of a problem, less what is adjusted for."""
+        """Return rows about the centre of a problem's rows, minus their projection on the adjustment columns."""
         return eliminated(problem).about(*problem.about(self.data if fold < 0 else self.seen(fold), rows))
 
     def held(self, fold: int) -> tuple[FloatArray, FloatArray]:
-        """Return the rows that a fold scores, about the centre of those it trains on."""
+        """Return the rows that a fold scores, about the centre of its training rows."""
         if fold not in self._held:
             self._held[fold] = self.about(self.training(fold), self.plan.scored_rows(fold), fold)
         return self._held[fold]
 
     def at(self, gamma: float) -> ScoresAt:
-        """Return the scores at one gamma."""
+        """Return objectives and errors at one gamma."""
         return ScoresAt(self, gamma)
 
 
 @dataclass(frozen=True, eq=False)
 class ScoresAt:
-    """Scores at one gamma; every number in the units of the problems, not of the file."""
+    """Objectives and errors at one gamma, in the units of the problems, not of the file."""
 
     folds: FoldScores
     gamma: float
 
     @cached_property
     def whole(self) -> SparseProblem:
-        """The problem on all rows."""
+        """Problem of all rows."""
         return eliminated(self.folds.whole).problem.with_gamma(self.gamma)
 
     @cached_property
     def _rows(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """All rows as the problem on them sees them, and what is not penalised adds to their leverages."""
+        """Rows and targets as in the problem of all rows, and the part of unpenalised columns in their leverages."""
         data, whole, every = self.folds.data, self.folds.whole, slice(0, self.folds.data.n)
         share = 1.0 / data.n if data.intercept is Intercept.FOLD else 0.0
         return *self.folds.about(whole, every), share + eliminated(whole).leverage(whole.about(data, every)[0])
@@ -132,7 +132,7 @@ class ScoresAt:
 
     @cached_property
     def all_columns(self) -> tuple[float, FloatArray, FloatArray]:
-        """The fit of all columns: f on all rows; of folds of one row residuals, and leverages with their rounding."""
+        """Fit of all columns: f on all rows; for folds of one row, residuals and leverages plus their rounding."""
         value, residuals, leverages = self._left_out(np.arange(self.whole.q)[None, :])
         unit = np.sqrt(np.maximum(np.diag(self.whole.M), TINY))
         least = float(np.linalg.eigvalsh(self.whole.M / unit[:, None] / unit)[0])
@@ -146,9 +146,12 @@ class ScoresAt:
 
         Parameters
         ----------
+        supports : sequence of tuples of int
+            Supports.
         folds : (K,) int array
+            Indices of the folds.
         within : (K,) array, optional
-            Training objectives beyond which an error may be left out, as inf.
+            Training objectives above which an error may be inf instead.
         """
         objective, error = np.empty((len(supports), len(folds))), np.empty((len(supports), len(folds)))
         for which, every in self.folds.chosen.columns(supports):
@@ -177,29 +180,30 @@ class ScoresAt:
         return objective, error
 
 
-COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds whose thresholds a list may serve, tried in turn
-FURTHER = (1.0, 0.5, 0.25, 0.0)  # parts of the way from the best objective to the threshold of a pair, tried in turn
-THRESHOLD_ACCURACY = 1e-7  # of a threshold, how near it is found
+COVERED = (1.0, 0.97, 0.9, 0.7)  # shares of folds that a list must solve, tried in turn
+FURTHER = (1.0, 0.5, 0.25, 0.0)  # shares of the way from the best objective to the threshold of a pair, tried in turn
+THRESHOLD_ACCURACY = 1e-7  # relative accuracy of a threshold
 NO_THRESHOLD = -1.0  # a threshold that every objective exceeds
-# supports that a tree beyond the best objectives may list, where one fit serves all folds and where not, and its nodes
+# maximum supports of a tree with thresholds above the best objectives, if one fit serves all folds or not; its nodes
 LISTED_TOGETHER, FEW_LISTED, LIST_NODES = 1_000, 300, 1 << 15
 
 
 @dataclass(eq=False)
 class PairStatements:
-    """What a proof says of the folds of one pair, in the problem's units.
+    """Statements about the folds of one pair in a proof, in the problem's units.
 
     Attributes
     ----------
     index, size : int
+        Index of tau, and size of the supports.
     value, error : (K,) arrays
         Training objective and held-out error of the best support that the search found in each fold.
     support : (K,) int array
-        Its number in the search's pool.
+        Number of this support in the search's pool.
     low, high : (K,) arrays
-        Ends of h_N that the statements so far give.
+        Bounds on h_N from the statements so far.
     parts : list of dict
-        These statements.
+        Statements.
     """
 
     index: int
@@ -213,20 +217,20 @@ class PairStatements:
 
     @property
     def closed(self) -> bool:
-        """Whether every fold has an upper end."""
+        """True if every fold has an upper bound."""
         return bool(np.isfinite(self.high).all())
 
     def tighten(self, folds: IntArray, low: FloatArray, high: FloatArray | float) -> None:
-        """Intersect with what a statement gives."""
+        """Intersect the bounds with those of a statement."""
         self.low[folds] = np.maximum(self.low[folds], low)
         self.high[folds] = np.minimum(self.high[folds], high)
 
 
-EXCLUDED_RTOL = 1e-5  # of the lower bound of an excluded pair, given away so that the fast check has room for rounding
+EXCLUDED_RTOL = 1e-5  # reduction of the lower bound of an excluded pair, as a rounding margin for the fast check
 
 
 class SearchProof:
-    """The lines of the proof of one record, from what its search knew at the end."""
+    """The lines of the proof of one record, from the final state of its search."""
 
     def __init__(self, record: Record, plan: FoldPlan, found: Snapshot, place: Place, dataset: Dataset) -> None:
         self.best, self.plan, self.found, self.within = record.certificate, plan, found, within_of(record)
@@ -242,7 +246,7 @@ class SearchProof:
         self.units = threshold_trees.Units.of(self.columns)
         self.unit = self.units.square
         self.gammas, self.taus = list(record.request.gammas), list(record.request.taus)
-        self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored / self.unit  # of a pair
+        self.goal = self.best.lower * (1.0 - CROSSING_RTOL) * plan.scored / self.unit  # for each pair
         self.trees, self.least, self.upper = 0, np.inf, np.inf
         self.head = proof_head(
             self.columns, self.gammas, self.taus, plan, self.units.exponent, self.chosen, self.within
@@ -275,7 +279,7 @@ class SearchProof:
             yield self._tree(tree, -1, g)
         for pair in pairs:
             if self.within:
-                continue  # no tree on all rows speaks of rows that are its own
+                continue  # with fold-specific rows, no tree on all rows bounds a fold
             if not self._reported(g, pair.index):
                 self._by_loss(pair, at, *numbered[pair.size], lost)
             elif self.folds.single:
@@ -285,7 +289,7 @@ class SearchProof:
             yield self._line(g, pair)
 
     def _pair(self, g: int, t: int, at: ScoresAt) -> PairStatements:
-        """Take over what the search found; a fold that it left out has the best support of all rows."""
+        """Return the results of the search for a pair; a fold without a result has the best support of all rows."""
         cells, k = self.found.cells, self.plan.k
         value, error, support = cells.value[g, t].copy(), cells.nominal[g, t].copy(), cells.support[g, t].astype(int)
         missing = np.flatnonzero(~np.isfinite(value + error) | bool(self.within))
@@ -299,18 +303,18 @@ class SearchProof:
         )
 
     def _best(self, g: int, t: int) -> BestSubset:
-        """Return the best subset of all rows of a pair; the search counts what is adjusted for."""
+        """Return the best subset of all rows for a pair; sizes in the search include adjustment columns."""
         return self.found.best[g].by_size[self.taus[t] + len(self.chosen.choice.forced)]
 
     def _support(self, number: int) -> Support:
-        """Return a support of the pool of the search."""
+        """Return a support of the search's pool."""
         return self.chosen.of_columns(self.found.cells.pool.supports[number])
 
     def _reported(self, g: int, t: int) -> bool:
         return bool(self.gammas[g] == self.best.gamma and self.taus[t] == self.best.tau)
 
     def _wants(self, g: int, pair: PairStatements) -> bool:
-        """Whether a pair needs more than was said of it."""
+        """Return True if a pair needs further statements."""
         return not pair.closed if self._reported(g, pair.index) else bool(pair.low.sum() < self.goal)
 
     # -- trees on all rows -------------------------------------------------------------------------------------------
@@ -318,21 +322,21 @@ class SearchProof:
     def _on_all_rows(
         self, g: int, at: ScoresAt, pairs: list[PairStatements], lost: float
     ) -> list[threshold_trees.ProofTree]:
-        """Return trees whose thresholds lift as many pairs to the bound as they can afford."""
-        tries: dict[int, list[float]] = {}  # by size: thresholds, the last of which is taken at any cost
+        """Return trees whose thresholds raise as many pairs to the bound as their limits allow."""
+        tries: dict[int, list[float]] = {}  # thresholds by size; the last one is used without limits
         for pair in pairs:
             mine = self._tries(g, at, pair, lost)
             if pair.size not in tries or mine[0] > tries[pair.size][0]:
                 tries[pair.size] = mine
-        together = self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS  # else each size has a tree of its own
+        together = self.chosen.q <= threshold_trees.RIDGE_FIRST_COLUMNS  # otherwise each size has a separate tree
         groups = [list(tries)] if together else [[size] for size in tries]
         chosen = [{size: tries[size] for size in sizes} for sizes in groups]
         return [tree for mine in chosen for tree in self._affordable(g, at, mine, lost)]
 
     def _tries(self, g: int, at: ScoresAt, pair: PairStatements, lost: float) -> list[float]:
-        """Return thresholds for the size of a pair, falling."""
+        """Return thresholds for the size of a pair, in falling order."""
         if self._reported(g, pair.index) and not self.folds.single:
-            return [NO_THRESHOLD]  # its folds have trees of their own
+            return [NO_THRESHOLD]  # its folds have separate trees
         best = self._best(g, pair.index).upper
         best = (best if np.isfinite(best) else float(at.whole.yy)) * (1.0 + KEEP_RTOL) + 2.0 * lost
         if self._reported(g, pair.index):
@@ -355,7 +359,7 @@ class SearchProof:
         return self._prove(at.whole, {size: mine[-1] for size, mine in tries.items()}, lost, keeper)
 
     def _least_threshold(self, pair: PairStatements, lost: float) -> float:
-        """Return the least T on all rows for which the training losses add up to the bound; inf where none does."""
+        """Return the smallest T on all rows for which the training-loss bounds sum to the bound; inf if none does."""
         usable = self.plan.scores_all_left_out
         value, error = pair.value[usable] * (1.0 + 4.0 * TIE_RTOL) + 4.0 * lost, pair.error[usable]
         if not len(value):
@@ -368,14 +372,14 @@ class SearchProof:
         return _crossing(lambda T: float(np.minimum(np.maximum(T - value, 0.0), error).sum()), above, most, goal)
 
     def _covering(self, at: ScoresAt, pair: PairStatements, best: float, lost: float) -> list[float]:
-        """Return thresholds that decide a share of the folds, each that leave out one row."""
+        """Return thresholds that solve a share of the folds, for folds that hold out one row each."""
         limit = self._limits(at, pair.value, lost)
         finite = np.sort(limit[np.isfinite(limit)])
         places = [max(int(np.ceil(share * len(finite))) - 1, 0) for share in COVERED]
         return [max(best, float(finite[i])) for i in places] + [best] if len(finite) else [best]
 
     def _limits(self, at: ScoresAt, value: FloatArray, lost: float) -> FloatArray:
-        """Return by fold the threshold on all rows beyond which no support wins the fold; inf where there is none."""
+        """Return, by fold, the threshold on all rows above which no support wins the fold; inf if there is none."""
         base, e, h = at.all_columns
         excess = value * (1.0 + KEEP_RTOL) + 4.0 * lost - base
         return base + objective_threshold(excess, np.abs(e), h) + 4.0 * lost
@@ -392,7 +396,7 @@ class SearchProof:
     def _by_list(
         self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
-        """Decide the folds whose thresholds the list reaches."""
+        """Solve the folds whose thresholds the list reaches."""
         supports = tree.listed.get(pair.size, [])
         if not supports:
             return
@@ -407,13 +411,13 @@ class SearchProof:
     def _by_loss(
         self, pair: PairStatements, at: ScoresAt, number: int, tree: threshold_trees.ProofTree, lost: float
     ) -> None:
-        """Bound the folds that are not decided by their training loss."""
+        """Bound the unsolved folds by their training loss."""
         above, listed = tree.above[pair.size] / self.unit, tree.listed.get(pair.size, [])
         reach = (above - pair.value * (1.0 + 2.0 * TIE_RTOL)) * (1.0 - TIE_RTOL) - 2.0 * lost
         usable = self.plan.scores_all_left_out & (reach > 0.0)
         if not usable.any():
             return
-        # a fold of which the statement says nothing costs less than a list of the others
+        # naming a few folds without a bound costs less than a list of the other folds
         folds = np.arange(self.plan.k) if usable.mean() > 0.5 else np.flatnonzero(usable)
         low, numbers = np.where(usable, reach, 0.0)[folds], pair.support[folds]
         if listed:
@@ -430,14 +434,14 @@ class SearchProof:
         pair.parts.append(statement | ({"which": which.reshape(-1).tolist()} if len(used) > 1 else {}))
 
     def _lost(self, problem: SparseProblem, all_rows: float) -> float:
-        """Return what floats may lose in a fold: not less than on all rows, in whose units the checker computes."""
+        """Return the amount that floats may lose in a fold: at least that on all rows, whose units the checker uses."""
         by_ridge = problem.q <= threshold_trees.MOST_PATH_COLUMNS
         return max(4.0 * all_rows, threshold_trees.rounding(problem, self.columns.divisor) if by_ridge else 0.0)
 
     def _own_trees(
         self, g: int, at: ScoresAt, pairs: list[PairStatements], all_rows: float
     ) -> Iterator[dict[str, Any]]:
-        """Decide what is still needed by trees on the training rows of folds, first those that add most."""
+        """Solve the folds that are still needed by trees on their training rows, those with the largest gain first."""
         open_pairs = [pair for pair in pairs if self._wants(g, pair)]
         if not open_pairs:
             return
@@ -468,7 +472,7 @@ class SearchProof:
         if pair.size not in tree.listed:
             raise BadInput(f"--proof: the best supports of fold {fold} differ by less than floats can tell")
         listed = tree.listed[pair.size]
-        if len(listed) == 1:  # the one that the search found
+        if len(listed) == 1:  # the support that the search found
             pair.tighten(np.array([fold]), pair.error[fold], pair.error[fold])
             return
         within = pair.value[[fold]] * (1.0 + 2.0 * TIE_RTOL) + 4.0 * lost
@@ -476,7 +480,7 @@ class SearchProof:
 
     def _line(self, g: int, pair: PairStatements) -> dict[str, Any]:
         per_row, low = self.unit / self.plan.scored, float(pair.low.sum())
-        if low * (1.0 - EXCLUDED_RTOL) >= self.goal:  # what excludes a pair easily need not be stated to the last digit
+        if low * (1.0 - EXCLUDED_RTOL) >= self.goal:  # a clear exclusion need not be stated to the last digit
             low *= 1.0 - EXCLUDED_RTOL
         high = float(pair.high.sum()) if pair.closed else None
         self.least = min(self.least, low)
@@ -488,7 +492,7 @@ class SearchProof:
 
 
 def _crossing(total: Callable[[float], float], low: float, high: float, goal: float) -> float:
-    """Return where a function that never falls reaches a goal, from above; `high` where it does not before."""
+    """Return the point where a nondecreasing function reaches a target, from above; `high` if it does not before."""
     while high - low > THRESHOLD_ACCURACY * high and low < (middle := 0.5 * (low + high)) < high:
         if total(middle) >= goal:
             high = middle
@@ -498,6 +502,6 @@ def _crossing(total: Callable[[float], float], low: float, high: float, goal: fl
 
 
 def _ends(objective: FloatArray, error: FloatArray, lost: float) -> tuple[FloatArray, FloatArray]:
-    """Return the least and the largest held-out error of the supports that may be best in each fold."""
+    """Return the smallest and the largest held-out error of the supports that may be best in each fold."""
     tied: BoolArray = objective <= objective.min(axis=0) * (1.0 + TIE_RTOL) + 4.0 * lost
     return np.where(tied, error, np.inf).min(axis=0), np.where(tied, error, -np.inf).max(axis=0)

@@ -1,4 +1,7 @@
-"""Trees over terms of several columns that prove thresholds: by ridge fits, and those without each free term."""
+"""Trees over terms of several columns that prove lower bounds (thresholds) of objectives by ridge fits.
+
+A leaf is closed by the ridge fit of all its terms, or by the fits without each free term.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +24,31 @@ from sparsecv_mio.proofs.threshold_trees import (
     prove_thresholds,
 )
 
-MOST_TERM_NODES = 1 << 15  # of a tree, about a minute
+MOST_TERM_NODES = 1 << 15  # maximum number of nodes of a tree: about a minute
 
 
 def prove_chosen(
     problem: SparseProblem, chosen: ChosenTerms, above: Mapping[int, float], units: Units, margin: float,
     most: tuple[int, int] = TREE_MOST, kept: TreeKeeper = NONE_KEPT,
 ) -> list[ProofTree]:  # fmt: skip
-    """Make trees over terms that prove a threshold for every size; see `prove_thresholds`.
+    """Return trees over terms that prove a threshold for every size; see `prove_thresholds`.
 
     Parameters
     ----------
     problem : SparseProblem
-        In the columns that are chosen from.
+        Problem in the columns that are chosen from.
     chosen : ChosenTerms
-    above, units, margin, most, kept
-        As there.
+        Terms.
+    above : mapping of size to threshold
+        Thresholds in units of the file.
+    units : Units
+        Units of the target and of points.
+    margin : float
+        Amount by which leaves must exceed thresholds, in the problem's units.
+    most : (int, int)
+        Maximum numbers of listed supports and of nodes of a tree.
+    kept : TreeKeeper, optional
+        Store of trees made before, to which new ones are added.
     """
     if chosen.single:
         return prove_thresholds(problem, above, units, margin, most, kept)
@@ -50,27 +62,28 @@ def prove_terms(
     problem: SparseProblem, chosen: ChosenTerms, above: Mapping[int, float], bars: Mapping[int, float],
     most: tuple[int, int],
 ) -> ProofTree:  # fmt: skip
-    """Make one tree for all sizes.
+    """Return one tree for all sizes.
 
-    A node keeps the terms I and may have the terms of F beside; A is both. A support that drops m terms of A has an
-    objective of at least the m-th smallest of the f(A - t), t in F, as it misses m of these.
+    A node includes the terms I and leaves the terms F free; A is their union. A support that drops m terms of A has an
+    objective of at least the m-th smallest of the f(A - t), t in F, because it misses m of these.
 
     Parameters
     ----------
     problem : SparseProblem
-        In the columns that are chosen from, one gamma.
+        Problem in the columns that are chosen from, at one gamma.
     chosen : ChosenTerms
+        Terms.
     above : mapping of size to threshold
-        In units of the file.
+        Thresholds in units of the file.
     bars : mapping of size to float
-        What leaves must reach, in the problem's units.
+        Values that leaves must reach, in the problem's units.
     most : (int, int)
-        Supports that may be listed, and nodes.
+        Maximum numbers of listed supports and of nodes.
 
     Raises
     ------
     TooLarge
-        The tree would be larger.
+        If the tree would be larger.
     """
     first, last, fits = min(above), max(above), _Fits(problem, chosen)
     nodes, listed = list[int](), dict[int, list[Support]]()

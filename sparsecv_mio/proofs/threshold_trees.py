@@ -1,10 +1,10 @@
-"""Trees that prove thresholds, in units of the file.
+"""Trees that prove lower bounds (thresholds) of training objectives, in units of the file.
 
-Trees of one size whose leaves are closed by points of the perspective relaxation, rounded to few bits.
-
-For many columns the ridge fits of the path tree close too little. Here a node (I, F) is closed by the dual value of a
-point (theory section 1), its parent's if that suffices. Columns are scaled so that the penalty is 1. Where
-they come in groups of near copies the proof states a block-diagonal part of M (docs/theory/bounds.md 9) in its place.
+For few columns leaves are closed by ridge fits, as in the path tree. For many columns these close too little: there a
+node (I, F) is closed by the dual value of a point of the perspective relaxation (theory section 1), rounded to few
+bits; the point of the parent is used if it suffices. Columns are scaled so that the penalty is 1. If columns come in
+groups of nearly collinear ones, the proof states a block-diagonal part of M (docs/theory/bounds.md, section 9) instead
+of the penalty.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from sparsecv_mio.trees.blocks import BlockPart, centred_part, gathered, tied
 from sparsecv_mio.trees.normal_form import ROOT_ACCURACY
 from sparsecv_mio.units import ACCURATE_RTOL
 
-FEWEST_COLUMNS = 12  # from which on the perspective is tried, and blocks of columns
-BITS = (6, 9, 12, 16, 22, 30, 50)  # of the largest entry of a point, tried in turn
-PROOF_STEPS = 200
-BEYOND_BAR = 1e-4  # of y'y less the bar, that a relaxation goes beyond it, so that few bits suffice
-NO_POINT = -1  # leaf: closed by its own fit, or its supports are listed
+FEWEST_COLUMNS = 12  # minimum number of columns for the perspective relaxation and for blocks
+BITS = (6, 9, 12, 16, 22, 30, 50)  # bits of the largest entry of a point, tried in turn
+PROOF_STEPS = 200  # maximum number of steps of a relaxation
+BEYOND_BAR = 1e-4  # share of y'y minus the cutoff by which a relaxation exceeds the cutoff, so that few bits suffice
+NO_POINT = -1  # number of a leaf closed by its own fit, or whose supports are listed
 
 Support = tuple[int, ...]
 
 
 class StatedPoint(Protocol):
-    """Integers times a power of two, and where a proof has them: -1 for nowhere yet."""
+    """A point as integers times a power of two, and its number in the proof: -1 if it is not in the proof yet."""
 
     exponent: int
     whole: FloatArray
@@ -52,7 +52,7 @@ Pointed = TypeVar("Pointed", bound=StatedPoint)
 
 @dataclass(eq=False)
 class _DualPoint:
-    """A vector b as integers times a power of two, its slopes (squared where W is the penalty), and `yy - b'G b`."""
+    """A vector b as integers times a power of two, its slopes (squared if W is the penalty), and `yy - b'G b`."""
 
     exponent: int
     whole: FloatArray
@@ -61,21 +61,21 @@ class _DualPoint:
     number: int = -1
 
 
-PROVED_BLOCK = 4  # columns of a block at most: a point costs the checker 2^BLOCK vectors for each
-ENTRY_BITS = 40  # of the largest entry of W
-LEFT = 1e-4  # share of W that is left, so that the checker's factorisation goes through
+PROVED_BLOCK = 4  # maximum number s of columns of a block: a point costs the checker 2^s vectors for each block
+ENTRY_BITS = 40  # bits of the largest entry of W
+LEFT = 1e-4  # share of W that is given up, so that the checker's factorisation succeeds
 
 
 @dataclass(frozen=True, eq=False)
 class StatedBlocks:
-    """A block-diagonal part of M as a proof states it, and as the kernels take it.
+    """A block-diagonal part of M in the form of a proof and in the form that kernels take.
 
     Attributes
     ----------
     part : BlockPart
-        In the coordinates of a `PerspectiveProof`.
+        Part in the coordinates of a `PerspectiveProof`.
     said : dict
-        Blocks, exponent and entries.
+        Blocks, exponent and entries in the proof.
     """
 
     part: BlockPart
@@ -83,13 +83,14 @@ class StatedBlocks:
 
     @classmethod
     def of(cls, M: FloatArray, step: FloatArray, square: float) -> StatedBlocks | None:
-        """Choose blocks of M; None where they would say little, or M is nearly singular.
+        """Return blocks of M; None if they would gain little, or M is nearly singular.
 
         Parameters
         ----------
         M : (q, q) array
+            Matrix.
         step : (q,) array
-            Of an integer of a point.
+            Value of an integer 1 of a point.
         square : float
             Square of the unit of objectives in units of the file.
         """
@@ -123,20 +124,21 @@ class StatedBlocks:
 
 @dataclass(eq=False)
 class PointTree(ABC, Generic[Pointed]):
-    """A tree of one size whose nodes are closed by points, their parent's if that suffices.
+    """A tree of one size whose nodes are closed by points; the point of the parent is used if it suffices.
 
     Parameters
     ----------
     size : int
+        Size.
     bar : float
-        What leaves must reach.
+        Value that leaves must reach.
     most : (int, int)
-        Supports that may be listed, and nodes.
+        Maximum numbers of listed supports and of nodes.
 
     Attributes
     ----------
     nodes, points, listed : lists
-        As of `ProofTree`.
+        Parts of the tree, as in `ProofTree`.
     """
 
     size: int
@@ -147,32 +149,32 @@ class PointTree(ABC, Generic[Pointed]):
     listed: list[Support] = field(default_factory=list, init=False)
 
     bits: ClassVar[Sequence[int]] = BITS
-    bits_of_children: ClassVar[int]  # of the point of a node, which is tried at both parts of it
+    bits_of_children: ClassVar[int]  # bits of the point of a node that is tried at both children
 
     @abstractmethod
     def _bound(self, point: Pointed, inside: BoolArray, free: BoolArray, room: int) -> float:
-        """Return what a point is worth at a node."""
+        """Return the bound of a point at a node."""
 
     @abstractmethod
     def _rounded(self, b: FloatArray, bits: int) -> Pointed:
-        """Return a point as integers of so many bits times a power of two."""
+        """Return a point as integers with a given number of bits times a power of two."""
 
     @abstractmethod
     def _single(self, columns: BoolArray, free: BoolArray) -> None:
-        """Close a node of one support: by its fit, or by listing it. Free columns that must stay out go first."""
+        """Close a node with one support by its fit or by listing it; free columns that stay out are split off first."""
 
     @abstractmethod
     def _relax(
         self, inside: BoolArray, free: BoolArray, room: int, start: FloatArray
     ) -> tuple[FloatArray, FloatArray, bool]:
-        """Return the point of a node's best bound, what branching goes by, and whether the bound reaches the bar."""
+        """Return the point of a node's best bound, numbers for branching, and True if the bound reaches the cutoff."""
 
     @abstractmethod
     def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
         """Return the column to branch on."""
 
     def solve(self, q: int) -> bool:
-        """Make the tree over q columns; False where it would be too large."""
+        """Make the tree over q columns; return False if it would be too large."""
         nobody: Pointed | None = None
         waiting = [(np.zeros(q, dtype=bool), np.ones(q, dtype=bool), np.zeros(q), nobody)]
         while waiting:
@@ -202,7 +204,7 @@ class PointTree(ABC, Generic[Pointed]):
         return True
 
     def _fitting(self, b: FloatArray, inside: BoolArray, free: BoolArray, room: int) -> Pointed | None:
-        """Round a point to as few bits as close the node; None where none do."""
+        """Return a point rounded to as few bits as close the node; None if no number of bits does."""
         rounded = (self._rounded(b, bits) for bits in self.bits)
         return next((point for point in rounded if self._bound(point, inside, free, room) >= self.bar), None)
 
@@ -215,7 +217,7 @@ class PointTree(ABC, Generic[Pointed]):
 
 
 def in_bits(b: FloatArray, unit: FloatArray, bits: int) -> tuple[int, FloatArray]:
-    """Return an exponent and integers whose largest has so many bits: `b` is about `2^exponent integers unit`."""
+    """Return an exponent and integers with a given number of bits: `b` is about `2^exponent integers unit`."""
     scaled = b / unit
     top = float(np.abs(scaled).max(initial=0.0))
     exponent = int(np.frexp(top)[1]) - bits if top > 0.0 else 0
@@ -224,13 +226,14 @@ def in_bits(b: FloatArray, unit: FloatArray, bits: int) -> tuple[int, FloatArray
 
 @dataclass(eq=False)
 class PerspectiveProof(PointTree[_DualPoint]):
-    """The tree of one size, `0 < size < q`; bars are in the problem's units.
+    """The tree of one size, `0 < size < q`; cutoffs are in the problem's units.
 
     Parameters
     ----------
     problem : SparseProblem
+        Problem at one gamma.
     unit_of : (q,) array
-        Points are integers times `2^e unit_of` in the problem's coordinates.
+        Units of points, which are integers times `2^e unit_of` in the problem's coordinates.
     square : float
         Square of the unit of objectives in units of the file.
     """
@@ -246,7 +249,7 @@ class PerspectiveProof(PointTree[_DualPoint]):
         self.root = np.sqrt(p.penalty)
         G = p.Q / self.root / self.root[:, None]
         self.form = Form(np.ascontiguousarray(G), p.c / self.root, p.yy, float(np.trace(G)) + 1e-12)
-        self.step = self.unit_of * self.root  # of an integer, in the coordinates of the form
+        self.step = self.unit_of * self.root  # value of an integer 1 in the coordinates of the form
         self.reach = BEYOND_BAR * max(p.yy - self.bar, 0.0)
         M = G + np.eye(p.q)
         self.stated = StatedBlocks.of(M, self.step, self.square)
@@ -257,7 +260,7 @@ class PerspectiveProof(PointTree[_DualPoint]):
 
     @property
     def part(self) -> dict[str, Any] | None:
-        """What the proof says of W; None where it is the penalty."""
+        """Statement of W in the proof; None if W is the penalty."""
         return None if self.stated is None or self.tables is None else self.stated.said
 
     def _single(self, columns: BoolArray, free: BoolArray) -> None:
@@ -315,7 +318,7 @@ class PerspectiveProof(PointTree[_DualPoint]):
         return point.base - float(point.costs[inside].sum()) - (float(others.sum()) if room else 0.0)
 
     def _branch(self, b: FloatArray, weights: FloatArray, free: BoolArray) -> int:
-        """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 measured worse)."""
+        """Return the free column whose relaxed indicator, `b / g`, is nearest to 3/4 (1/2 took more nodes)."""
         g, columns = weights, np.flatnonzero(free)
         if self.tables is not None:
             weight = g[columns] * (1.0 - g[columns]) * b[columns] ** 2  # g is the share of supports with the column
@@ -337,22 +340,22 @@ def _no_mixture(tables: block_relaxation.Blocks) -> block_relaxation.Mixture:
     return block_relaxation.Mixture(np.zeros((most, len(tables.member)), dtype=np.int64), np.zeros(most))
 
 
-TREE_MOST = 1 << 20, 1 << 24  # supports and nodes of one tree
-RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # up to which ridge fits are tried first, and at all
-PROVED_PATH_NODES = 1 << 17  # after which the perspective is tried
-POINTS = 512  # nodes that any tree of points may have
+TREE_MOST = 1 << 20, 1 << 24  # maximum numbers of supports and nodes of one tree
+RIDGE_FIRST_COLUMNS, MOST_PATH_COLUMNS = 40, 150  # maximum columns to try ridge fits first, and to try them at all
+PROVED_PATH_NODES = 1 << 17  # nodes of a tree of ridge fits before the perspective relaxation is tried
+POINTS = 512  # number of nodes that every tree of points may have
 TOO_LARGE = "--proof: the trees of the proof grow too large to be written: ask for fewer tau or larger gamma"
 
 
 class TooLarge(BadInput):
-    """A tree has more nodes or lists more supports than it may."""
+    """A tree exceeds its limit on nodes or listed supports."""
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """From the coordinates of the problems to the file: `square` of the target's unit, and that of points.
+    """Units of the file in the coordinates of the problems: `square` of the target's unit, and those of points.
 
-    Points of a proof are integers times `2^(e + exponent_j)` in units of the file, `2^e point_j` in the problems'.
+    Points of a proof are integers times `2^(e + exponent_j)` in units of the file, and `2^e point_j` in the problems'.
     """
 
     square: float
@@ -361,7 +364,7 @@ class Units:
 
     @classmethod
     def of(cls, data: StandardData) -> Units:
-        """Choose units in which the entries of points are of one size."""
+        """Return units in which the entries of points have similar sizes."""
         exponent = np.rint(np.log2(data.y_unit / data.divisor)).astype(np.int64)
         return cls(data.loss_unit, exponent, np.ldexp(data.divisor / data.y_unit, exponent))
 
@@ -377,7 +380,7 @@ class ProofTree:
     part: dict[str, Any] | None = None
 
     def line(self, rows: int, gamma: int) -> dict[str, Any]:
-        """Return the line of the proof; thresholds in units of the file."""
+        """Return the tree as a line of the proof."""
         first, last = min(self.above), max(self.above)
         supports = [list(support) for tau in sorted(self.listed) for support in self.listed[tau]]
         return {
@@ -388,7 +391,7 @@ class ProofTree:
 
     @classmethod
     def of_line(cls, line: Mapping[str, Any]) -> ProofTree:
-        """Return the tree of a line that `line` made."""
+        """Return the tree of a line made by `line`."""
         listed: dict[int, list[tuple[int, ...]]] = {}
         for support in line["listed"]:
             listed.setdefault(len(support), []).append(tuple(map(int, support)))
@@ -399,14 +402,14 @@ class ProofTree:
 
 
 class TreeKeeper:
-    """Trees of the same rows and gamma that were made before; here there are none, and none is kept."""
+    """A store of trees for the same rows and gamma; this base class stores nothing."""
 
     def find(self, above: Mapping[int, float]) -> ProofTree | None:
-        """Return a tree with these thresholds, or None."""
+        """Return a stored tree with the given thresholds, or None."""
         return None
 
     def keep(self, tree: ProofTree) -> ProofTree:
-        """Keep a tree, and return it."""
+        """Store a tree and return it."""
         return tree
 
 
@@ -414,12 +417,14 @@ NONE_KEPT = TreeKeeper()
 
 
 def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
-    """Estimate what the checker's floats may lose of an objective, in the problem's units.
+    """Return an estimate of the amount that the checker's floats may lose of an objective, in the problem's units.
 
     Parameters
     ----------
+    problem : SparseProblem
+        Problem at one gamma.
     divisor : (q,) array
-        Of `StandardData`.
+        Divisors of the columns of `StandardData`.
     """
     u = 2.0**-53
     norms = np.sqrt(np.maximum(problem.squares, 1e-300))
@@ -434,7 +439,7 @@ def rounding(problem: SparseProblem, divisor: FloatArray) -> float:
 
 
 def bars_of(above: Mapping[int, float], units: Units, margin: float) -> dict[int, float]:
-    """Return what leaves must reach by size, in the problem's units: see `prove_thresholds`."""
+    """Return the values that leaves must reach by size, in the problem's units: see `prove_thresholds`."""
     return {tau: value / units.square * (1.0 + ACCURATE_RTOL) + margin for tau, value in above.items()}
 
 
@@ -442,30 +447,32 @@ def prove_thresholds(
     problem: SparseProblem, above: Mapping[int, float], units: Units, margin: float, most: tuple[int, int] = TREE_MOST,
     kept: TreeKeeper = NONE_KEPT,
 ) -> list[ProofTree]:  # fmt: skip
-    """Make trees that prove a threshold for every size.
+    """Return trees that prove a threshold for every size.
 
     Parameters
     ----------
     problem : SparseProblem
-        One gamma.
+        Problem at one gamma.
     above : mapping of size to threshold
-        In units of the file.
+        Thresholds in units of the file.
+    units : Units
+        Units of the target and of points.
     margin : float
-        By which leaves clear thresholds besides, in the problem's units.
+        Amount by which leaves must exceed thresholds, in the problem's units.
     most : tuple of int
-        Supports that a tree may list, and nodes it may have, about.
+        Approximate maximum numbers of listed supports and of nodes of a tree.
     kept : TreeKeeper, optional
-        Trees that were made before, and where new ones are kept.
+        Store of trees made before, to which new ones are added.
 
     Returns
     -------
     list of ProofTree
-        Every size is in the range of one of them.
+        Trees; every size is in the range of one of them.
 
     Raises
     ------
     TooLarge
-        A tree would be larger.
+        If a tree would be larger.
     """
     bars = bars_of(above, units, margin)
     if problem.q <= RIDGE_FIRST_COLUMNS:
@@ -489,7 +496,7 @@ def _tree_of_size(
     problem: SparseProblem, above: Mapping[int, float], bars: Mapping[int, float], tau: int, units: Units,
     most: tuple[int, int],
 ) -> ProofTree:  # fmt: skip
-    """Return a tree of one size: by the perspective relaxation, or by ridge fits where that has too many nodes."""
+    """Return a tree of one size: by the perspective relaxation, or by ridge fits if that has too many nodes."""
     threshold = {tau: above[tau]}
     if tau in (0, problem.q):
         return ProofTree([-1], {tau: [tuple(range(tau))]}, threshold, [])
@@ -512,7 +519,7 @@ def _path_tree(
         bars[tau] = wanted[tau]
     V = np.linalg.inv(problem.M)
     V = 0.5 * (V + V.T)
-    beta = np.linalg.solve(problem.M, problem.c)  # by V it would have the digits of V, and f so few more
+    beta = np.linalg.solve(problem.M, problem.c)  # more accurate than V c, and so is f
     value = float(problem.yy - problem.c @ beta)
     nodes, supports = np.empty(1 << 14, dtype=np.int64), np.zeros((min(1 << 10, most[0]), q), dtype=bool)
     while True:
@@ -530,6 +537,6 @@ def _path_tree(
     for row in supports[:count]:
         support = tuple(np.flatnonzero(row).tolist())
         listed.setdefault(len(support), []).append(support)
-    # sizes between that nobody asks for: nothing is said of them, as every f exceeds such a threshold
+    # sizes in between that are not requested get a threshold that every f exceeds, so they add no claim
     every = {tau: above.get(tau, -1e-3 * max(above.values())) for tau in range(int(sizes[0]), int(sizes[1]) + 1)}
     return ProofTree(nodes[:used].tolist(), listed, every, [])
