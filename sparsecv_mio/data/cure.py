@@ -71,6 +71,18 @@ def is_missing(value: object, marks: Collection[str] = MISSING_MARKS) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
+def is_only_marks(text: str) -> bool:
+    """Return True if a text has neither a letter nor a digit, as a dash for a missing value, and no comma.
+
+    Examples
+    --------
+    >>> is_only_marks("-"), is_only_marks(" -- "), is_only_marks("-1"), is_only_marks("n.d.")
+    (True, True, False, False)
+    """
+    text = text.strip()
+    return bool(text) and "," not in text and not any(mark.isalnum() for mark in text)
+
+
 def bad_cell(column: str, row: int, value: object, line: int | None = None) -> BadInput:
     """Return the error for one invalid cell.
 
@@ -137,13 +149,18 @@ class Fault:
         """Return True if text values occur in fewer than half of the rows, so the column is mainly numeric."""
         return isinstance(self.value, str) and not self.missing and 2 * self.count < rows
 
+    @property
+    def repeats_one_word(self) -> bool:
+        """Whether several cells hold one text value, which `na_values` can name."""
+        return len(self.levels) == 1 < self.count and not any('"' in level or "," in level for level in self.levels)
+
     def remedy(self, rows: int = 0) -> str:
         """Return advice on how to correct the file by hand."""
         if isinstance(self.value, str) and not self.missing and (kind := reading_options.what_else(self.value)):
             return f"{kind}, or drop the column"
         if self.few(rows):
             many = self.count > 1
-            return f"{self.count:,} of {rows:,} cells {'are text: mend them' if many else 'is text: mend it'}"
+            return f"{self.count:,} of {rows:,} cells {'are text: correct them' if many else 'is text: correct it'}"
         if self.missing and (self.value is None or isinstance(self.value, str)):
             return "fill the cell, or remove the row or the column"
         if isinstance(self.value, str):
@@ -164,8 +181,11 @@ class Fault:
             return f"{cures}, or {self.as_word}" if self.as_word else cures
         if not isinstance(self.value, str) or reading_options.what_else(self.value):
             return ""
-        if self.few(rows) and all(is_missing(level) for level in self.levels):
+        if self.few(rows) and all(is_missing(level) or is_only_marks(level) for level in self.levels):
             return f'na_values="{",".join(sorted(level.strip() for level in self.levels))}" and na="drop"'
+        if self.few(rows) and self.repeats_one_word:
+            word = self.value.strip()
+            return f'na_values="{word}" and na="drop" if {word!r} marks a missing value'
         if self.few(rows) or len(self.levels) > MOST_LEVELS:
             return ""
         classes = self.column == target and len(self.levels) == 2
@@ -267,7 +287,7 @@ class Faults:
             return f"{cells}; {option}"
         if isinstance(one.value, str) and not one.missing and (kind := reading_options.what_else(one.value)):
             return f"{cells}; {kind}{', or drop it' if one.column != self.target else ''}"
-        return f"{cells}; mend the file" if one.column == self.target else f"{cells}; mend them, or drop it"
+        return f"{cells}; correct the file" if one.column == self.target else f"{cells}; correct them, or drop it"
 
     def _is_void(self, one: Fault) -> bool:
         """Return True if a feature is empty in every row."""

@@ -22,6 +22,7 @@ from sparsecv_mio.data.cure import (
     RawTable,
     Subjects,
     absent_note,
+    is_only_marks,
     name_like,
     numbered_dates,
     numbers_rows,
@@ -352,6 +353,7 @@ def inspect_table(
     unsaid = doubts(table.marks, how.sep)
     order = None if goal is None or unsaid else time_order(table.features, goal)
     table, _ = numbered_dates(table, how)
+    table, how = _without_marks(table, how)
     goal, columns = table.target, table.columns
     facts = _facts_of(table, how, unsaid, with_none)
     facts = [
@@ -380,6 +382,25 @@ def inspect_table(
         sum(_width(column, filled, how) for column in features),
         unsaid, two_classes=two_classes, loss=loss, factors=_factors(features),
     )  # fmt: skip
+
+
+def _without_marks(table: RawTable, how: Reading) -> tuple[RawTable, Reading]:
+    """Return the table with dashes and the like among numbers as missing values, and the reading that does this."""
+    in_texts = {text for one in table.columns if one.is_words for text in one.others.values()}
+    emptied, marks = {}, set[str]()
+    for one in table.columns:
+        texts = set(one.others.values())
+        if texts and not one.is_words and not texts & in_texts and all(map(is_only_marks, texts)):
+            absent = one.empty.copy()
+            absent[list(one.others)] = True
+            emptied[one.name] = replace(one, empty=absent, others={})
+            marks |= texts
+    if not marks:
+        return table, how
+    features = [emptied.get(one.name, one) for one in table.features]
+    target = table.target and emptied.get(table.target.name, table.target)
+    how = replace(how, na_values=(*how.na_values, *sorted(marks)))
+    return replace(table, features=features, target=target), how
 
 
 def _without_stand_ins(columns: list[RawColumn], how: Reading) -> tuple[list[RawColumn], Reading]:
@@ -512,7 +533,7 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
         whole = bool(np.all(numbers == np.rint(numbers)))
         kind = "0 or 1" if whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if whole else "number"
         infinite = int(np.isinf(one.numbers).sum())
-        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite: mend the file, or drop the column"
+        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite: correct the file, or drop the column"
         return kind, [some] if infinite else [], infinite > 0
     if not one.is_words:
         kind = one.kind
@@ -521,7 +542,10 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
             return contents, [f"{cure or contents}, or drop the column"], True
         row, word = next(iter(one.others.items()))
         cells = f"{several(len(one.others), 'cell')} of text among numbers, {word[:20]!r}"
-        return "mixed", [f"{cells} in row {row + 1}: {kind or 'mend the file'}, or drop the column"], True
+        cure = kind or "correct the file"
+        if not kind and len(one.others) > 1 and set(one.others.values()) == {word} and "," not in word:
+            cure = f"{cure}, give --na-values {shlex.quote(word)} if {word!r} marks a missing value"
+        return "mixed", [f"{cells} in row {row + 1}: {cure}, or drop the column"], True
     levels = one.levels()
     n_words = int(np.sum(~one.empty))
     if name_like(len(levels), n_words):

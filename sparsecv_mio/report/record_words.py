@@ -88,7 +88,8 @@ def certified_so_far(record: Record) -> list[str]:
     so_far = record.so_far
     if so_far is None:
         return []
-    counts = f"{so_far.excluded:,} of {len(record.table):,} pairs are excluded by bound, {so_far.solved:,} are solved"
+    excluded, solved = (f"{count:,} {'is' if count == 1 else 'are'}" for count in (so_far.excluded, so_far.solved))
+    counts = f"of {len(record.table):,} pairs, {excluded} excluded by bound and {solved} solved"
     region, share = so_far.region, f"{100.0 * max(record.request.gap, SO_FAR_GAP):g}%"
     if region is None:
         return [f"certified so far: {counts}; the choice is not yet certified within {share} at any gamma"]

@@ -386,7 +386,7 @@ def test_words_that_count_as_empty_are_named(kind: str, tmp_path: Path) -> None:
     words = 'na="drop" or na="mean", or keep_default_na=False if \'none\' is a word'
     assert words in str(found.value) and '(4 cells; encode="onehot")' in str(found.value)
     with pytest.raises(
-        BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: mend it; or .*na_values=\"\?\" and na="
+        BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: correct it; or .*na_values=\"\?\" and na="
     ):
         read_kind(frame[["area", "y"]], kind, tmp_path, keep_default_na=False, encode="onehot")
 

@@ -66,7 +66,7 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("a.csv", "a,y\n1,2\n3,4,5\n", "", "has 3 cells in line 3"),
     ("b.csv", "a,y\n1,2\n3\n", "", "has 1 cells in line 3"),
     ("c.csv", "a,y\n1,2\n3,inf\n", "--na drop", "column 'y' holds inf in row 2 (line 3): replace it"),
-    ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4): 1 of 4 cells is text: mend it"),
+    ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4): 1 of 4 cells is text: correct it"),
     ("e.csv", "a,y\n1,2\n,3\n", "--encode onehot", "column 'a' is empty in row 2"),
     ("f.csv", "a,b,y\n,1,2\n,2,3\n", "--na mean", "column 'a' is empty in every row: give --drop a"),
     ("g.csv", "a,b,y\n,1,2\n3,,3\n", "--na drop", "no row is left"),
@@ -163,7 +163,7 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
     expected = (
         "3 columns have cells that are no numbers: 'b' holds text 'u' in row 1 (line 2) (3 cells; encode=\"onehot\"), "
         "'c' is empty in row 1 (line 2) (1 cell; na=\"drop\" or na=\"mean\"), 'a' has a missing value, 'NA', in row 2 "
-        '(line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; mend them, or drop '
+        '(line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; correct them, or drop '
         "it); `sparsecv inspect` proposes options for the whole file"
     )
     with pytest.raises(BadInput) as caught:

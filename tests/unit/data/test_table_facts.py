@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -127,11 +128,43 @@ def test_clean_files_need_nothing(tmp_path: Path) -> None:
     assert inspect_file(tmp_path / "data.npz", None, Reading(), None).target == "y"
 
 
+@pytest.mark.parametrize(
+    ("mark", "others", "proposed"),
+    [
+        ("-", "", "-"),
+        ("--", "", "--"),
+        ("*", ",g", "*"),
+        ("nd", "", None),
+        ("-", ",+,-", None),
+        ("\u2014", "", "\u2014"),
+    ],
+)
+def test_marks_for_missing_values_among_numbers(mark: str, others: str, proposed: str | None, tmp_path: Path) -> None:
+    values = np.round(np.random.default_rng(5).normal(size=(30, 3)), 2)
+    rows = [f"{a},{mark if k in (3, 8) else b},{y}" for k, (a, b, y) in enumerate(values)]
+    texts = others.split(",")[1:]
+    rows = [f"{row},{texts[k % len(texts)]}" if texts else row for k, row in enumerate(rows)]
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(["a,b,y,g" if texts else "a,b,y", *rows]) + "\n")
+    found = inspect_file(path, "y", Reading(), None)
+    if proposed is not None:
+        assert f"--na-values {proposed!r}" in found.options and found.incomplete == 2
+        assert not any("--drop" in option for option in found.options)
+        with pytest.raises(BadInput, match=f'correct them; or read it with na_values="{re.escape(mark)}" and na='):
+            read_dataset(path, "y", features=["a", "b"])
+    else:
+        assert "--drop b" in found.options
+        if mark == "nd":
+            assert "give --na-values nd if 'nd' marks a missing value" in notes(found)["b"][0]
+    data = read_dataset(path, "y", features=["a", "b"], na_values=mark, na="drop")
+    assert data.n == 28
+
+
 def test_cells_of_text_among_numbers_and_decimal_commas(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text('a,b,y\n1,"1,5",3\n2,"2,5",1\n4x,"3,5",2\n')
     said = notes(inspect_file(path, "y", Reading(), None))
-    assert said["a"] == ("1 cell of text among numbers, '4x' in row 3: mend the file, or drop the column",)
+    assert said["a"] == ("1 cell of text among numbers, '4x' in row 3: correct the file, or drop the column",)
     assert said["b"] == ()
     found = inspect_file(path, "y", Reading(), None)
     assert found.options == ("--decimal ','", "--drop a") and read_as_told(path, found) == (3, 1)

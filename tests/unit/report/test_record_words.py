@@ -308,9 +308,11 @@ def test_what_is_certified_so_far_is_told() -> None:
     assert part.so_far is not None
     lines = region_lines(part)
     excluded, solved = (sum(row.status == status for row in part.table) for status in ("excluded", "decided"))
-    assert (
-        f"certified so far: {excluded} of {len(part.table)} pairs are excluded by bound, {solved} are solved" in lines
-    )
+    counts = "certified so far: of {} pairs, {} excluded by bound and {} solved".format
+    total = len(part.table)
+    assert min(excluded, solved) != 1 and counts(total, f"{excluded} are", f"{solved} are") in lines
+    one = replace(part, so_far=replace(part.so_far, excluded=1, solved=0))
+    assert counts(total, "1 is", "0 are") in region_lines(one)
     assert any(line.startswith("certified within 1% for tau 1 at every gamma") for line in lines)
     none = replace(part, so_far=replace(part.so_far, region=None))
     assert any(line.endswith("the choice is not yet certified within 1% at any gamma") for line in region_lines(none))
