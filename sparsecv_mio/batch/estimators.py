@@ -23,7 +23,7 @@ import numpy as np
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.batch.peers import BY_LABELS, PEER_PACKAGES, Fitted, RawModel, peer_of
 from sparsecv_mio.batch.plan import OURS, REFITS, TRAINING, options_of, other_rules
-from sparsecv_mio.certificate.adjusted import adjusted_for, counted
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.parts import versions
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import PathRow, Record
@@ -127,9 +127,9 @@ def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel
     """Return the model of the reported pair that was fitted without the rows of the single fold."""
     from sparsecv_mio.problem.objective import fit, ridge_weights
 
-    (support,) = counted(record).chosen_folds.supports
-    columns = [data.names.index(name) for name in support]
-    free = [data.names.index(name) for name in adjusted_for(record)]
+    (support,), adjusted = record.chosen_folds.supports, adjusted_for(record)
+    columns = sorted(data.names.index(name) for name in (*support, *adjusted))
+    free = [data.names.index(name) for name in adjusted]
     coefficients: FloatArray = np.zeros(data.p)
     if not columns:
         return RawModel(coefficients, float(data.y[plan.train_rows(0)].mean()))

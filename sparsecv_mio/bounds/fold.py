@@ -164,9 +164,9 @@ class FoldBounds:
         if self.form is not None and len(masks):
             starts.try_supports(self.form.M, self.form.c, self.form.yy, masks, self.best, self.supports)
 
-    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
+    def search(self, taus: Sequence[int], swap_rounds: int = 0) -> None:
         """Search for incumbents by backward elimination and, if requested, forward selection and swaps."""
-        form, sizes = self.form, self.choice.sizes(sizes)
+        form, sizes = self.form, self.choice.sizes(taus)
         if form is None or self.m == 0:
             return
         if self.m <= MANY:
@@ -193,7 +193,7 @@ class FoldBounds:
         return [self.choice.whole(np.flatnonzero(self.supports[k])) for k in sizes if k > 0]
 
     def improve(self, tau: int, support: IntArray, value: float) -> None:
-        """Replace the incumbent of a size if the given support is better.
+        """Replace the incumbent of at most `tau` features if the given support is better.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class FoldBounds:
             self.supports[size, self.choice.inside(support)] = True
 
     def incumbent(self, tau: int) -> IntArray | None:
-        """Return the support of at most tau columns with the smallest known value; None if there is none."""
+        """Return the support of at most tau features with the smallest known value; None if there is none."""
         size = min(self.choice.size(tau), self.m)
         if size == 0 or self.form is None or not self.form.yy > 0.0:
             return self.choice.whole(np.zeros(0, dtype=np.int64))

@@ -526,7 +526,7 @@ class WideFold:
     """Bounds of one fold at one gamma, computed from rows.
 
     Forced columns are eliminated in `rows` (:class:`~sparsecv_mio.bounds.wide_rows.WideRows`): attributes refer to the
-    other columns, while methods take and return whole supports and their sizes.
+    other columns, while methods take tau without adjusted columns, and take and return whole supports.
 
     Parameters
     ----------
@@ -553,9 +553,9 @@ class WideFold:
         """Try given supports (standard columns) as incumbents. O(n s^2) for each support of s columns."""
         self.known.take(stripped(self.rows.choice, list(supports)))
 
-    def search(self, sizes: Sequence[int], swap_rounds: int = 0) -> None:
+    def search(self, taus: Sequence[int], swap_rounds: int = 0) -> None:
         """Search for incumbents by forward selection over all columns and swaps among the promising ones."""
-        self.known.search(self.rows.choice.sizes(sizes), swap_rounds)
+        self.known.search(self.rows.choice.sizes(taus), swap_rounds)
 
     def incumbents(self) -> list[IntArray]:
         """Return the incumbents of all sizes, in standard columns."""

@@ -16,12 +16,12 @@ from scipy.linalg import solve_triangular
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray, IntArray, row_chunks
 from sparsecv_mio.bounds.relaxation import centring_loss, held_out_loss
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import StandardData, constant_in
 from sparsecv_mio.kernels import starts
 from sparsecv_mio.kernels.dense import gershgorin
 from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node, Rounding, size_of_candidates
-from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.moment_fits import picks
 from sparsecv_mio.problem.problem import lam_of
 from sparsecv_mio.problem.training_moments import worn_means
@@ -67,8 +67,8 @@ class WideRows:
     largest : float, optional
         Upper bound on the largest eigenvalue of `X'X`, if known: computing it is O(n^2 q). If that takes too long, the
         sum of all eigenvalues is used; relaxations compute a bound for their working sets.
-    forced : int array, optional
-        Forced columns.
+    choice : ForcedColumns, optional
+        Columns of every support and the other columns; no column is in every support by default.
 
     Attributes
     ----------
@@ -95,13 +95,13 @@ class WideRows:
         u: FloatArray,
         loss: float = 1.0,
         largest: float | None = None,
-        forced: IntArray | None = None,
+        choice: ForcedColumns | None = None,
     ) -> None:
         if largest is None:
             quick = X.shape[0] ** 2 * X.shape[1] <= SPECTRUM_WORK
             largest = float(np.linalg.eigvalsh(X @ X.T)[-1]) if quick else float(np.einsum("ij,ij->", X, X))
             largest *= 1.0 + 1e-9
-        self.choice = ForcedColumns.of(X.shape[1], NO_COLUMNS if forced is None else forced)
+        self.choice = ForcedColumns.of(X.shape[1], NO_COLUMNS) if choice is None else choice
         self.longest = self.lever = 0.0
         if len(self.choice.forced):
             X, y, X_test, u, grown, self.longest, self.lever = without_forced(X, y, X_test, u, self.choice)
@@ -154,7 +154,7 @@ class WideRows:
         for block in row_chunks(len(held_out), data.q):  # a few rows at a time, because there may be many
             V, u[block] = data.about(held_out[block], v_mean, r_mean)
             X_test[block] = V * scale
-        return cls(Xt.T, y, X_test, u, loss, largest, data.forced)
+        return cls(Xt.T, y, X_test, u, loss, largest, data.choice)
 
     @property
     def training(self) -> Wide:

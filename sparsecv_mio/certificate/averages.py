@@ -22,7 +22,6 @@ from sparsecv_mio.certificate.refits import (
     check_objective,
     check_optimum,
     check_signs,
-    positions,
 )
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.problem.glm_objective import in_curvature, losses_at
@@ -67,7 +66,7 @@ def check_average(checks: Checks, record: Record, fits: PairFits, level: Enumera
         return
     if not _check_pairs(checks, record, average, design, plan) or not _supports(checks, average, design):
         return
-    supports = {i: positions(names, design.index) or () for i, names in enumerate(average.supports)}
+    supports = {i: design.positions(names) or () for i, names in enumerate(average.supports)}
     _distances(checks, record, average, fits, supports)
     _check_projection(checks, record, average, design, _averaged_target(checks, average, fits, supports), level)
     _within_folds(checks, record, average, fits, supports)
@@ -77,8 +76,8 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitC
     """Check that pairs are those of the table and of all columns, and weights those of their distances."""
     said = [(pair.gamma, pair.tau) for pair in average.pairs]
     table = [(row.gamma, row.tau) for row in record.table]
-    whole = design.allowed is None and design.q > max(record.request.taus)
-    table += [(gamma, design.q) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
+    whole = design.allowed is None and design.terms > max(record.request.taus)
+    table += [(gamma, design.terms) for gamma in sorted({gamma for gamma, _ in table})] if whole else []
     if not checks.that(said == table, "average.pairs", "are not the table's, and those of all features"):
         return False
     distances = np.array([pair.distance for pair in average.pairs])
@@ -122,9 +121,9 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
     for place in () if average.within_folds is None else average.within_folds.folds:
         largest.setdefault(place, max(pair.tau for pair in average.pairs))
     for place, names in enumerate(average.supports):
-        support, path = positions(names, design.index), f"average.supports[{place}]"
+        support, path = design.positions(names), f"average.supports[{place}]"
         most = largest.get(place, -1)
-        right = support is not None and len(support) <= most
+        right = support is not None and len(names) <= most
         if not checks.that(right, path, f"is not a set of up to {most} features of the data"):
             return False
         assert support is not None
@@ -205,8 +204,8 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
 def _is_as_large(fits: PairFits, support: tuple[int, ...], pair: AveragedPair, objective: float) -> bool:
     """Whether a support has the features of its pair, or no further one lowers its objective by more than a tie."""
     design = fits.design
-    if len(support) >= min(pair.tau, design.q):
-        return len(support) == min(pair.tau, design.q)
+    if len(support) >= design.most_columns(pair.tau):
+        return len(support) == design.most_columns(pair.tau)
     least = objective * (1.0 - 2.0 * TIE_RTOL) - design.rounding(objective)
     larger = (tuple(sorted((*support, j))) for j in range(design.q) if j not in support)
     return all(fits.fit(more, pair.gamma, None).objective >= least for more in larger)
@@ -222,7 +221,7 @@ def _check_projection(
     allowed, total = MISSED_SHARE * record.cv_error, dataset.weight_of(slice(0, dataset.n))
     checks.close("average.allowed", average.allowed, allowed, SAME * allowed)
     checks.close("average.missed", average.missed, model.objective / total, SAME * average.missed)
-    least, most = len(whole.forced), min(max(record.request.taus), whole.q)
+    least, most = len(whole.forced) - len(whole.adjusted), min(max(record.request.taus), whole.terms)
     right = least <= model.tau <= max(least, most)
     checks.that(right, f"{path}tau", f"is out of range: {least} to {max(least, most)}")
     near = average.missed <= average.allowed * (1.0 + SAME) or model.tau >= most or record.status != "proved"
@@ -272,13 +271,13 @@ def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFi
             target += pair.weight * predictors_of(fits.fit(known[pair.folds[fold]], pair.gamma, train), here.X)
         aim = in_curvature(here, record.loss, target)
         training = UnitColumns.within(aim, design.scale, design.intercept, record.request.restrictions)
-        support = positions(average.supports[place], training.index)
-        if not checks.that(support is not None and len(support) <= most, f"{path}folds[{fold}]", "is no model of it"):
+        support, size = training.positions(average.supports[place]), training.most_columns(most)
+        if not checks.that(support is not None and len(support) <= size, f"{path}folds[{fold}]", "is no model of it"):
             return
         assert support is not None
         model = training.refit(support, AVERAGE_GAMMA, None)
         allowed = average.allowed * here.weight_of(slice(0, here.n)) * (1.0 + FOLLOWS_RTOL)
-        near = model.objective <= allowed or len(support) == min(most, training.q) or training.allowed is not None
+        near = model.objective <= allowed or len(support) == size or training.allowed is not None
         checks.that(near, f"{path}folds[{fold}]", "misses the average of its fold by more than is allowed")
         losses[fold] = losses_at(rows, record.loss, model.predict(rows.X)).sum()
         heft[fold] = rows.weight_of(slice(0, rows.n))
@@ -290,11 +289,11 @@ def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFi
 
 def _fewer(checks: Checks, average: Average, design: UnitColumns, model: PathRow, level: EnumerationLevel) -> None:
     """Compare the lower bound of smaller models with what some of them, or all, reach."""
-    smallest = model.tau == len(design.forced)
+    smallest = model.tau == len(design.forced) - len(design.adjusted)
     if not checks.that((average.fewer is None) == smallest, "average.fewer", "is null or not") or average.fewer is None:
         return
     if level is EnumerationLevel.NEIGHBOURS:
-        support = positions(model.support, design.index) or ()
+        support = design.positions(model.support) or ()
         smaller = [tuple(i for i in support if i != j) for j in support if j not in design.forced]
         values = [design.refit(support, model.gamma, None).objective for support in smaller if design.allowed is None]
         value = min(values, default=math.inf)

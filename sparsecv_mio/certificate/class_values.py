@@ -106,7 +106,8 @@ class RefittedValues(SupportValues):
         if self.plan is None:
             return ""
         free, forced = self.design.q - len(self.classes.forced), len(self.classes.forced)
-        fits = gammas * self.plan.k * sum(math.comb(free, max(min(tau, self.design.q) - forced, 0)) for tau in taus)
+        sizes = (max(self.design.most_columns(tau) - forced, 0) for tau in taus)
+        fits = gammas * self.plan.k * sum(math.comb(free, size) for size in sizes)
         return f"it takes more than {MOST_FITS:,} fits" if fits > MOST_FITS else ""
 
     def none_missing(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, combinations, islice
@@ -70,15 +70,24 @@ class AllowedSupports:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """What models consist of, by positions; what is adjusted for counts, as in a record that is computed with."""
+        """What models consist of, by positions; the terms of adjusted columns have the count 0."""
         place = {name: j for j, name in enumerate(self.names)}
-        made = (term.at(place) for term in self.asked.terms(self.names, self.together))
-        return tuple(replace(term, count=max(term.count, 1)) for term in made)
+        return tuple(term.at(place) for term in self.asked.terms(self.names, self.together))
+
+    @cached_property
+    def selectable(self) -> tuple[Term, ...]:
+        """The terms that count as features."""
+        return tuple(term for term in self.terms if term.count)
+
+    @cached_property
+    def adjusted(self) -> tuple[int, ...]:
+        """Positions of the adjusted columns, which every model has."""
+        return tuple(j for term in self.terms if not term.count for j in term.columns)
 
     def columns(self, tau: int) -> int:
-        """Return how many columns a model of up to tau features may have."""
-        more = sorted((len(term.columns) - term.count for term in self.terms), reverse=True)
-        return min(tau + sum(more[:tau]), len(self.names))
+        """Return the maximum number of columns of a model of up to tau features, with the adjusted columns."""
+        more = sorted((len(term.columns) - term.count for term in self.selectable), reverse=True)
+        return min(tau + sum(more[:tau]) + len(self.adjusted), len(self.names))
 
     def count(self, support: Iterable[int]) -> int:
         """Return how many features a support counts as."""
@@ -126,8 +135,8 @@ class AllowedSupports:
     def up_to(self, tau: int) -> dict[int, IntArray]:
         """Return what `holds` of up to tau features, as the rows of a table for each number of columns."""
         signed, by_size = set(np.flatnonzero(self.sign).tolist()), defaultdict[int, set[tuple[int, ...]]](set)
-        for terms in _subsets(self.terms, tau):
-            columns = {j for term in terms for j in term.columns}
+        for terms in _subsets(self.selectable, tau):
+            columns = {j for term in terms for j in term.columns}.union(self.adjusted)
             if sum(term.count for term in terms) <= tau and self.allows(columns):
                 for at_zero in _subsets(sorted(columns & signed), len(columns)):
                     by_size[len(columns) - len(at_zero)].add(tuple(sorted(columns.difference(at_zero))))
@@ -138,9 +147,8 @@ class AllowedSupports:
 
     def exactly(self, tau: int) -> list[IntArray]:
         """Return what is allowed of exactly tau features, as the rows of a table for each number of columns."""
-        tables = self.up_to(tau).values()
-        counted = (rows[[self.count(row) == tau for row in rows.tolist()]] for rows in tables)
-        return [rows for rows in counted if len(rows)]
+        of_size = (rows[[self.count(row) == tau for row in rows.tolist()]] for rows in self.up_to(tau).values())
+        return [rows for rows in of_size if len(rows)]
 
     def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
         """Whether coefficients have their signs, but for those that next to nothing comes of.
@@ -151,6 +159,26 @@ class AllowedSupports:
             Coefficients times the lengths of their columns, over the length of the target.
         """
         return bool(np.all(self.sign[list(support)] * effect >= -NO_EFFECT))
+
+
+def positions(names: Iterable[str], index: Mapping[str, int], adjusted: Iterable[str] = ()) -> tuple[int, ...] | None:
+    """Return the sorted positions of the features of a support, and of the adjusted columns, which it does not name.
+
+    None if a name is unknown or there twice.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The features.
+    index : mapping of str to int
+        Positions by name.
+    adjusted : iterable of str
+        Names of the adjusted columns.
+    """
+    columns = [index.get(name) for name in (*names, *adjusted)]
+    if None in columns or len(set(columns)) < len(columns):
+        return None
+    return tuple(sorted(j for j in columns if j is not None))
 
 
 def _subsets(things: Sequence[Any], most: int) -> Iterator[tuple[Any, ...]]:
@@ -281,12 +309,27 @@ class UnitColumns:
 
     @property
     def terms(self) -> int:
-        """Number of features that are chosen, a factor as one."""
-        return self.q if self.allowed is None else len(self.allowed.terms)
+        """Number of features that may be chosen, a factor as one, without adjusted columns."""
+        return self.q - len(self.adjusted) if self.allowed is None else len(self.allowed.selectable)
+
+    @cached_property
+    def adjusted(self) -> frozenset[int]:
+        """Positions in `columns` of the adjusted columns."""
+        return frozenset(np.flatnonzero(np.isin(self.columns, list(self.free))).tolist())
 
     def most_columns(self, tau: int) -> int:
-        """Return how many columns a model of tau features may have."""
-        return min(tau, self.q) if self.allowed is None else self.allowed.columns(tau)
+        """Return the maximum number of columns of a model of tau features, with the adjusted columns."""
+        return min(tau + len(self.adjusted), self.q) if self.allowed is None else self.allowed.columns(tau)
+
+    def positions(self, features: Iterable[str]) -> tuple[int, ...] | None:
+        """Return the sorted positions of a support that a record states; None if it is no set of features.
+
+        Parameters
+        ----------
+        features : iterable of str
+            Names of its features, without adjusted columns.
+        """
+        return positions(features, self.index, (self.dataset.names[j] for j in self.free))
 
     @property
     def exact(self) -> bool:
@@ -336,7 +379,7 @@ class UnitColumns:
         return gammas * total
 
     def sets(self, tau: int) -> list[IntArray]:
-        """Return all that a model of up to tau columns may consist of, as sorted positions in `columns`, by size."""
+        """Return all that a model of up to tau features may consist of, as sorted positions in `columns`, by size."""
         return [self.supports(tau)] if self.allowed is None else list(self.allowed.up_to(tau).values())
 
     def exactly(self, tau: int) -> list[IntArray]:
@@ -345,7 +388,7 @@ class UnitColumns:
 
     def count(self, support: Sequence[int]) -> int:
         """Return how many features a support counts as."""
-        return len(support) if self.allowed is None else self.allowed.count(support)
+        return len(set(support) - self.adjusted) if self.allowed is None else self.allowed.count(support)
 
     def signed_right(self, support: IntArray | tuple[int, ...], model: RidgeFit) -> bool:
         """Whether the coefficients of a fit have the signs that are held.
@@ -360,8 +403,8 @@ class UnitColumns:
         return self.allowed is None or self.allowed.signed_right(support, effects(self, support, model))
 
     def supports(self, tau: int) -> IntArray:
-        """(C, min(tau, q)) all supports of one size within the restrictions, as sorted positions in `columns`."""
-        size = min(tau, self.q)
+        """(C, s) all supports of one tau within the restrictions, as sorted positions in `columns`."""
+        size = self.most_columns(tau)
         others = [j for j in range(self.q) if j not in self.forced]
         sets = [sorted((*self.forced, *free)) for free in combinations(others, max(size - len(self.forced), 0))]
         return np.array(sets, dtype=np.int64).reshape(len(sets), size)

@@ -8,7 +8,7 @@ bound of every remaining part is above the best support found. It needs few feat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -22,6 +22,7 @@ from sparsecv_mio.certificate.accuracy import class_quality
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
 from sparsecv_mio.certificate.claims import check_asked, check_claims, check_grid, row_of
+from sparsecv_mio.certificate.enumeration import positions
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, PathRecord
 from sparsecv_mio.certificate.glm_single_rows import NARROW, LeftOutAlone, SingleRows
 from sparsecv_mio.certificate.predicting import probabilities
@@ -190,8 +191,23 @@ class GlmDesign:
         """Return how many more fits a part may take that began after so many; few in its first fold, which tells."""
         return (MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)) - (self.fits - begun)
 
-    def best(self, size: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
-        """Return all supports of at most so many columns with the least objective; None where that takes long."""
+    def n_columns(self, tau: int) -> int:
+        """Return the number of columns of a support of `tau` features, with the adjusted columns."""
+        return tau + len(self.free)
+
+    def positions(self, features: Iterable[str]) -> tuple[int, ...] | None:
+        """Return the sorted columns of a support that a record states; None if it is no set of features.
+
+        Parameters
+        ----------
+        features : iterable of str
+            Names of its features, without adjusted columns.
+        """
+        names = self.dataset.names
+        return positions(features, {names[j]: j for j in self.columns}, (names[j] for j in self.free))
+
+    def best(self, tau: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
+        """Return all supports of at most tau features with the least objective; None where that takes long."""
         if most <= 0:
             return None
         tried = [self.fit(tuple(sorted(start)), gamma, rows, near=True)]
@@ -200,7 +216,7 @@ class GlmDesign:
             return min(model.objective for model in models) * (1.0 + NEWTON_RTOL) + TINY
 
         try:
-            for leaf in self.leaves(size, gamma, rows, tied, most):
+            for leaf in self.leaves(tau, gamma, rows, tied, most):
                 tried.append(leaf)
         except TooManyFits:
             return None
@@ -209,9 +225,9 @@ class GlmDesign:
         return sorted(model.support for model in exact if model.objective <= tied(exact))
 
     def leaves(
-        self, size: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
+        self, tau: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
     ) -> Iterator[GlmModel]:
-        """Yield models near the least objective of their supports, of so many columns (or all there are).
+        """Yield models near the least objective of their supports, of so many features (or all there are).
 
         All supports with an objective up to a level are among them.
 
@@ -220,7 +236,7 @@ class GlmDesign:
         TooManyFits
             Where it takes more than so many.
         """
-        enough, every = self.fits + most, tuple(self.columns)
+        enough, every, size = self.fits + most, tuple(self.columns), self.n_columns(tau)
         waiting: list[tuple[frozenset[int], frozenset[int], GlmModel | None]] = [(self.forced, frozenset(), None)]
         while waiting:
             if self.fits > enough:
@@ -464,19 +480,18 @@ def check_coefficients(
         What stands before the names of the fields in messages.
     """
     gamma, tau = (said.gamma, said.tau) if pair is None else pair
-    names = design.dataset.names
-    place = {names[j]: j for j in design.columns}
-    right = set(said.support) <= set(place) and len(set(said.support)) == len(said.support)
-    right = right and len(said.support) <= tau and set(said.coefficients) == set(said.support)
+    support = design.positions(said.support)
+    names = [] if support is None else [design.dataset.names[j] for j in support]
+    right = support is not None and len(said.support) <= tau and set(said.coefficients) == set(names)
     words = f"is not a set of up to {tau} features of the data with a coefficient each"
-    right = right and design.forced <= {place[name] for name in said.support}
-    if not checks.that(right, f"{path}support", words):
+    right = right and design.forced <= set(support or ())
+    if not checks.that(right, f"{path}support", words) or support is None:
         return None
-    model = design.fit(tuple(place[name] for name in said.support), gamma)
-    numbers = np.array([said.coefficients[name] for name in said.support])
+    model = design.fit(support, gamma)
+    numbers = np.array([said.coefficients[name] for name in names])
     largest = float(np.abs(model.beta * model.unit).max(initial=0.0))
     room = (FOLLOWS_RTOL * largest + design.coefficient_rounding(model)) / model.unit
-    for name, mine, theirs, off in zip(said.support, numbers, model.beta, room, strict=True):
+    for name, mine, theirs, off in zip(names, numbers, model.beta, room, strict=True):
         checks.close(f"{path}coefficients.{name}", float(mine), float(theirs), float(off))
     level = 1.0 + abs(model.intercept) + float(np.abs(model.center) @ np.abs(model.beta)) + largest
     checks.close(f"{path}intercept", said.intercept, model.intercept, FOLLOWS_RTOL * level)
@@ -685,7 +700,7 @@ def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPla
         train = plan.train_rows(fold)
         for row, truths in zip(record.table, of_rows, strict=True):
             fits_left = design.left(begun, fold, plan.k)
-            best = design.best(row.tau, row.gamma, train, start[: row.tau], fits_left)
+            best = design.best(row.tau, row.gamma, train, start[: design.n_columns(row.tau)], fits_left)
             if best is None:
                 return False
             truths.append(_truth(design, plan, fold, best, row.gamma))

@@ -15,7 +15,7 @@ from sparsecv_mio.certificate import enumeration
 from sparsecv_mio.certificate.checked_fields import Checks
 from sparsecv_mio.certificate.fit_records import CommonRecord, FitRecord, NearRecord, NearSize
 from sparsecv_mio.certificate.parts import Side
-from sparsecv_mio.certificate.refits import check_allowed, checked_support, positions
+from sparsecv_mio.certificate.refits import check_allowed, checked_support
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
@@ -43,7 +43,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
     names = tuple(dataset.names[j] for j in varying_columns(dataset.X).tolist())
     allowed = enumeration.AllowedSupports(names, side.restrictions or NONE, side.together or ())
     keeps = features.issuperset(record.support) and set(names).issuperset(record.support)
-    places = [names.index(name) for name in record.support] if keeps else []
+    places = [*(names.index(name) for name in record.support), *allowed.adjusted] if keeps else []
     keeps = keeps and allowed.allows(places) and allowed.count(places) <= record.tau
     checks.that(keeps, "support", "does not keep to the side constraints")
     ends = _coefficient_ends(side)
@@ -353,7 +353,7 @@ def _models_listed(checks: Checks, record: NearRecord, tau: int, values: Support
     for i, model in enumerate(record.models):
         if model.tau != tau:
             continue
-        support = positions(model.support, design.index)
+        support = design.positions(model.support)
         if (
             support is None
             or design.count(support) != tau
@@ -503,8 +503,8 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
 def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: SupportValues) -> None:
     """Check the CV error of a row of the table, and of the answer where it is that row."""
     row, design = record.table[i], values.design
-    most = design.most_columns(row.tau)
-    support = checked_support(checks, row.support, design.index, most, f"table[{i}].support")
+    most, adjusted = design.most_columns(row.tau), [design.dataset.names[j] for j in design.free]
+    support = checked_support(checks, row.support, design.index, most, f"table[{i}].support", adjusted=adjusted)
     if support is None:
         return
     if design.count(support) != row.tau:

@@ -16,7 +16,7 @@ from sparsecv_mio.certificate import enumeration, fit_records, records
 from sparsecv_mio.certificate.checked_fields import ENUMERATE_GRID, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import check_as_tabled, row_of, rows_in_region
 from sparsecv_mio.certificate.parts import ChosenFolds
-from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds, positions
+from sparsecv_mio.certificate.refits import EXCHANGE_LIMIT, Exchanges, improvable_folds
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.coordinates import power_of_two
@@ -271,8 +271,8 @@ class Optimality:
             self.checks.reread.append(f"neighbours of the supports{pair.words} ({cost:.0e} operations)")
             return
         others = [s for s, _ in Counter(supports).most_common()]
-        refit = positions(self.record.support, self.design.index)
-        if refit is not None and len(refit) == min(pair.known.tau, self.design.q) and refit not in others:
+        refit, size = self.design.positions(self.record.support), self.design.most_columns(pair.known.tau)
+        if refit is not None and len(refit) == size and refit not in others:
             others.insert(0, refit)
         decided = np.flatnonzero(pair.folds.decided).tolist()
         improvable = improvable_folds(self.design, self.plan, pair.known.gamma, supports, others, decided)

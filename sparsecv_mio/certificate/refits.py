@@ -10,13 +10,13 @@ sections 4 and 10)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks
-from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective
+from sparsecv_mio.certificate.enumeration import SINGULAR, UnitColumns, least_objective, positions
 from sparsecv_mio.certificate.fit_records import CommonRecord
 from sparsecv_mio.certificate.records import PathRow, Record, Refit
 from sparsecv_mio.data.fold_plan import FoldPlan
@@ -157,34 +157,33 @@ def _least_others(
     return best
 
 
-def positions(names: Iterable[str], index: Mapping[str, int]) -> tuple[int, ...] | None:
-    """Return the sorted positions of distinct names; None if one is unknown or there twice."""
-    columns = [index.get(name) for name in names]
-    return (
-        None
-        if None in columns or len(set(columns)) < len(columns)
-        else tuple(sorted(f for f in columns if f is not None))
-    )
-
-
 def checked_support(
     checks: Checks, names: Iterable[str], index: Mapping[str, int], size: int, path: str, exact: bool = False,
-    what: str = "of the data",
+    what: str = "of the data", adjusted: Sequence[str] = (),
 ) -> tuple[int, ...] | None:  # fmt: skip
-    """Return the positions of the features of a model; None, and a failure is noted, where they are none of its size.
+    """Return the positions of the columns of a model; None, and a failure is noted, where they are none of its size.
 
     Parameters
     ----------
+    names : iterable of str
+        The features that a record states.
+    index : mapping of str to int
+        Positions by name.
+    size : int
+        Maximum number of columns, with the adjusted columns.
     path : str
         Of the field.
     exact : bool
         No smaller one will do.
     what : str
         Which features may be among them.
+    adjusted : sequence of str
+        Names of the adjusted columns.
     """
-    support = positions(names, index)
+    support = positions(names, index, adjusted)
     if support is None or len(support) > size or (exact and len(support) < size):
-        checks.that(False, path, f"is not a set of {'' if exact else 'up to '}{size} features {what}")
+        n_features = size - len(adjusted)
+        checks.that(False, path, f"is not a set of {'' if exact else 'up to '}{n_features} features {what}")
         return None
     return support
 
@@ -249,9 +248,11 @@ def check_fit(
     RidgeFit or None
         None where the support is none.
     """
-    dataset, index = design.dataset, design.index
+    dataset, adjusted = design.dataset, [design.dataset.names[j] for j in design.free]
     exact = design.allowed is None  # under other restrictions a smaller one may be the best
-    support = checked_support(checks, said.support, index, design.most_columns(row.tau), f"{path}support", exact)
+    support = checked_support(
+        checks, said.support, design.index, design.most_columns(row.tau), f"{path}support", exact, adjusted=adjusted
+    )
     if support is None or not check_allowed(checks, design, support, row.tau, path):
         return None
     model = design.refit(support, row.gamma, None)

@@ -11,7 +11,7 @@ from sparsecv_mio.arrays import FloatArray, IntArray
 from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.checked_fields import MOST_ENUMERATED, SAME, Checks, EnumerationLevel
 from sparsecv_mio.certificate.claims import row_of, same
-from sparsecv_mio.certificate.enumeration import LOOSE_TIES, AllowedSupports, UnitColumns, close_fits
+from sparsecv_mio.certificate.enumeration import LOOSE_TIES, AllowedSupports, UnitColumns, close_fits, positions
 from sparsecv_mio.certificate.glm_records import GlmDesign, check_quality
 from sparsecv_mio.certificate.parts import (
     STATUSES,
@@ -24,7 +24,7 @@ from sparsecv_mio.certificate.parts import (
 )
 from sparsecv_mio.certificate.predicting import probabilities
 from sparsecv_mio.certificate.records import Nested, NestedFold, OuterAverage, Record
-from sparsecv_mio.certificate.refits import checked_support, positions
+from sparsecv_mio.certificate.refits import checked_support
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.data.folds import outer_folds
@@ -78,7 +78,8 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
             X = dataset.X[outer.scored_rows(outer_fold.fold)]
             chances.append(probabilities(_averaged_predictors(outer_fold.average, X, dataset.names)))
             continue
-        support = [dataset.names.index(name) for name in outer_fold.support if name in dataset.names]
+        names = (*outer_fold.support, *adjusted_for(record))
+        support = sorted(dataset.names.index(name) for name in names if name in dataset.names)
         model = _fit_by_rows(record, dataset, support, outer_fold.gamma, outer.train_rows(outer_fold.fold))
         chances.append(probabilities(model.predictors(dataset.X[outer.scored_rows(outer_fold.fold)])))
     weights = None if dataset.row_weights is None else dataset.row_weights[scored]
@@ -169,12 +170,12 @@ def check_outer_model(
     index, kind = {dataset.names[j]: j for j in vary}, "that vary on the training rows"
     limits = request.restrictions or NONE
     most = AllowedSupports(tuple(index), limits).columns(one.tau)
-    support = checked_support(checks, one.support, index, most, f"{path}support", what=kind)
+    support = checked_support(checks, one.support, index, most, f"{path}support", what=kind, adjusted=limits.adjust)
     if support is None:
         return
     if limits:
         # a sign may hold the coefficient of a feature that is forced in at zero
-        forced = set(limits.always) - {*limits.nonnegative, *limits.nonpositive}
+        forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
         allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         allowed &= limits.features(one.support) <= one.tau
         checks.that(allowed, f"{path}support", "does not keep to the restrictions")
@@ -208,8 +209,9 @@ def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFol
     """Score an averaged model on the rows left out, by its own coefficients."""
     model = one.average
     assert model is not None
-    columns = positions(model.support, {name: j for j, name in enumerate(test.names)})
-    right = columns is not None and set(model.coefficients) == set(model.support)
+    adjusted = adjusted_for(record)
+    columns = positions(model.support, {name: j for j, name in enumerate(test.names)}, adjusted)
+    right = columns is not None and set(model.coefficients) == {*model.support, *adjusted}
     if not checks.that(right, f"{path}average", "is not a model of features of the data") or columns is None:
         return
     predictors = _averaged_predictors(model, test.X, test.names)
@@ -517,8 +519,8 @@ def _at_supports(
     if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
         checks.only_read("stability.instability", "too many rows and folds to fit all again")
         return True
-    full = positions(record.support, design.index)
-    by_number = [positions(names, design.index) for names in record.chosen_folds.supports]
+    full = design.positions(record.support)
+    by_number = [design.positions(names) for names in record.chosen_folds.supports]
     supports = [support for which in record.chosen_folds.which if (support := by_number[which]) is not None]
     if full is None or len(supports) < plan.k:
         return True
@@ -584,7 +586,9 @@ def _check_true_interval(
 ) -> bool:  # fmt: skip
     """Compare the interval of a pair with the changes of its true optima, tied ones included; False if unknown."""
     (models, plan), none = given, np.zeros(0, dtype=np.int64)
-    start = sorted(models.design.index[name] for name in record.support if name in models.design.index)[: pair[1]]
+    design = models.design
+    features = sorted(design.index[name] for name in record.support if name in design.index)[: pair[1]]
+    start = sorted({*features, *design.adjusted})
     every = [models.optima(none, None, pair, start)]
     for fold in range(plan.k):
         if every[-1] is None:

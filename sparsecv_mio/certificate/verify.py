@@ -22,7 +22,7 @@ from sparsecv_mio.certificate import (
     optimality,  # fmt: skip
     refits,
 )
-from sparsecv_mio.certificate.adjusted import adjusted_for, counted
+from sparsecv_mio.certificate.adjusted import adjusted_for, check_supports
 from sparsecv_mio.certificate.averaged_fits import GlmPairFits, PairFits
 from sparsecv_mio.certificate.averages import check_average
 from sparsecv_mio.certificate.checked_fields import MOST_FITS, Checks, EnumerationLevel, VerifyReport
@@ -121,10 +121,11 @@ def verify(
     dataset = data_of(record, dataset)
     checks = Checks(progress=progress)
     try:
-        record, dataset = counted(record), in_classes(record, dataset)
+        check_supports(record)
     except CorruptStore as error:
         checks.that(False, "support", str(error).removeprefix("record: "))
         return checks.report(None)
+    dataset = in_classes(record, dataset)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
         rows = _rows_and_folds(checks, record, dataset, folds)
         complete = rows is not None and _claims(checks, record, *rows)
@@ -273,7 +274,7 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
         return True
     try:
         by_name = restrictions.within(dataset.names)
-        by_name.check_sizes((tau - len(by_name.adjust) for tau in (*request.taus, *sizes)), dataset.p)
+        by_name.check_sizes((*request.taus, *sizes), dataset.p)
     except BadInput as error:
         return checks.that(False, place, str(error))
     vary = {dataset.names[j] for j in varying_columns(dataset.X).tolist()}
@@ -306,13 +307,14 @@ def _check_folds(checks: Checks, info: FoldInfo, plan: FoldPlan) -> bool:
 
 def _fold_supports(checks: Checks, pair: optimality.ReportedPair, design: UnitColumns) -> optimality.Supports | None:
     size = design.most_columns(pair.known.tau)
-    translated = [refits.positions(names, design.index) for names in pair.folds.supports]
+    translated = [design.positions(names) for names in pair.folds.supports]
     supports: optimality.Supports = []
     allowed = set[int]()  # few supports serve many folds
     for fold, which in enumerate(pair.folds.which.tolist()):
         support = translated[which]
         if support is None or len(support) > size:
-            checks.that(False, f"{pair.name}[{fold}].support", f"is not a set of up to {size} features of the data")
+            words = f"is not a set of up to {size - len(design.adjusted)} features of the data"
+            checks.that(False, f"{pair.name}[{fold}].support", words)
             return None
         path = f"{pair.name}[{fold}]."
         if which not in allowed and not refits.check_allowed(checks, design, support, pair.known.tau, path):
@@ -456,8 +458,8 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
     index = {dataset.names[j]: j for j in varying_columns(dataset.X).tolist()}
     restrictions = NONE if record.side is None else record.side.restrictions or NONE
-    most = AllowedSupports(tuple(index), restrictions).columns(record.tau) if restrictions.count else record.tau
-    support = refits.checked_support(checks, record.support, index, most, "support")
+    most = AllowedSupports(tuple(index), restrictions).columns(record.tau)
+    support = refits.checked_support(checks, record.support, index, most, "support", adjusted=restrictions.adjust)
     if support is None:
         return False
     if record.side is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -224,7 +223,6 @@ def bounds(
         with counting_bar(quiet, "folds") as progress:
             tables = run_within_limit(partial(bound, progress), deadline, so_far)
         status = deadline.status(not deadline.expired())
-        tables = replace(tables, taus=tuple(tau - len(restrictions.adjust) for tau in tables.taus))
         seconds = time.perf_counter() - begin
     chosen = {"folds": rows["folds"], "seed": plan.seed, **units, "fold_digest": plan.digest}
     chosen |= {name: value for name, value in losses.items() if value is not None} if by_rows else {}

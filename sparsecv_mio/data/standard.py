@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray, exact_product, row_chunks
 from sparsecv_mio.data.cure import stand_in_notes
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.errors import BadInput, word_of
 from sparsecv_mio.model_space import NONE, Restrictions, Term
 from sparsecv_mio.units import WRITTEN
@@ -354,6 +355,33 @@ class StandardData:
     def adjusting(self) -> IntArray:
         """Ascending positions, among the q columns, of adjustment columns (unpenalised, not counted in tau)."""
         return np.array(sorted(j for term in self.terms if not term.count for j in term.columns), dtype=np.int64)
+
+    @cached_property
+    def choice(self) -> ForcedColumns:
+        """The columns in every support and the others, by which tau becomes a number of columns."""
+        return ForcedColumns.of(self.q, self.forced, len(self.adjusting))
+
+    def features_of(self, support: IntArray) -> tuple[str, ...]:
+        """Return the features of a support as a record states them, in the order of the file.
+
+        Parameters
+        ----------
+        support : int array
+            Positions among the q columns, with the adjusted columns.
+        """
+        features = np.setdiff1d(support, self.adjusting)
+        return tuple(self.dataset.names[j] for j in np.sort(self.columns[features]).tolist())
+
+    def support_of(self, features: Iterable[str]) -> IntArray:
+        """Return the support of the features that a record states: positions among the q columns, ascending.
+
+        Parameters
+        ----------
+        features : iterable of str
+            Names without adjusted columns, which are added.
+        """
+        place = {name: j for j, name in enumerate(self.names)}
+        return np.union1d([place[name] for name in features], self.adjusting).astype(np.int64)
 
     @property
     def free(self) -> tuple[int, ...]:

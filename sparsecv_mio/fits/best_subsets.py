@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import PATH_SCHEMA, PathRecord, Surface, SurfacePiece
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.certificate.records import PathRow
@@ -240,7 +239,7 @@ def best_subsets(
 
     clock = start_clock(options, stop, began, first_use_of("path", options, dataset, find_tiny), progress)
     search = PathSearch(dataset, grid, options, clock, progress)
-    record = uncounted(run_within_limit(search.solve, clock, search.record, search.prepare))
+    record = run_within_limit(search.solve, clock, search.record, search.prepare)
     if not isinstance(every, GammaInterval):
         return record
     if clock.expired():  # an abandoned thread may still be loading what `with_surface` needs
@@ -414,7 +413,9 @@ class PathSearch:
         If there is little work, all fits are exact.
         """
         data, smallest = self.data, int(self.grid.taus.min())
-        fast = quick and len(cells) * refit_numbers(data, int(self.grid.taus.max())) > LITTLE_WORK
+        fast = (
+            quick and len(cells) * refit_numbers(data, data.choice.n_columns(int(self.grid.taus.max()))) > LITTLE_WORK
+        )
         for (g, tau), cell in sorted(cells.items(), key=lambda item: (item[0][1] != smallest, not item[1].complete)):
             check_wanted()
             made = self._rows.get((g, tau))

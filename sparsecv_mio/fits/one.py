@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray, IntArray
-from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import FIT_SCHEMA, FitRecord
 from sparsecv_mio.certificate.parts import Side, relative_gap, versions
 from sparsecv_mio.data.cure import without_folds
 from sparsecv_mio.data.dataset import Dataset
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import StandardData, standardize
 from sparsecv_mio.declared_options import check_whole, keywords_are
 from sparsecv_mio.errors import BackendUnavailable, BadInput
@@ -32,14 +32,13 @@ from sparsecv_mio.formulation.task import ModelTask, model_task, require_finite
 from sparsecv_mio.model_space import MAX_COUNT, NONE, Restrictions
 from sparsecv_mio.problem.constraints import FREE, SideConstraints
 from sparsecv_mio.problem.coordinates import objective_slack
-from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.glm import GlmProblem
 from sparsecv_mio.problem.objective import objective_of, ridge_weights
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import full_problem
 from sparsecv_mio.search.options import with_keywords
-from sparsecv_mio.search.result import classes_of, counts_of, data_info, names_of
+from sparsecv_mio.search.result import classes_of, counts_of, data_info
 from sparsecv_mio.trees.subsets import UNLIMITED
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import TINY
@@ -104,7 +103,7 @@ def fit_one(
     outcome = _solved(model, backend, options, limits, begin)
     if outcome is None or outcome.incumbent is None:
         raise BadInput(f"no support of at most {tau} features meets the side constraints")
-    record = uncounted(_record(model, outcome, backend, (tau + len(model.data.adjusting), gamma), limits))
+    record = _record(model, outcome, backend, (tau, gamma), limits)
     record = replace(record, solver_option=options.solver_option or None)
     if box is None:
         return record
@@ -126,7 +125,7 @@ def _solved(model: _Model, backend: Backend, options: FitOptions, limits: Limits
     if squared and backend.name == NATIVE and forced.needs <= {"force"} and _wide(model.data):
         if options.assume_box is not None:
             raise BadInput(f"assume_box needs the products of all columns: {model.data.q} are too many, drop some")
-        possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and len({*forced.forced_in}) <= model.tau
+        possible = {*forced.forced_in}.isdisjoint(forced.forced_out) and forced.count(forced.forced_in) <= model.tau
         return _solve_by_rows(model, start, limits) if possible else None
     if options.assume_box is not None:
         return _solve_in_box(model, start, limits, options.assume_box)
@@ -236,7 +235,7 @@ class _Model:
         if not (np.isfinite(gamma) and gamma >= 0.0):
             raise BadInput(f"gamma {gamma:g} is out of range: it must be finite and not negative")
         data = standardize(dataset, how.scale, how.intercept, adjusted, how.loss)
-        constraints, counted = side.on(data), tau + len(data.adjusting)
+        constraints = side.on(data)
         if gamma == 0.0 and how.loss is not Loss.SQUARED:
             why = (
                 "two classes that a line parts" if how.loss is Loss.LOGISTIC else "zeros that a line parts from counts"
@@ -245,8 +244,8 @@ class _Model:
         asked = side.recorded()
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
         inside = replace(inside, restrictions=asked.restrictions or NONE)
-        check_independent(inside, [gamma], most_columns(inside, counted))
-        return cls(data, min(counted, data.q), gamma, constraints, asked)
+        check_independent(inside, [gamma], most_columns(inside, tau))
+        return cls(data, min(tau, data.q - data.choice.n_adjusted), gamma, constraints, asked)
 
     @property
     def unit(self) -> float:
@@ -389,7 +388,7 @@ def _record(model: _Model, outcome: Outcome, backend: Backend, pair: tuple[int, 
         status=STATUS.get(stop, "limit"),
         tau=tau,
         gamma=gamma,
-        support=names_of(data, support),
+        support=data.features_of(support),
         coefficients=coefficients,
         intercept=intercept,
         objective=objective * unit,

@@ -13,10 +13,11 @@ import numpy as np
 from scipy.linalg import eigvalsh
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.formulation.outcome import KnownBounds
 from sparsecv_mio.formulation.task import ModelTask, level_set_interval, model_task
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.elimination import ForcedColumns, eliminated
+from sparsecv_mio.problem.elimination import eliminated
 from sparsecv_mio.problem.moment_fits import Fit, refit_moments
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
@@ -70,7 +71,7 @@ def reduce_task(task: ModelTask, advice: KnownBounds) -> Reduction:
     return Reduction(
         model_task(
             problem,
-            min(task.tau - len(out), len(columns)),
+            min(task.tau - task.constraints.count(out), len(columns)),
             _constraints(task.constraints, tuple(out), tuple(columns.tolist())),
             Fit(start, beta, task.start.objective, task.start.shortfall),
             replace(advice, points=tuple(point[columns] for point in advice.points)),

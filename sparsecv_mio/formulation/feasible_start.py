@@ -61,7 +61,7 @@ def _feasible(problem: SparseProblem, tau: int, constraints: SideConstraints) ->
         return None
     at_most, equal = constraints.rows
     columns = np.arange(q)
-    rows = [constraints.counted(q), *(np.isin(columns, some) * 1.0 for _, some in at_most)]
+    rows = [constraints.feature_counts(q), *(np.isin(columns, some) * 1.0 for _, some in at_most)]
     rows += [(columns == i) * 1.0 - (columns == j) for i, j in equal]
     high = [tau, *(k for k, _ in at_most), *(0 for _ in equal)]
     low = [0.0] * len(rows)

@@ -197,7 +197,7 @@ def loss_task(
         middle, reach = below.ellipsoid.centre[first:], below.reach[first:] * (1.0 + SHAVED) + SHAVED
         lo, hi = np.maximum(lo, middle - reach), np.minimum(hi, middle + reach)
         low, high = np.maximum(low, below.ranges.low), np.minimum(high, below.ranges.high)
-        floor = max(floor, plain.scaled.value(_relaxed(below, tau)))
+        floor = max(floor, plain.scaled.value(_relaxed(below, constraints.columns(tau))))
     assert isinstance(plain.scaled, ScaledLosses)
     at = plain.scaled.u_of(start)[: problem.p]
     lo, hi = np.minimum(np.minimum(lo, 0.0), at), np.maximum(np.maximum(hi, 0.0), at)
@@ -214,7 +214,7 @@ def _crude(problem: GlmProblem, level: float) -> tuple[FloatArray, FloatArray, F
     return -reach, reach, low, np.full(len(low), math.inf)
 
 
-def _relaxed(below: Minorant, tau: int) -> float:
-    """Return a lower bound of F over all supports of a size, by the quadratic below F."""
+def _relaxed(below: Minorant, size: int) -> float:
+    """Return a lower bound of F over all supports of a number of columns, by the quadratic below F."""
     squares = scaled_problem(below.moments)
-    return float(min(squares.objective(squares.own_lower(tau)) - below.shift, below.level))
+    return float(min(squares.objective(squares.own_lower(size)) - below.shift, below.level))

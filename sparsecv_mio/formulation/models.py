@@ -68,7 +68,7 @@ class SparseModel(ABC):
             z.setlb(float(low))
             z.setub(float(high))
         rows = self.pyomo.rows
-        rows["budget"] = linear(task.constraints.counted(task.q), self.z) <= task.tau
+        rows["budget"] = linear(task.constraints.feature_counts(task.q), self.z) <= task.tau
         at_most, equal = task.constraints.rows
         for i, (k, columns) in enumerate(at_most):
             chosen = sorted(set(columns))

@@ -342,7 +342,7 @@ class ModelTask:
     scaled : ScaledProblem
         The same problem in scaled units.
     tau : int
-        Maximum support size.
+        Maximum number of features of a support, as the side constraints count them.
     constraints : SideConstraints
         Side constraints.
     start : Fit
@@ -419,7 +419,7 @@ def model_task(
     problem : SparseProblem
         Problem in standard coordinates.
     tau : int
-        Maximum support size.
+        Maximum number of features of a support, as the side constraints count them.
     constraints : SideConstraints
         Side constraints.
     start : Fit

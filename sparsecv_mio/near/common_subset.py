@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import COMMON_SCHEMA, CommonRecord, CommonRow
 from sparsecv_mio.certificate.parts import Work, relative_gap, versions
 from sparsecv_mio.data.counts import check_training
@@ -35,7 +34,14 @@ from sparsecv_mio.search.deadline import Deadline, run_within_limit
 from sparsecv_mio.search.first_use import first_use_of, start_clock
 from sparsecv_mio.search.options import GRID, with_keywords
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, classes_of, counts_of, data_info, fold_info, names_of, takes_long
+from sparsecv_mio.search.result import (
+    all_rows_fit,
+    classes_of,
+    counts_of,
+    data_info,
+    fold_info,
+    takes_long,
+)
 from sparsecv_mio.trees.subsets import BestSubset
 from sparsecv_mio.trees.without_ridge import check_independent, most_columns
 from sparsecv_mio.units import PROVED_RTOL
@@ -155,7 +161,7 @@ class CommonSearch:
 
     def run(self) -> CommonRecord:
         """Search within the time limit, and return the record."""
-        return uncounted(run_within_limit(self.solve, self.clock, self.record))
+        return run_within_limit(self.solve, self.clock, self.record)
 
     def _step(self) -> None:
         """Report that a step is done."""
@@ -223,10 +229,10 @@ class CommonSearch:
         assert best is not None
         gamma, unit = winner.gamma, data.loss_unit
         problem = winner.criterion.problem if isinstance(winner.criterion, collecting.SquaredValue) else None
-        cell = BestSubset.unproved(len(best.support), best.support, np.inf)
+        tau = winner.criterion.terms.count(best.support)
+        cell = BestSubset.unproved(tau, best.support, np.inf)
         quick = self.clock.abandoned.is_set() and takes_long(data, len(best.support))
         _, support, coefficients, intercept = all_rows_fit(data, gamma, problem, cell, options.gap, quick)
-        tau = winner.criterion.terms.count(best.support)
         rows = [row for at_gamma in self.at_gammas for row in at_gamma.rows(data, unit)]
         # the model has the first of equal columns, whichever was found
         rows = [replace(row, support=support) if (row.gamma, row.tau) == (gamma, tau) else row for row in rows]
@@ -361,5 +367,5 @@ class AtGamma:
             best = self.found.get(tau, Valued(np.zeros(0, dtype=np.int64), np.inf, 0.0))
             unseen = 0.0 if tau in self.unknown else self.collection.unseen(tau)
             lower = max(min(unseen, self.leader.threshold, best.value - best.error), 0.0)
-            made.append(CommonRow(self.gamma, tau, names_of(data, best.support), best.value * unit, lower * unit))
+            made.append(CommonRow(self.gamma, tau, data.features_of(best.support), best.value * unit, lower * unit))
         return made

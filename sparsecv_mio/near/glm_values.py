@@ -136,7 +136,7 @@ class GlmObjective:
     @property
     def terms(self) -> WholeTerms:
         """Terms of one column each: terms of several columns are supported with squared-error loss only."""
-        return WholeTerms(np.arange(self.q))
+        return WholeTerms(np.arange(self.q), self.data.adjusting)
 
     @property
     def forced(self) -> IntArray:
@@ -146,8 +146,8 @@ class GlmObjective:
     def likely(self, taus: Sequence[int], expired: Callable[[], bool]) -> list[IntArray]:
         """Return a support of each size with a small training objective."""
         self.expired = expired
-        best = self.subsets.solve(taus, effort=0, expired=expired)
-        return [cell.support for tau, cell in best.by_size.items() if len(cell.support) == tau]
+        best, terms = self.subsets.solve(taus, effort=0, expired=expired), self.terms
+        return [cell.support for tau, cell in best.by_size.items() if terms.count(cell.support) == tau]
 
     def values(self, supports: Sequence[IntArray], limit: float = np.inf) -> tuple[FloatArray, FloatArray]:
         """Return the values of supports; see `collecting.SupportValue`."""

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
-from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.fit_records import NEAR_SCHEMA, NearModel, NearRecord, NearSize, Replacement
 from sparsecv_mio.certificate.parts import Work, versions
 from sparsecv_mio.data.counts import check_training
@@ -271,7 +270,7 @@ def near_optimal(
     clock = start_clock(options, stop, began, needs)
     search = NearSearch(dataset, plan, options, clock)
     search.check(gamma, wanted)
-    return uncounted(run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record))
+    return run_within_limit(lambda: search.solve(gamma, wanted), clock, search.record)
 
 
 class NearSearch:
@@ -404,7 +403,7 @@ class NearSearch:
             chosen=self.chosen,
             sizes=tuple(self._size(data, near_list) for near_list in lists),
             models=tuple(
-                NearModel(near_list.tau, names_of(data, model.support), model.value * self.unit)
+                NearModel(near_list.tau, data.features_of(model.support), model.value * self.unit)
                 for near_list in lists
                 for model in near_list.models
             ),
@@ -435,7 +434,7 @@ class NearSearch:
             threshold=one.threshold * unit,
             complete_to=one.complete_to * unit,
             models=len(one.models),
-            always=names_of(data, always),
+            always=data.features_of(always),
             never=names_of(data, never),
             replacements=tuple(Replacement(names[a], names[b], count) for (a, b), count in pairs),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 
@@ -23,6 +23,8 @@ class WholeTerms:
     ----------
     first : (q,) int array
         First column of the term of each column.
+    adjusted : int array
+        Adjusted columns, which are in every support and do not count.
 
     Examples
     --------
@@ -32,6 +34,7 @@ class WholeTerms:
     """
 
     first: IntArray
+    adjusted: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @classmethod
     def of(cls, data: StandardData) -> WholeTerms:
@@ -39,7 +42,7 @@ class WholeTerms:
         first = np.arange(data.q)
         for term in data.terms:
             first[list(term.columns)] = term.columns[:1]
-        return cls(first)
+        return cls(first, data.adjusting)
 
     @cached_property
     def several(self) -> bool:
@@ -51,8 +54,8 @@ class WholeTerms:
         return np.unique(self.first[support]) if self.several else support
 
     def count(self, support: IntArray) -> int:
-        """Return the number of terms to which some columns belong."""
-        return len(self.names(support))
+        """Return the number of terms to which some columns belong, without adjusted columns."""
+        return len(np.setdiff1d(self.names(support), self.adjusted))
 
     def columns(self, names: Iterable[int]) -> IntArray:
         """Return the columns of some terms, ascending."""
@@ -60,14 +63,16 @@ class WholeTerms:
         return np.flatnonzero(np.isin(self.first, chosen)).astype(np.int64) if self.several else chosen
 
     def most_columns(self, tau: int) -> int:
-        """Return the maximum number of columns of tau terms."""
-        return int(np.sort(np.bincount(self.first))[::-1][:tau].sum())
+        """Return the maximum number of columns of tau terms, with the adjusted columns."""
+        widths = np.bincount(np.delete(self.first, self.adjusted))
+        return int(np.sort(widths)[::-1][:tau].sum()) + len(self.adjusted)
 
     def constraints(self, forced: IntArray) -> SideConstraints:
         """Return the side constraints that describe the terms to trees, and the columns in every support."""
         groups = [np.flatnonzero(self.first == name).tolist() for name in np.unique(self.first).tolist()]
-        terms = tuple(Term(tuple(some)) for some in groups if len(some) > 1)
-        return SideConstraints(forced_in=tuple(forced.tolist()), terms=terms)
+        terms = [Term(tuple(some)) for some in groups if len(some) > 1]
+        terms += [Term((j,), 0, 0.0, True) for j in self.adjusted.tolist()]
+        return SideConstraints(forced_in=tuple(forced.tolist()), terms=tuple(terms))
 
     def sets(self, among: IntArray, sizes: Sequence[int]) -> Iterator[IntArray]:
         """Yield the columns of every set of terms of given sizes among some columns."""
@@ -94,7 +99,7 @@ class WholeTerms:
         [[0], [0, 2]]
         """
         inside = self.names(support)
-        size, outside = len(inside), np.setdiff1d(self.names(np.arange(len(self.first))), inside).tolist()
+        size, outside = self.count(support), np.setdiff1d(self.names(np.arange(len(self.first))), inside).tolist()
         shorter = [np.setdiff1d(inside, [name]) for name in np.setdiff1d(inside, self.names(forced)).tolist()]
         made = list(shorter) if size - 1 in taus else []
         for start in (*(shorter if size in taus else ()), *([inside] if size + 1 in taus else ())):

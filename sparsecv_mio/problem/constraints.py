@@ -18,15 +18,15 @@ SIGNS = (0.0, math.inf), (-math.inf, 0.0)  # boxes of sign constraints
 
 @dataclass(frozen=True)
 class SideConstraints:
-    """Constraints in addition to `|S| <= tau`, on columns 0..q-1 of a problem in standard coordinates.
+    """Constraints in addition to the limit of tau features, on columns 0..q-1 of a problem in standard coordinates.
 
     Attributes
     ----------
     forced_in, forced_out : tuple of int
         Columns in every support, and in no support.
     terms : tuple of Term
-        Terms of several columns, which are included together; `at_most` and `parents` name the first column of a term
-        that counts once.
+        Terms of several columns, which are included together, and adjusted columns, whose count is 0; `at_most` and
+        `parents` name the first column of a term that counts once.
     at_most : tuple of (int, tuple of int)
         Limits `(k, columns)`: at most k of these columns.
     box : tuple of (int, float, float)
@@ -40,7 +40,7 @@ class SideConstraints:
 
     Notes
     -----
-    With side constraints a smaller support may be better, so `|S| <= tau` remains an inequality (theory section 0).
+    With side constraints a smaller support may be better, so the limit of tau remains an inequality (theory section 0).
 
     Examples
     --------
@@ -74,7 +74,7 @@ class SideConstraints:
         kinds = {
             "force": self.forced_in or self.forced_out,
             "together": [term for term in self.terms if term.count > 1],
-            "count": [term for term in self.terms if term.count < len(term.columns)],
+            "count": [term for term in self.terms if 0 < term.count < len(term.columns)],
             "at_most": self.at_most,
             "parents": self.parents,
             "sign": self.box,
@@ -99,19 +99,24 @@ class SideConstraints:
     def count(self, support: Iterable[int]) -> int:
         """Return the number of features that a support counts as."""
         chosen = set(support)
-        uncounted = (max(len(chosen.intersection(term.columns)) - term.count, 0) for term in self.terms)
-        return len(chosen) - sum(uncounted)
+        return len(chosen) - sum(max(len(chosen.intersection(term.columns)) - term.count, 0) for term in self.terms)
 
-    def counted(self, q: int) -> FloatArray:
-        """Return (q,) the count of each column within its term: for a factor 1 for its first column, else 0."""
+    def feature_counts(self, q: int) -> FloatArray:
+        """Return (q,) numbers of features: 0 for an adjusted column and all but the first column of a factor, else 1.
+
+        Parameters
+        ----------
+        q : int
+            Number of columns.
+        """
         counts = np.ones(q)
         counts[[j for term in self.terms for j in term.columns[term.count :]]] = 0.0
         return counts
 
     def columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a support of tau features."""
-        more = sorted((len(term.columns) - term.count for term in self.terms), reverse=True)
-        return tau + sum(more[:tau])
+        """Return the maximum number of columns of a support of tau features, with the adjusted columns."""
+        more = sorted((len(term.columns) - term.count for term in self.terms if term.count), reverse=True)
+        return tau + sum(more[:tau]) + sum(len(term.columns) for term in self.terms if not term.count)
 
     def fixed(self, q: int) -> tuple[FloatArray, FloatArray]:
         """Return (q,) bounds of the indicators: 1, 1 for forced columns, 0, 0 for excluded ones, else 0, 1."""
@@ -195,7 +200,7 @@ def constraints_of(
     return SideConstraints(
         forced_in=tuple(sorted(j for term in terms if term.always for j in term.columns)),
         forced_out=tuple(sorted(never)),
-        terms=tuple(term for term in terms if len(term.columns) > 1),
+        terms=tuple(term for term in terms if len(term.columns) > 1 or not term.count),
         at_most=tuple((limit.count, tuple(position[name] for name in limit.features if name in position))
                       for limit in restrictions.at_most),
         box=boxes,

@@ -6,7 +6,7 @@ coefficients on F leaves
     f(F + S) = yy' - c'_S (M'_SS)^{-1} c'_S,     A = M_FF^{-1} M_FR,    M' = M_RR - M_FR' A,
                                                  a = M_FF^{-1} c_F,    c' = c_R - M_FR' a,    yy' = yy - c_F' a.
 
-So `min f(S'), F <= S', |S'| <= tau` is the same problem in the columns R with size `tau - |F|`. Its Gram matrix is
+So `min f(S'), F <= S', |S'| <= k` is the same problem in the columns R with size `k - |F|`. Its Gram matrix is
 `Q' = Q_RR - M_FR' A`, which is positive semidefinite as a Schur complement of `Q + diag(penalty on F)`; the penalty on
 R is unchanged. The eigenvalues of Q' lie between the smallest and the largest eigenvalue of Q, and every diagonal under
 M, restricted to R, is one under M'. The prediction for a row v is `r' = r_mean + v_F'a`, and its columns become
@@ -21,71 +21,18 @@ penalty on F.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import about_means
 from sparsecv_mio.problem.problem import SparseProblem
-
-
-@dataclass(frozen=True, eq=False)
-class ForcedColumns:
-    """Forced columns and the remaining columns, both ascending.
-
-    Examples
-    --------
-    >>> choice = ForcedColumns.of(5, np.array([1, 3]))
-    >>> choice.inside(np.array([0, 1, 3, 4])).tolist(), choice.whole(np.array([0, 2])).tolist(), choice.size(4)
-    ([0, 2], [0, 1, 3, 4], 2)
-    """
-
-    forced: IntArray
-    others: IntArray
-
-    @classmethod
-    def of(cls, q: int, forced: IntArray) -> ForcedColumns:
-        """Split q columns."""
-        others = np.ones(q, dtype=np.bool_)
-        others[forced] = False
-        return cls(forced, np.flatnonzero(others).astype(np.int64))
-
-    @cached_property
-    def _place(self) -> IntArray:
-        """(q,) position of each column among the others; -1 for a forced column."""
-        place = np.full(len(self.forced) + len(self.others), -1, dtype=np.int64)
-        place[self.others] = np.arange(len(self.others))
-        return place
-
-    def size(self, tau: int) -> int:
-        """Return the number of columns of a support of size `tau` that are not forced."""
-        return max(tau - len(self.forced), 0)
-
-    def sizes(self, taus: Iterable[int]) -> list[int]:
-        """Return `size` of several values of tau."""
-        return [self.size(tau) for tau in taus]
-
-    def inside(self, support: NDArray[np.integer]) -> IntArray:
-        """Return a support without forced columns, as positions in `others`."""
-        if not len(self.forced):
-            return np.asarray(support, dtype=np.int64)
-        places = self._place[np.asarray(support, dtype=np.int64)]
-        places = places[places >= 0]
-        places.sort()
-        return places
-
-    def whole(self, chosen: NDArray[np.integer]) -> IntArray:
-        """Return positions in `others` as ascending columns, with the forced columns added."""
-        if not len(self.forced):
-            return np.asarray(chosen, dtype=np.int64)
-        columns = np.concatenate((self.forced, self.others[chosen]))
-        columns.sort()
-        return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,7 +150,7 @@ ELIMINATED = "eliminated"
 
 def _eliminated(problem: SparseProblem) -> Eliminated:
     """Return `eliminated` without its treatment of duplicate columns, if there are forced columns."""
-    forced, choice = problem.forced, ForcedColumns.of(problem.q, problem.forced)
+    forced, choice = problem.forced, problem.choice
     others = choice.others
     own = problem.Q[np.ix_(forced, forced)] + np.diag(problem.penalty[forced])
     cross = problem.Q[np.ix_(forced, others)]

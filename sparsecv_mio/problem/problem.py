@@ -37,6 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import FloatArray, IntArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import StandardData
 from sparsecv_mio.thresholds import CUBIC_COLUMNS
 from sparsecv_mio.units import NO_RIDGE
@@ -258,6 +259,11 @@ class SparseProblem:
     def q(self) -> int:
         """Number of columns."""
         return int(self.c.shape[0])
+
+    @property
+    def choice(self) -> ForcedColumns:
+        """The columns in every support and the others, by which tau becomes a number of columns."""
+        return ForcedColumns.by_penalty(self.forced, self.weight)
 
     @property
     def total(self) -> float:

@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import StandardData
-from sparsecv_mio.problem.elimination import ForcedColumns
 
 Support = tuple[int, ...]
 
@@ -33,7 +33,7 @@ class ChosenTerms:
     @classmethod
     def of(cls, data: StandardData) -> ChosenTerms:
         """Return the terms that the restrictions of the data define."""
-        choice = ForcedColumns.of(data.q, data.forced)
+        choice = data.choice
         terms = [term.columns for term in data.terms if term.columns and not term.always]
         place = {column: j for j, column in enumerate(choice.others.tolist())}
         chosen = [tuple(place[column] for column in columns) for columns in terms]

@@ -303,8 +303,8 @@ class SearchProof:
         )
 
     def _best(self, g: int, t: int) -> BestSubset:
-        """Return the best subset of all rows for a pair; sizes in the search include adjustment columns."""
-        return self.found.best[g].by_size[self.taus[t] + len(self.chosen.choice.forced)]
+        """Return the best subset of all rows for a pair."""
+        return self.found.best[g].by_size[self.taus[t]]
 
     def _support(self, number: int) -> Support:
         """Return a support of the search's pool."""

@@ -30,7 +30,6 @@ import numpy as np
 from sparsecv_mio import model_space
 from sparsecv_mio.arrays import ArrowTable, FloatArray
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.adjusted import uncounted
 from sparsecv_mio.certificate.parts import NOT_AVERAGED, OuterModel, TriedWeight
 from sparsecv_mio.certificate.records import Nested, NestedClasses, NestedFold, OuterAverage, PathRow, Record, Refined
 from sparsecv_mio.data.counts import exposure_columns
@@ -95,7 +94,7 @@ def answer(question: Question, deadline: Deadline | None = None) -> Record:
     if every is not None:
         return _over_interval(question, every, grid, deadline)
     record = (_over_own_rows if question.options.within_folds else _over_grid)(question, grid, deadline)
-    return uncounted(_with_refined(record, question, deadline) if options.refine else record)
+    return _with_refined(record, question, deadline) if options.refine else record
 
 
 def _start_clock(question: Question) -> Deadline:

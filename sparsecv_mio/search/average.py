@@ -39,7 +39,7 @@ from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.context import Context, Snapshot
 from sparsecv_mio.search.first_supports import FoldSearch, seeds_of
 from sparsecv_mio.search.pairs import Grid
-from sparsecv_mio.search.result import all_rows_fit, fitted_row, names_of
+from sparsecv_mio.search.result import all_rows_fit, fitted_row
 from sparsecv_mio.thresholds import by_rows
 from sparsecv_mio.trees.subsets import FIRST_LOOK, ROUND_GROWTH, BestSubset
 from sparsecv_mio.trees.support_fits import fit_from_moments
@@ -135,7 +135,7 @@ def moment_coefficients(problem: SparseProblem, supports: Sequence[IntArray], la
 
 def with_all_columns(data: StandardData, grid: Grid) -> bool:
     """Whether fits of all columns enter the average: no tau is so large, and restrictions allow them."""
-    return data.q > int(grid.taus[-1]) and not data.restrictions.beyond_forcing
+    return data.choice.max_tau > int(grid.taus[-1]) and not data.restrictions.beyond_forcing
 
 
 def distances_in(
@@ -212,20 +212,21 @@ def fits_of_pairs(snapshot: Snapshot, wanted: IntArray) -> dict[int, PairFit]:
         cell, gamma = snapshot.best[g].by_size[int(taus[t])], float(gammas[g])
         alone = replace(cell, candidates=())
         # large fits of squares are in double precision; those of other losses end too early for `verify` then
-        quick = data.loss is Loss.SQUARED and data.n * int(taus[t]) ** 2 > EXACT_WORK
+        quick = data.loss is Loss.SQUARED and data.n * data.choice.n_columns(int(taus[t])) ** 2 > EXACT_WORK
         refit, support, coefficients, level = all_rows_fit(data, gamma, None, alone, context.gap, quick)
         fits_made[i] = PairFit(support, coefficients, level, cell.complete or refit.proved)
     whole, every = wanted[wanted >= len(gammas) * len(taus)], np.arange(data.q)
+    features = data.features_of(every)
     if data.loss is not Loss.SQUARED:
         for i in whole.tolist():
-            cell, gamma = BestSubset.unproved(data.q, every), float(gammas[i - len(gammas) * len(taus)])
+            cell, gamma = BestSubset.unproved(data.choice.max_tau, every), float(gammas[i - len(gammas) * len(taus)])
             _, _, coefficients, level = all_rows_fit(data, gamma, None, cell, context.gap)
-            fits_made[i] = PairFit(data.names, coefficients, level, proved=True)
+            fits_made[i] = PairFit(features, coefficients, level, proved=True)
     elif len(whole):
         fits = fits_of_all_rows(data, gammas[whole - len(gammas) * len(taus)])
         for i, beta in zip(whole.tolist(), fits.beta, strict=True):
             model = data.coefficients(every, beta, fits.v_mean, fits.r_mean)
-            fits_made[i] = PairFit(data.names, *model, proved=True)
+            fits_made[i] = PairFit(features, *model, proved=True)
     return fits_made
 
 
@@ -291,10 +292,12 @@ class Projection:
         whole = tuple(data.dataset.names[j] for j in together)  # restrictions may not allow it
         tried = dict.fromkeys((*mean.supports, whole))
         supports = ([place[name] for name in names if name in place] for names in tried)  # constant here: no column
-        self.seeds = [np.sort(support) for support in supports if support]
+        self.seeds = [np.union1d(support, data.adjusting).astype(np.int64) for support in supports if support]
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
         self.per_row = self.data.loss_unit / total
-        self.sizes = list(range(len(self.data.forced), max(min(most, self.data.q), len(self.data.forced)) + 1))
+        choice = self.data.choice
+        least = len(choice.forced) - choice.n_adjusted
+        self.sizes = list(range(least, max(min(most, choice.max_tau), least) + 1))
         self.problem: SparseProblem | None = None
         self._refitted = dict[tuple[int, ...], float]()
 
@@ -343,13 +346,13 @@ class Projection:
 
     def _search(self, problem: SparseProblem, expired: Callable[[], bool]) -> None:
         """Exchange columns of supports of all sizes while that helps."""
-        forced, top = self.data.forced, self.sizes[-1] - len(self.data.forced)
+        forced, top = self.data.forced, self.data.choice.size(self.sizes[-1])
         search = FoldSearch(0, problem, np.array([problem.lam]), top)
         seeds = seeds_of([np.setdiff1d(support, forced) for support in self.seeds], top)
         search.learn(seeds, np.full(len(seeds), -1))
         search.sweep([0, 0], expired)
         for size in self.sizes:
-            more = size - len(forced)
+            more = self.data.choice.size(size)
             if search.known(0, more):
                 self._offer(problem, size, np.sort(np.append(forced, search.found()[0, more, :more])))
 
@@ -430,7 +433,7 @@ class _Pairs:
 
     def _place_of(self, number: int) -> int:
         if number not in self.named:
-            self.named[number] = self.place(names_of(self.data, self.cells.pool.supports[number]))
+            self.named[number] = self.place(self.data.features_of(self.cells.pool.supports[number]))
         return self.named[number]
 
     def pair(self, i: int, distance: float, weight: float) -> AveragedPair:
@@ -442,8 +445,12 @@ class _Pairs:
             tau, decided = int(self.grid.taus[t]), bool(self.cells.decided[g, t].all())
             folds = tuple(map(self._place_of, self.cells.support[g, t].tolist())) if keep else ()
         else:
-            g, tau, decided = i - len(self.grid.gammas) * taus, self.data.q, True
-            folds = (self.place(self.data.names),) * self.cells.nominal.shape[2] if keep else ()
+            g, tau, decided = i - len(self.grid.gammas) * taus, self.data.choice.max_tau, True
+            folds = (
+                (self.place(self.data.features_of(np.arange(self.data.q))),) * self.cells.nominal.shape[2]
+                if keep
+                else ()
+            )
         at = None if fit is None else self.place(fit.support)
         estimate = not (decided and (fit is None or fit.proved))
         return AveragedPair(float(self.grid.gammas[g]), tau, distance, weight, at, folds, estimate)
@@ -518,8 +525,8 @@ def with_own_error(record: Record, snapshot: Snapshot, expired: Callable[[], boo
         mean = MeanModel(coefficients, intercept, tuple(supports[pair.folds[fold]] for pair in pairs))
         model, _ = projected(training, mean, average.allowed, most, FIRST_LOOK, expired)
         rows = data.take(folds.scored_rows(fold))
-        columns = [data.names.index(name) for name in model.support]
-        predictors = rows.X[:, columns] @ [model.coefficients[name] for name in model.support] + model.intercept
+        columns = [data.names.index(name) for name in model.coefficients]
+        predictors = rows.X[:, columns] @ list(model.coefficients.values()) + model.intercept
         total += float(losses_at(rows, context.data.loss, predictors).sum())
         heft += rows.weight_of(slice(0, rows.n))
         fold_supports.append(model.support)
@@ -552,12 +559,11 @@ def _averages_by_moments(
         coefficients[fold, [column[name] for name in fit[0]]] += np.array(list(fit[0].values()))
         intercepts[fold] += fit[1] - level
 
-    used = sorted({column[name] for pair in few for place in pair.folds for name in supports[place]})
-    narrow = data.only(np.searchsorted(data.columns, used))
-    place = {name: j for j, name in enumerate(narrow.names)}
+    used = {column[name] for pair in few for place in pair.folds for name in supports[place]}.union(data.free)
+    narrow = data.only(np.searchsorted(data.columns, sorted(used)))
     for fold, moments in training_moments(narrow, folds):
         problem = moments.problem(narrow, 1.0)
-        chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in few]
+        chosen = [narrow.support_of(supports[pair.folds[fold]]) for pair in few]
         beta = weights @ moment_coefficients(problem, chosen, lam_of(gammas))
         put(fold, (problem.own or narrow).coefficients(np.arange(narrow.q), beta, problem.v_mean, problem.r_mean))
     weights, gammas = _weights_and_gammas(whole)

@@ -91,11 +91,6 @@ class Context:
         """Weights of the rows that each fold scores."""
         return Scored.of(self.data.dataset, self.folds)
 
-    @cached_property
-    def said_taus(self) -> IntArray:
-        """(T,) taus of the grid as they are said: without the columns that are adjusted for, which a search counts."""
-        return self.grid.taus - len(self.data.adjusting)
-
     @property
     def shape(self) -> tuple[int, int, int]:
         """Gammas, taus, folds."""

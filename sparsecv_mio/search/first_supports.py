@@ -51,7 +51,7 @@ WORST = 1.05  # f of a first replacement, relative to the best, beyond which it 
 
 @dataclass(frozen=True, eq=False)
 class FoldPaths:
-    """Best supports found in one fold, for every gamma and tau: of min(tau, q) columns, where q is not too large.
+    """Best supports found in one fold, for every gamma and tau: of tau features, where columns are not too many.
 
     Attributes
     ----------
@@ -296,9 +296,10 @@ class FoldSearch:
         FoldPaths
             Nowhere worse, by training objective, than what was returned before.
         """
-        chosen = self._with_forced(self.supports_for(self._sizes_of(taus)))
+        chosen = self._with_forced(self.supports_for(np.array(self.choice.sizes(taus.tolist()), dtype=np.int64)))
         objective, held_out = np.empty(chosen.shape[:2]), np.empty(chosen.shape[:2])
-        kernel.score(_moments_of(self.whole), self.lams, chosen, taus, V, r, objective, held_out)
+        n_columns = self.choice.n_columns(taus)
+        kernel.score(_moments_of(self.whole), self.lams, chosen, n_columns, V, r, objective, held_out)
         best_paths, last = FoldPaths(self.fold, objective, held_out, self._in_data(chosen)), self.last
         if last is not None:  # the tableau drifts a little where a fit is nearly perfect
             worse = last.objective < objective
@@ -306,10 +307,6 @@ class FoldSearch:
             best_paths.columns[worse] = last.columns[worse]
         self.last = best_paths
         return best_paths
-
-    def _sizes_of(self, taus: IntArray) -> IntArray:
-        """Return the sizes of supports of tau columns without those that are forced in."""
-        return np.maximum(taus - len(self.choice.forced), 0)
 
     def _with_forced(self, chosen: IntArray) -> IntArray:
         """Supports (G, T, top) in the columns of `whole`, those that are forced in first."""
@@ -402,8 +399,8 @@ def largest_searched(taus: IntArray, data: StandardData) -> int:
 
     All columns need no search, but walks that come down from them find more: few columns are searched to the end.
     """
-    searched = taus[taus < data.q] if SMALL < data.q <= EXACT_COLUMNS else taus
-    return max(int(searched.max(initial=0)) - len(data.forced), 1)
+    searched = taus[taus < data.choice.max_tau] if SMALL < data.q <= EXACT_COLUMNS else taus
+    return max(data.choice.size(int(searched.max(initial=0))), 1)
 
 
 class FoldSearches:
@@ -425,7 +422,7 @@ class FoldSearches:
     lams : (G,) array
         Halves of the gammas.
     taus : (T,) int array
-        Those of the grid, but at most `top` columns.
+        Those of the grid, as far as supports of so many columns are stored.
     top : int
         Largest size that is searched, without columns that are forced in.
     by_fold : dict of int to FoldSearch
@@ -438,7 +435,8 @@ class FoldSearches:
     ) -> None:
         self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
         largest = max(1, int(np.sqrt(STORE_BYTES / 8 / (len(grid.gammas) * folds.k))))
-        self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, min(data.q, largest))
+        max_tau = max(min(data.q, largest) - data.choice.n_adjusted, 0)
+        self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, max_tau)
         self.top = largest_searched(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False

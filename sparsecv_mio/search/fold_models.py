@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsecv_mio.arrays import BLOCK_NUMBERS, FloatArray, IntArray
 from sparsecv_mio.certificate.accuracy import class_quality
-from sparsecv_mio.certificate.adjusted import adjusted_for, counted
+from sparsecv_mio.certificate.adjusted import adjusted_for
 from sparsecv_mio.certificate.own_rows import rows_of_record, seen_by_folds, within_of
 from sparsecv_mio.certificate.predicting import columns_named, probabilities
 from sparsecv_mio.certificate.read_back import data_of, folds_again, in_classes
@@ -149,7 +149,7 @@ def predictions_by_fold(record: Record, dataset: Dataset, folds: AnyFolds) -> tu
         Ascending, each as often as a fold scores it.
     predicted : (m,) array
     """
-    record, dataset = counted(record), in_classes(record, dataset)
+    dataset = in_classes(record, dataset)
     plan = folds_of(folds, dataset, record.folds.seed or 0)
     check_of_record(record, dataset, plan)
     own = rows_of_record(record, dataset, plan)
@@ -173,10 +173,9 @@ def check_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> None:
 
 def used_columns(record: Record, everything: StandardData) -> tuple[StandardData, list[tuple[int, ...]]]:
     """Return the data in the columns of the models of the folds alone, and these models' supports in them."""
-    used = {name for support in record.chosen_folds.supports for name in support}
+    used = {*adjusted_for(record), *(name for support in record.chosen_folds.supports for name in support)}
     data = everything.only(np.flatnonzero([name in used for name in everything.names]))
-    place = {name: j for j, name in enumerate(data.names)}
-    return data, [tuple(place[name] for name in names) for names in record.chosen_folds.supports]
+    return data, [tuple(data.support_of(names).tolist()) for names in record.chosen_folds.supports]
 
 
 def _fits(
@@ -299,7 +298,7 @@ class FoldModels:
         if not folds.is_partition or folds.scored < folds.n:
             raise BadInput(f"interval: folds {folds.spec!r} do not hold out every row once: solve with K folds, or loo")
         adjusted = Restrictions(adjust=adjusted_for(record))
-        record, how = counted(record), (record.data.scale, record.data.intercept, adjusted)
+        how = record.data.scale, record.data.intercept, adjusted
         data, supports = used_columns(record, standardize(dataset, *how))
         place = {name: j for j, name in enumerate(data.names)}
         coefficients, intercepts, missed = np.zeros((folds.k, data.q)), np.zeros(folds.k), np.zeros(folds.n)

@@ -130,13 +130,12 @@ def averages_of_folds(
     """
     data, plan, folds = context.data, context.folds, SmoothProblems(context.data, context.folds, context.grid)
     coefficients, intercepts = np.zeros((plan.k, data.dataset.p)), np.zeros(plan.k)
-    place = {name: j for j, name in enumerate(data.names)}
     for fold in range(plan.k):
         if expired():
             return None
         for g, gamma in enumerate(context.grid.gammas.tolist()):
             here = [pair for pair in pairs if pair.gamma == gamma]
-            chosen = [np.array([place[name] for name in supports[pair.folds[fold]]], dtype=np.int64) for pair in here]
+            chosen = [data.support_of(supports[pair.folds[fold]]) for pair in here]
             if here:
                 fits, weights = folds.fold(fold, g).subsets.refit(chosen), np.array([pair.weight for pair in here])
                 coefficients[fold, data.columns] += weights @ fits.coefficients

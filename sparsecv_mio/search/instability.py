@@ -82,7 +82,7 @@ UNKNOWN = PairInstability(0.0, np.inf, np.inf, known=False)
 def instability_cost(context: Context, tau: int) -> float:
     """Numbers that the instability of one pair touches, roughly."""
     each = 1.0 if context.data.loss is Loss.SQUARED else NEWTON_COST
-    return float(context.data.n) * context.folds.k * (tau + 8.0) * each
+    return float(context.data.n) * context.folds.k * (context.data.choice.n_columns(tau) + 8.0) * each
 
 
 class Instabilities:

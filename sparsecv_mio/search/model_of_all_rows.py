@@ -36,17 +36,15 @@ def with_model(
     Parameters
     ----------
     record : Record
-        Of the table of the rows of all folds; its tau counts columns that are adjusted for.
+        Of the table of the rows of all folds.
     data : StandardData
     folds : FoldPlan
     options : SearchOptions
     expired : callable or None
         True ends the search for the best subset with what it holds. None: there is no time for one.
     """
-    place = {name: j for j, name in enumerate(data.names)}
-    start = np.array(sorted(place[name] for name in record.support), dtype=np.int64)
-    folds_of_record = record.chosen_folds
-    supports = [np.array(sorted(place[name] for name in names), dtype=np.int64) for names in folds_of_record.supports]
+    start, folds_of_record = data.support_of(record.support), record.chosen_folds
+    supports = [data.support_of(names) for names in folds_of_record.supports]
     counts = np.bincount(folds_of_record.which, minlength=len(supports)).tolist()
     cell = with_supports_of_folds(data, record.gamma, BestSubset.unproved(record.tau, start), supports, counts)
     nodes = 0

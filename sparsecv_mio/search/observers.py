@@ -193,7 +193,7 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
     at, columns = errors_found.argmin(axis=0), np.arange(len(grid.taus))
     errors, estimates = errors_found[at, columns].tolist(), open_pairs[at, columns].tolist()
     numbers = zip(lower.tolist(), upper.tolist(), errors, estimates, strict=True)
-    rows = zip(context.said_taus.tolist(), final.tolist(), pruned.tolist(), numbers, strict=True)
+    rows = zip(context.grid.taus.tolist(), final.tolist(), pruned.tolist(), numbers, strict=True)
     g, t = now.reported_pair(context.gap, grid.gammas, grid.taus)
     return Progress(
         done=int(final.sum()),
@@ -204,10 +204,10 @@ def progress_of(state: SearchState, mios: int, stage: str = "") -> Progress:
         seconds=context.deadline.seconds,
         mios=mios,
         pruned=int(pruned.sum()),
-        best=(float(grid.gammas[g]), int(context.said_taus[t])),
+        best=(float(grid.gammas[g]), int(context.grid.taus[t])),
         taus=tuple(TauProgress(tau, done, out, each, *numbers) for tau, done, out, numbers in rows),
         stage=stage,
-        proved=proved_ends(now, context.gap, grid.gammas, context.said_taus),
+        proved=proved_ends(now, context.gap, grid.gammas, context.grid.taus),
         cv_error=float(errors_found[g, t]),
         estimate=bool(open_pairs[g, t]),
     )
@@ -332,7 +332,7 @@ def head_of(context: Context, method: str) -> dict[str, Any]:
         "method": method,
         "gap": context.gap,
         "gammas": None if descent else grid.gammas.tolist(),
-        "taus": context.said_taus.tolist(),
+        "taus": context.grid.taus.tolist(),
         "total": gammas * len(grid.taus) * context.folds.k,
     }
 
@@ -348,7 +348,7 @@ def trace_line_of(state: SearchState, mios: int) -> dict[str, Any]:
         "done": int(state.cells.final.sum()),
         "lower": now.floor * unit,
         "upper": null_if_infinite([now.ceiling * unit])[0],
-        "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.said_taus),
+        "proved": proved_ends(now, state.context.gap, state.context.grid.gammas, state.context.grid.taus),
         "estimates": null_if_infinite((now.shown.min(axis=0) * unit).tolist()),
         "pairs": [list(ends) for ends in zip(lower, upper, strict=True)],
     }
@@ -432,7 +432,7 @@ def read_trace(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[
     return entries[0], moments
 
 
-CHECKPOINT_SCHEMA = "sparsecv-checkpoint/7"
+CHECKPOINT_SCHEMA = "sparsecv-checkpoint/8"
 UNREADABLE = (
     ValueError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError, AttributeError,
     NotImplementedError, OSError, SyntaxError, TokenError, zipfile.BadZipFile, zlib.error,

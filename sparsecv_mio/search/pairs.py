@@ -41,7 +41,7 @@ from sparsecv_mio.words import Loss
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The pairs (gamma, tau) that are asked for: both ascending, without repeats."""
+    """The requested pairs (gamma, tau): both ascending, without repeats. No tau includes adjusted columns."""
 
     gammas: FloatArray
     taus: IntArray
@@ -113,8 +113,7 @@ class Grid:
             raise BadInput(
                 "gamma 0: logistic and poisson loss take positive ridge weights: classes that a line parts have no fit"
             )
-        grid = cls.of(weights, sizes, dataset.p, restrictions)
-        return cls(grid.gammas, grid.taus + len(restrictions.adjust))
+        return cls.of(weights, sizes, dataset.p, restrictions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -310,10 +310,11 @@ def _parts_of_fold(n_folds: int, n_workers: int) -> int:
 
 def _small_sizes(context: Context, full: FoldProblem) -> tuple[int, ...]:
     """Return the indices of the sizes with few supports: the smallest ones, and that of all columns."""
-    n_forced, q = len(context.data.forced), context.data.q
-    counts = [comb(q - n_forced, max(min(tau, q) - n_forced, 0)) for tau in context.grid.taus.tolist()]
+    choice = context.data.choice
+    sizes, n_others = choice.sizes(context.grid.taus.tolist()), len(choice.others)
+    counts = [comb(n_others, min(size, n_others)) for size in sizes]
     n_small = next((t for t, count in enumerate(counts) if count > SUPPORTS_OF_SMALL), len(counts))
-    return tuple(t for t, tau in enumerate(context.grid.taus.tolist()) if t < n_small or tau >= q)
+    return tuple(t for t, size in enumerate(sizes) if t < n_small or size >= n_others)
 
 
 def _goes_by_size(context: Context) -> bool:

@@ -176,7 +176,7 @@ def select_supports(data: StandardData, orders: Sequence[IntArray], taus: Sequen
     taus : sequence of int
     """
     if not data.restrictions.beyond_forcing:
-        return [[np.sort(order[:tau]) for order in orders] for tau in taus]
+        return [[np.sort(order[:size]) for order in orders] for size in map(data.choice.n_columns, taus)]
     constraints, selected = constraints_of(data), list[list[IntArray]]()
     for tau in taus:
         family, least = Family.some(data.q, tau, constraints)

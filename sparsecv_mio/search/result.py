@@ -166,9 +166,9 @@ def takes_long(data: StandardData, size: int) -> bool:
     return refit_numbers(data, size) > LITTLE_WORK // 4
 
 
-def names_of(data: StandardData, support: IntArray) -> tuple[str, ...]:
-    """Names of columns in standard numbering, in file order."""
-    return tuple(data.dataset.names[j] for j in np.sort(data.columns[support]).tolist())
+def names_of(data: StandardData, columns: IntArray) -> tuple[str, ...]:
+    """Return the names of columns in standard numbering, in file order."""
+    return tuple(data.dataset.names[j] for j in np.sort(data.columns[columns]).tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,14 +283,14 @@ def all_rows_fit(
     proved = np.isfinite(upper) and upper - lower <= max(gap, PROVED_RTOL) * upper + allowance
     lower, upper = float(lower * unit), float(upper * unit)
     refit = Refit(gamma, cell.tau, min(max(objective, lower), upper), lower, upper, bool(proved))
-    return refit, names_of(data, best.support), coefficients, intercept
+    return refit, data.features_of(best.support), coefficients, intercept
 
 
 def _supports_to_fit(data: StandardData, cell: BestSubset) -> list[IntArray]:
     """Return the supports of a cell, each once and ascending; the first is the best one known."""
     best = np.asarray(cell.support, dtype=np.int64)
     if not (cell.complete or data.restrictions.beyond_forcing):  # a limit may leave fewer columns
-        best = filled_up(best, min(cell.tau, data.q), np.arange(data.q))
+        best = filled_up(best, min(data.choice.n_columns(cell.tau), data.q), np.arange(data.q))
     supports = [best, *(cell.candidates[:MOST_REFITTED] if cell.complete else ())]
     distinct = dict.fromkeys(tuple(sorted(int(j) for j in support)) for support in supports)
     return [np.array(support, dtype=np.int64) for support in distinct]
@@ -334,7 +334,8 @@ def with_supports_of_folds(
         return cell
     constraints, own = constraints_of(data), _supports_to_fit(data, cell)[0]
     suggested = _suggested_by_folds(data, constraints, cell.tau, supports, counts)
-    suggested = suggested[: min(max(LITTLE_WORK // refit_numbers(data, cell.tau), 1), MAX_FOLD_SUPPORTS)]
+    n_numbers = refit_numbers(data, data.choice.n_columns(cell.tau))
+    suggested = suggested[: min(max(LITTLE_WORK // n_numbers, 1), MAX_FOLD_SUPPORTS)]
     low, high = constraints.interval(data.q)
     fits = [_fit_quickly(data, gamma, support) for support in [own, *suggested]]
     inside = [np.all((low[fit.support] <= fit.beta) & (fit.beta <= high[fit.support])) for fit in fits]
@@ -347,12 +348,12 @@ def with_supports_of_folds(
 def _suggested_by_folds(
     data: StandardData, constraints: SideConstraints, tau: int, supports: Sequence[IntArray], counts: Sequence[int]
 ) -> list[IntArray]:
-    """Return allowed supports of at most tau columns: those that most folds choose, then those of single folds."""
+    """Return allowed supports of at most tau features: those that most folds choose, then those of single folds."""
     by_column = np.zeros(data.q, dtype=np.int64)
     for support, count in zip(supports, counts, strict=True):
         by_column[support] += count
     order = np.argsort(-by_column, kind="stable")[: np.count_nonzero(by_column)]
-    chosen = order[:tau].tolist()
+    chosen = order[: data.choice.n_columns(tau)].tolist()
     if data.restrictions.beyond_forcing:
         chosen = list(columns_of(Family.some(data.q, tau, constraints)[0].greedily(order.tolist()) or 0))
     frequent = [supports[i] for i in np.argsort(-np.asarray(counts), kind="stable")]
@@ -571,7 +572,8 @@ class _Reported:
             Lower bound of the objective of the pair on all rows.
         """
         cells, worst, until = self.cells, 0.0, time.monotonic() + GRACE
-        undecided, squares = np.flatnonzero(~cells.decided[g, t]), int(self.grid.taus[t]) ** 2
+        size = self.data.choice.n_columns(int(self.grid.taus[t]))
+        undecided, squares = np.flatnonzero(~cells.decided[g, t]), size**2
         if not len(undecided) or self.data.n * squares > QUICK_WORK:
             return None
         floors = self._floors(g, t, on_all_rows)
@@ -584,7 +586,7 @@ class _Reported:
                 problem = moments_of_training(self.data, rows).problem(self.data, gamma)
                 centre = Centre.of(problem, problem.rounding)
                 floor = 0.0 if centre is None else centre.least
-            late = time.monotonic() > until or (self.deadline.over() and self._fits_long(int(self.grid.taus[t])))
+            late = time.monotonic() > until or (self.deadline.over() and self._fits_long(size))
             if not floor > 0.0 or not np.isfinite(cells.nominal[g, t, fold]) or late:
                 return None
             made = refit_rows(self.data, rows, cells.pool.supports[cells.support[g, t, fold]], gamma)
@@ -608,7 +610,7 @@ class _Reported:
         """Support and held-out error of every fold of a pair."""
         numbers = self.cells.support[g, t]
         distinct = np.unique(numbers)
-        supports = tuple(names_of(self.data, self.cells.pool.supports[number]) for number in distinct.tolist())
+        supports = tuple(self.data.features_of(self.cells.pool.supports[number]) for number in distinct.tolist())
         return parts.ChosenFolds(
             supports,
             np.searchsorted(distinct, numbers),
@@ -665,7 +667,7 @@ def build_record(
     answer = of_grid if is_least else reported.of_pair(*at)
     whole = proved or request.method_used == Method.DESCENT  # of which nothing is left to say
     region = None if request.method_used == Method.DESCENT else reported.region(reported.gap)
-    fitted = replace(cell, support=np.flatnonzero(np.isin(data.names, support)))
+    fitted = replace(cell, support=data.support_of(support))
     stability = stability_of_model(context, reported.cells, at, fitted, weighed, snapshot.changes)
     more: dict[str, Any] = {}
     if not is_least:
@@ -718,7 +720,7 @@ def _fitted_at(
     gamma, tau = float(grid.gammas[g]), int(grid.taus[t])
     cell = snapshot.best[g].by_size[tau] if best is None else best(g, tau)
     at_gamma = all_rows.problem(g) if all_rows is not None and all_rows.at_hand else None
-    quick = context.deadline.abandoned.is_set() and takes_long(data, cell.tau)
+    quick = context.deadline.abandoned.is_set() and takes_long(data, data.choice.n_columns(cell.tau))
     numbers, counts = np.unique(snapshot.cells.support[g, t], return_counts=True)
     supports = [snapshot.cells.pool.supports[number] for number in numbers.tolist()]
     cell = with_supports_of_folds(data, gamma, cell, supports, counts.tolist())

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from sparsecv_mio.arrays import STORE_BYTES, FloatArray
-from sparsecv_mio.certificate.adjusted import counted
 from sparsecv_mio.certificate.predicting import by_column
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
@@ -123,7 +122,7 @@ class KeptSearch:
         """
         if not self.cells:
             raise AttributeError("scale_within, na_within: 'folds' stores no models of other sizes; give 'all'")
-        names, own = record.data.names, counted(record).refit.tau
+        names, own = record.data.names, record.refit.tau
         within = record.request.restrictions or NONE
         loss = Loss(record.request.loss or Loss.SQUARED)
         data = standardize(self.dataset, record.data.scale, record.data.intercept, within, loss)

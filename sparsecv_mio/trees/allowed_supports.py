@@ -47,12 +47,14 @@ def places_of(mask: int) -> IntArray:
 
 
 class Family:
-    """Supports of at most tau of q columns under side constraints, except boxes; a factor counts as one column.
+    """Supports of at most tau features among q columns under side constraints, except boxes.
 
     Parameters
     ----------
-    q, tau : int
-        Number of columns, and maximum size of a support.
+    q : int
+        Number of columns.
+    tau : int
+        Maximum number of features: a factor counts as one, an adjusted column does not count.
     constraints : SideConstraints
         Side constraints; their boxes are ignored.
 
@@ -67,7 +69,7 @@ class Family:
     whole : list of int
         For each column, the columns of its factor; the column alone if it belongs to no factor.
     first : int
-        Columns that are counted: the first one of each factor, and all columns without a factor.
+        Columns that are counted: the first one of each factor, and all others except adjusted columns.
     need : list of int
         For each column, all columns that must be chosen with it: itself, its parents and their parents.
     one_of : list of (int, int)
@@ -81,7 +83,7 @@ class Family:
         for factor in self.factors:
             for j in columns_of(factor):
                 self.whole[j] = factor
-        self.first = mask_of(np.flatnonzero(constraints.counted(q)).tolist())
+        self.first = mask_of(np.flatnonzero(constraints.feature_counts(q)).tolist())
         self.forced, out = self._widened(constraints.forced_in), self._widened(constraints.forced_out)
         self.free = mask_of(range(q)) & ~out & ~self.forced
         self.contradicts = bool(self.forced & out)

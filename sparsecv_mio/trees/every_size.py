@@ -62,14 +62,14 @@ def solve_path(
     enough: Mapping[int, float] | None = None,
     resume: int = 0,
 ) -> BestSubsets:
-    """Return the best subsets that solve `min f(S), |S| <= tau` for every requested tau.
+    """Return the best subsets, `min f(S)` over supports of at most tau features, for every requested tau.
 
     Parameters
     ----------
     problem : SparseProblem
         Problem of one training set; its forced columns are in every support.
     taus : sequence of int
-        Sizes, `0 <= tau`; they may exceed the number of useful columns.
+        Numbers of features, `0 <= tau`, without adjusted columns; they may exceed the number of useful columns.
     starts : iterable of int arrays
         Initial supports.
     effort : int

@@ -17,6 +17,7 @@ from hashlib import blake2b
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.kernels import glm_newton
 from sparsecv_mio.kernels.row_losses import Response
 from sparsecv_mio.problem.glm import Centring, GlmProblem
@@ -85,6 +86,11 @@ class GlmFits:
         copy_of, sign = _copies(inner, problem, centring)
         columns, varies = () if forced is None else tuple(sorted(set(forced.tolist()))), np.any(inner.X, axis=0)
         return cls(inner, centring, columns, copy_of, sign, varies, _rows_of(inner, W, copy_of))
+
+    @cached_property
+    def choice(self) -> ForcedColumns:
+        """The columns in every support and the others, by which tau becomes a number of columns."""
+        return ForcedColumns.by_penalty(np.array(self.forced, dtype=np.int64), self.problem.weight)
 
     def with_gamma(self, gamma: float) -> GlmFits:
         """Return the same rows with another gamma."""

@@ -109,23 +109,23 @@ class GlmSubsets:
 
     # -- sizes ------------------------------------------------------------------------------------------------------
 
-    def relax(self, sizes: Sequence[int], starts: Iterable[IntArray], expired: Callable[[], bool]) -> BestSubsets:
-        """Return bounds on the optima of some sizes by the roots of their trees.
+    def relax(self, taus: Sequence[int], starts: Iterable[IntArray], expired: Callable[[], bool]) -> BestSubsets:
+        """Return bounds on the optima of some taus by the roots of their trees.
 
         Parameters
         ----------
-        sizes : sequence of int
-            Sizes, at least the number of forced columns.
+        taus : sequence of int
+            Numbers of features, as in `solve`.
         starts : iterable of int arrays
             Initial supports.
         expired : callable
             Function called every few milliseconds; True ends the work with the bounds found so far.
         """
-        return self.solve(sizes, starts, 1, None, expired, exchanges=False, work=1)
+        return self.solve(taus, starts, 1, None, expired, exchanges=False, work=1)
 
     def solve(
         self,
-        sizes: Sequence[int],
+        taus: Sequence[int],
         starts: Iterable[IntArray] = (),
         effort: int = UNLIMITED,
         enough: Mapping[int, float] | None = None,
@@ -134,12 +134,12 @@ class GlmSubsets:
         exchanges: bool = True,
         work: int = LEAPS_WORK,
     ) -> BestSubsets:
-        """Return the best subsets that solve `min F_S, |S| <= tau` for every requested tau.
+        """Return the best subsets, `min F_S` over supports of at most tau features, for every requested tau.
 
         Parameters
         ----------
-        sizes : sequence of int
-            Sizes, at least the number of forced columns.
+        taus : sequence of int
+            Numbers of features without adjusted columns, at least the number of other forced columns.
         starts : iterable of int arrays
             Initial supports.
         effort : int
@@ -165,9 +165,10 @@ class GlmSubsets:
         fits, by_size, nodes, before = self.fits, dict[int, BestSubset](), 0, frozenset(self.fits.forced)
         finished = True
         given = [frozenset(start.tolist()) for start in starts]
-        for tau in sorted(set(sizes)):
-            search = SizeSearch(fits, max(tau, len(fits.forced)), expired)
-            search.begin([before, *given, *self._starts(tau)], exchanges)
+        for tau in sorted(set(taus)):
+            size = fits.choice.n_columns(tau)
+            search = SizeSearch(fits, max(size, len(fits.forced)), expired)
+            search.begin([before, *given, *self._starts(size)], exchanges)
             search.work = work
             by_size[tau] = search.run(tau, effort, np.inf if enough is None else enough.get(tau, np.inf), threads)
             before, nodes = search.support, nodes + search.nodes
@@ -177,18 +178,19 @@ class GlmSubsets:
                 self._good[len(before)] = [*good, before][-MOST_STARTS:]
         return BestSubsets(by_size, nodes, finished)
 
-    def listing(self, size: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
-        """Return a search that, when run, passes every support of a size with F at most a level to a list.
+    def listing(self, tau: int, wanted: Listing, expired: Callable[[], bool] = never) -> SizeSearch:
+        """Return a search that, when run, passes every support of a tau with F at most a level to a list.
 
         Parameters
         ----------
-        size : int
-            Number of columns of a support.
+        tau : int
+            Number of features, without adjusted columns.
         wanted : Listing
             List that takes the supports; its level may fall during the run.
         expired : callable
             Function that returns True to end the run; `SizeSearch.unseen` then bounds the other supports.
         """
+        size = self.fits.choice.n_columns(tau)
         search = SizeSearch(self.fits, max(size, len(self.fits.forced)), expired, wanted)
         search.begin([frozenset(self.fits.forced), *self._starts(size)])
         return search
@@ -239,22 +241,22 @@ class GlmSubsets:
 
     def open_fold_interval(
         self,
-        size: int,
+        tau: int,
         upper: float,
         X: FloatArray,
         y: FloatArray,
         weights: FloatArray | None = None,
         expired: Callable[[], bool] = never,
     ) -> tuple[float, float]:
-        """Return bounds on the total loss of rows at the best fit of a size whose support is unknown.
+        """Return bounds on the total loss of rows at the best fit of a tau whose support is unknown.
 
-        Every fit with F at most `upper` is in an ellipsoid, and every such fit with at most `size` columns in a smaller
+        Every fit with F at most `upper` is in an ellipsoid, and every such fit with at most `tau` features in a smaller
         one, whatever its support (docs/theory/glm.md, section 8).
 
         Parameters
         ----------
-        size : int
-            Number of columns; some support of this size or smaller has F at most `upper`.
+        tau : int
+            Number of features, without adjusted columns; some support of at most this many has F at most `upper`.
         upper : float
             Upper bound on F.
         X, y : (m, p), (m,) arrays
@@ -267,6 +269,7 @@ class GlmSubsets:
         if not upper < np.inf:
             return 0.0, np.inf
         fits, low, high = self.fits, np.full(len(X), -np.inf), np.full(len(X), np.inf)
+        size = fits.choice.n_columns(tau)
         rows, spread = fits.rows_outside(X)
         level = upper * (1.0 + TIE_RTOL)
         points = fits.points_below(level, self._good.get(size, []), expired)
@@ -279,19 +282,19 @@ class GlmSubsets:
         lower, most_lost = self._lost(low[None, :], high[None, :], y, weights)
         return float(lower[0]), float(most_lost[0])
 
-    def losses_below(self, size: int, objective: float, expired: Callable[[], bool] = never) -> LossesBelow:
+    def losses_below(self, tau: int, objective: float, expired: Callable[[], bool] = never) -> LossesBelow:
         """Return bounds on the loss of every training row at points with F at most an objective.
 
         Parameters
         ----------
-        size : int
-            Number of columns; some support of this size or smaller has F at most `objective`.
+        tau : int
+            Number of features, without adjusted columns; some support of at most this many has F at most `objective`.
         objective : float
             Maximum F.
         expired : callable
             Function that returns True to end with the bounds proved so far.
         """
-        n, level = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL)
+        n, level, size = len(self.fits.problem.y), objective * (1.0 + TIE_RTOL), self.fits.choice.n_columns(tau)
         points = self.fits.points_below(level, self._good.get(size, []), expired)
         for below, _, ranges in around(self.fits, points, size, level, expired):
             least, most = self._losses_within(ranges)

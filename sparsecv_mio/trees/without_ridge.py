@@ -120,7 +120,7 @@ def check_independent(
 
 
 def most_columns(data: StandardData, tau: int) -> int:
-    """Return the maximum number of columns of a model of `tau` features; both include adjusted columns.
+    """Return the maximum number of columns of a model of `tau` features, with the adjusted columns.
 
     Parameters
     ----------
@@ -131,8 +131,7 @@ def most_columns(data: StandardData, tau: int) -> int:
     """
     if not data.terms:
         return min(tau, data.q)
-    adjusting = len(data.adjusting)
-    return sum(_widest_terms(data)[: max(tau - adjusting, 0)]) + adjusting
+    return data.choice.n_columns(sum(_widest_terms(data)[:tau]))
 
 
 def _widest_terms(data: StandardData) -> list[int]:
@@ -142,7 +141,7 @@ def _widest_terms(data: StandardData) -> list[int]:
 
 def _largest_tau(data: StandardData, most: int) -> int:
     """Return the largest tau, without adjusted columns, whose models have at most `most` columns."""
-    columns = most - len(data.adjusting)
+    columns = most - data.choice.n_adjusted
     return sum(total <= columns for total in accumulate(_widest_terms(data))) if data.terms else columns
 
 
@@ -234,7 +233,7 @@ class _SubsetCheck:
 
     def _advise_tau(self) -> Iterator[str]:
         """Yield advice on the tau up to which there is no fault; with factors that count once, also in columns."""
-        tau, columns = _largest_tau(self.data, self.most), self.most - len(self.data.adjusting)
+        tau, columns = _largest_tau(self.data, self.most), self.most - self.data.choice.n_adjusted
         if tau > 0:
             yield f"give tau at most {tau}"
         if columns > tau:
@@ -249,7 +248,7 @@ class _SubsetCheck:
                 return
             out.append(check.data.names[column])
             rest = check.data.only(np.delete(np.arange(check.data.q), column))
-            check = _SubsetCheck(rest, most_columns(rest, tau + len(rest.adjusting)), self.folds)
+            check = _SubsetCheck(rest, most_columns(rest, tau), self.folds)
             check._find_faults()
         if not check.faults:
             yield f"force {'one' if len(out) == 1 else 'some'} out, force_out={json.dumps(out)}"

@@ -257,11 +257,11 @@ class Listed:
             self.level = min(self.level, sorted(high for _, high in self.supports.values())[self.most - 1])
 
 
-def listed(subsets: GlmSubsets, size: int, level: float, most: int = 10**9) -> Listed:
-    """List the supports of a size with F at most a level."""
+def listed(subsets: GlmSubsets, tau: int, level: float, most: int = 10**9) -> Listed:
+    """List the supports of a tau with F at most a level."""
     wanted = Listed(level, most)
-    search = subsets.listing(size, wanted)
-    search.run(size, UNLIMITED, np.inf)
+    search = subsets.listing(tau, wanted)
+    search.run(tau, UNLIMITED, np.inf)
     wanted.unseen = search.unseen
     return wanted
 
@@ -294,8 +294,10 @@ def judged(
         if gamma != problem.gamma:
             problem, subsets = problem.with_gamma(gamma), subsets.with_gamma(gamma)
             truth = enumerated(problem, always)
-        result = subsets.solve(range(len(always), problem.p + 1), effort=200)
-        for size, best in result.by_size.items():
+        n_free = len(free_of(problem))  # columns that tau does not include
+        result = subsets.solve(range(len(always) - n_free, problem.p - n_free + 1), effort=200)
+        for tau, best in result.by_size.items():
+            size = tau + n_free
             best_set = best_of_size(truth, size)
             value, off = truth[best_set].value, max(truth[S].off for S in truth)
             assert best.lower <= value <= best.upper + off, (seed, size)
@@ -307,7 +309,7 @@ def judged(
             least_loss, most_loss = (
                 loss.sum() for loss in long_losses(problem.only(index), truth[best_set], X[:, index], y)
             )
-            low, high = subsets.open_fold_interval(size, best.upper, X, y)
+            low, high = subsets.open_fold_interval(tau, best.upper, X, y)
             assert low <= most_loss and least_loss <= high, (seed, size, "open fold")
             if size > len(always):
                 _check_list(subsets, problem, truth, size)
@@ -321,7 +323,7 @@ def _without_flat(problem: GlmProblem, S: tuple[int, ...]) -> frozenset[int]:
 def _check_list(subsets: GlmSubsets, problem: GlmProblem, truth: dict, size: int) -> None:  # type: ignore[type-arg]
     values = sorted(float(truth[S].value) for S in truth if len(S) == size)
     objective = values[len(values) // 2] * (1.0 + 1e-6)
-    below = listed(subsets, size, objective)
+    below = listed(subsets, size - len(free_of(problem)), objective)
     own = {frozenset(support) for support in below.supports}
     if below.unseen == np.inf:
         for S in truth:

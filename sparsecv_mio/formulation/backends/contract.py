@@ -408,9 +408,9 @@ class Backend(ABC):
         if ours > best.objective + doubt + rounding:
             raise Contradiction(f"a lower bound passed in, {ours!r}, exceeds the feasible objective {best.objective!r}")
         lower = min(max(dual, ours), best.objective)
-        counted = allowance_of(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding
+        allowance = allowance_of(doubt, max(inner.scaled.yy, boxed), best.objective) + rounding
         stop = answer.stop
-        if best.objective - lower <= limits.gap * best.objective + counted:
+        if best.objective - lower <= limits.gap * best.objective + allowance:
             stop = Stop.OPTIMAL
         elif stop is Stop.OPTIMAL:
             stop = Stop.GAP
@@ -426,7 +426,7 @@ class Backend(ABC):
             seconds=sum(solver_pass.answer.seconds for solver_pass in passes),
             raw_status=raw,
             beta=tuple(best.beta.tolist()),
-            allowance=counted,
+            allowance=allowance,
         )
 
     def _best(self, task: ModelTask, part: Reduction, answer: Answer) -> Fit:

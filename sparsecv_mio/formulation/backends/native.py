@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import IntArray
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.formulation.backends.contract import Answer, Availability, Backend, Capabilities, refitted
 from sparsecv_mio.formulation.outcome import KnownBounds, Limits, Stop
 from sparsecv_mio.formulation.task import ModelTask, model_task, unscaled_task
 from sparsecv_mio.problem.constraints import SideConstraints
-from sparsecv_mio.problem.elimination import ForcedColumns, stripped
+from sparsecv_mio.problem.elimination import stripped
 from sparsecv_mio.problem.moment_fits import Fit
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.thresholds import MANY
@@ -125,17 +126,21 @@ class NativeBackend(Backend):
 
 
 def _forced(task: ModelTask, starts: list[IntArray], effort: int, expired: Callable[[], bool]) -> BestSubsets:
-    """Solve on the columns that are not forced out, after eliminating those that are forced in."""
+    """Solve on the columns that are not forced out, after eliminating those in every support (adjusted ones count)."""
     from sparsecv_mio.trees.every_size import solve_path
 
     choice = ForcedColumns.of(task.q, np.array(task.constraints.forced_out, dtype=np.int64))
     keep = choice.others
     inside = np.searchsorted(keep, sorted(task.constraints.forced_in))
     smaller = replace(task.squares.only(keep), forced=inside.astype(np.int64))
-    result = solve_path(smaller, [task.tau], starts=stripped(choice, starts), effort=effort, expired=expired)
-    cell = result.by_size[task.tau]
+    size = task.constraints.columns(task.tau)
+    result = solve_path(smaller, [size], starts=stripped(choice, starts), effort=effort, expired=expired)
+    cell = result.by_size[size]
     cell_of_task = replace(
-        cell, support=keep[cell.support], candidates=tuple(keep[candidate] for candidate in cell.candidates)
+        cell,
+        tau=task.tau,
+        support=keep[cell.support],
+        candidates=tuple(keep[candidate] for candidate in cell.candidates),
     )
     return replace(result, by_size={task.tau: cell_of_task})
 

@@ -109,7 +109,7 @@ class RowsProblem(FoldProblem):
 
     def has_one_support(self, size: int) -> bool:
         """Return True if a size leaves one support: that of all columns, or of those in every support."""
-        return size >= self.data.q or size <= len(self.data.forced)
+        return self.data.choice.has_one_support(size)
 
     # -- supports and lower bounds ------------------------------------------------------------------------------------
 
@@ -136,7 +136,8 @@ class RowsProblem(FoldProblem):
 
     def _solve_single(self, size: int) -> SizeSolved:
         """Return the only support of a size."""
-        support = np.arange(self.data.q) if size >= self.data.q else np.asarray(self.data.forced, dtype=np.int64)
+        choice = self.data.choice
+        support = np.arange(self.data.q) if choice.size(size) else np.asarray(choice.forced, dtype=np.int64)
         fits = self.fit([support])
         lower, upper = max(float(fits.objective_lower[0]), 0.0), float(fits.objective_upper[0])
         subset = BestSubset(size, support, min(lower, upper), upper, (support,), (), 0.0, True, branched=False)
@@ -159,7 +160,9 @@ class RowsProblem(FoldProblem):
             left = replace(branched, lower=max(left.lower, branched.lower))
             is_ended = n_nodes < most and cutoff == np.inf and not is_expired()
         n_left = len(left.columns)
-        may_solve = n_left <= size or (self.store.branches and self.store.is_few(n_left, node_limit))
+        may_solve = n_left <= self.rows.choice.n_columns(size) or (
+            self.store.branches and self.store.is_few(n_left, node_limit)
+        )
         if not may_solve or left.lower >= cutoff or is_expired():
             return SizeSolved(self._incumbent(wide, size, left.lower), n_nodes, is_ended)
         starts = [support for support in [wide.incumbent(size)] if support is not None]
@@ -199,7 +202,7 @@ class RowsProblem(FoldProblem):
         """Solve a size on the columns that screening has left."""
         context, (_, problem) = self.store.context, self._problem_on(columns)
         places = places_in(columns, starts)
-        if self.store.vendor is not None and problem.q > size and self.fold != ALL_ROWS:
+        if self.store.vendor is not None and problem.q > problem.choice.n_columns(size) and self.fold != ALL_ROWS:
             reduced = eliminated(problem)
             supports = stripped(reduced.choice, places)
             solved = self.store.vendor.solve(reduced.problem, reduced.choice.size(size), supports)

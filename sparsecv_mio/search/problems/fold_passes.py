@@ -92,14 +92,14 @@ class FoldPasses:
 
     def _found(self, paths: FoldPaths, search: FoldSearch) -> SupportsFound:
         """Turn what was found in a fold into supports with upper bounds on their objectives."""
-        is_full, taus = paths.fold == self.folds.k, self._taus()
+        is_full, sizes = paths.fold == self.folds.k, [self.data.choice.n_columns(tau) for tau in self._taus()]
         shape, q = paths.objective.shape, self.data.q
         supports = [[paths.support(g, t) for t in range(shape[1])] for g in range(shape[0])]
         upper = np.array([bound_objectives(search, g, row) for g, row in enumerate(supports)]).reshape(shape)
         if is_full:  # a model has as many features as were requested
             supports = [
-                [filled_up(one, min(tau, q), np.arange(min(q, tau + len(one))))
-                 for tau, one in zip(taus, row, strict=True)]
+                [filled_up(one, min(size, q), np.arange(min(q, size + len(one))))
+                 for size, one in zip(sizes, row, strict=True)]
                 for row in supports
             ]  # fmt: skip
         fold = ALL_ROWS if is_full else paths.fold

@@ -53,7 +53,7 @@ class FoldSample:
     ) -> None:  # fmt: skip
         self.data, self.folds, self.grid, self.full_supports = data, folds, grid, full_supports
         self.n_threads, self.is_expired = n_threads, is_expired
-        self.taus = np.minimum(grid.taus, data.q)
+        self.taus = np.minimum(grid.taus, data.choice.max_tau)
         self.lams, self.top = lam_of(grid.gammas), largest_searched(self.taus, data)
 
     def _search_of(self, fold: int, moments: TrainingMoments) -> FoldSearch:
@@ -85,11 +85,11 @@ class FoldSample:
         supports, at = pooled(self.search(sample.tolist()), self.data.q, len(sample))
         sizes, forced, q = (supports >= 0).sum(axis=1), self.data.forced, self.data.q
         for place, root in roots.items():
-            taus = np.minimum(root.left_out.taus, q)
-            offered = [(np.arange(q), t) for t in np.flatnonzero(taus >= q).tolist()]
+            wanted = np.minimum(root.choice.sizes(root.left_out.taus.tolist()), len(root.choice.others))
+            offered = [(np.arange(q), t) for t in np.flatnonzero(wanted == len(root.choice.others)).tolist()]
             for a in np.flatnonzero(at == place).tolist():
                 support = np.sort(np.append(forced, supports[a, : sizes[a]])).astype(np.int64)
-                offered += [(support, t) for t in np.flatnonzero(taus - len(forced) == sizes[a]).tolist()]
+                offered += [(support, t) for t in np.flatnonzero(wanted == sizes[a]).tolist()]
             if offered:
                 yield place, _score(root, [support for support, _ in offered], [t for _, t in offered])
 

@@ -22,10 +22,10 @@ import numpy as np
 from sparsecv_mio.arrays import CACHED_ROWS, STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import ball_of_left_out, training_loss_bound
 from sparsecv_mio.data.fold_plan import FoldPlan
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.kernels import leave_out
 from sparsecv_mio.kernels.leave_out import BestByFold, HeldOutRows, ListedSupports
 from sparsecv_mio.parallel import run_folds
-from sparsecv_mio.problem.elimination import ForcedColumns
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.search.context import BestOnAllRows
 from sparsecv_mio.search.problems.fold_fits import fit_from_moments
@@ -388,8 +388,8 @@ class FullFit:
     @property
     def inner(self) -> BoolArray:
         """(T,): whether a tau leaves something to choose."""
-        taus = self.left_out.taus
-        return np.asarray((taus > len(self.choice.forced)) & (taus < self.form.m + len(self.choice.forced)))
+        sizes = np.array(self.choice.sizes(self.left_out.taus.tolist()))
+        return np.asarray((sizes > 0) & (sizes < self.form.m))
 
     def whole(self, mask: BoolArray) -> IntArray:
         """Return columns of `form` as a support, with the columns that are forced in."""

@@ -108,7 +108,8 @@ class FoldProblem(ABC):
     """The training rows of a fold with its held-out rows, or the full data, at one gamma with one loss.
 
     A problem is pure: what it returns depends on its rows and the arguments alone. All bounds include rounding. What is
-    not abstract belongs to the capability that its docstring names.
+    not abstract belongs to the capability that its docstring names. A size is a tau of the grid, without adjusted
+    columns; supports contain the adjusted columns.
 
     Attributes
     ----------

@@ -181,7 +181,7 @@ class SmoothProblem(FoldProblem):
     def has_one_support(self, size: int) -> bool:
         """Return True if a size leaves one support, here and so in every fold: all columns, or the forced ones."""
         fits = self.subsets.fits
-        return size >= int(np.count_nonzero(fits.varies)) or size <= len(fits.forced)
+        return fits.choice.size(size) == 0 or fits.choice.n_columns(size) >= int(np.count_nonzero(fits.varies))
 
 
 class SmoothProblems(Problems):

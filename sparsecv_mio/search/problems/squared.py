@@ -200,7 +200,7 @@ class SquaredProblem(FoldProblem):
 
     def has_one_support(self, size: int) -> bool:
         """Return True if a size leaves one support, here and so in every fold: all columns, or the forced ones."""
-        return size >= self.problem.q or size <= len(self.problem.forced)
+        return self.problem.choice.has_one_support(size)
 
 
 class SquaredProblems:

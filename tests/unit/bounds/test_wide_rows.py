@@ -14,6 +14,7 @@ from sparsecv_mio.bounds.wide import WideFold, farthest
 from sparsecv_mio.bounds.wide_rows import WideRelaxation, WideRows, WideSupports, WorkingColumns, is_wide
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
+from sparsecv_mio.data.forced_columns import ForcedColumns
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.kernels.nodes import LevelSet
 from sparsecv_mio.problem.problem import SparseProblem
@@ -214,7 +215,7 @@ def test_bounds_count_what_nearly_equal_forced_columns_leave_to_rounding(seed: i
     X[:n, 1:f] = X[:n, :1] + 10.0 ** rng.uniform(-8.0, 0.0) * X[:n, 1:f]
     X *= 10.0 ** rng.uniform(0.0, 7.0)
     y = 10.0 ** rng.uniform(-3.0, 0.0) * rng.standard_normal(n + N)
-    fold = WideFold(WideRows(X[:n], y[:n], X[n:], y[n:], forced=np.arange(f)))
+    fold = WideFold(WideRows(X[:n], y[:n], X[n:], y[n:], choice=ForcedColumns.of(X.shape[1], np.arange(f))))
     for tau in (f, f + 1):
         cell = fold.cells([tau])[0]
         supports = [list(range(f)), *([*range(f), j] for j in (f, f + 1))] if tau > f else [list(range(f))]

@@ -1,4 +1,4 @@
-"""Records with columns that are adjusted for: as they are read, as they are computed with, and altered."""
+"""Records with columns that are adjusted for: as they are made and read, and altered."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import sparsecv_mio as sc
-from sparsecv_mio.certificate.adjusted import adjusted_for, counted, uncounted
-from sparsecv_mio.certificate.records import Advice, Record
+from sparsecv_mio.certificate.adjusted import adjusted_for, check_supports
+from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.errors import BadInput, CorruptStore
 from sparsecv_mio.fits.fit_options import SideOptions
 from sparsecv_mio.fits.one import fit_one
@@ -27,22 +27,15 @@ def solved(**more: Any) -> Record:
     return sc.cross_validate(drawn(), "4", gammas=[0.1], taus=[1, 2], gap=0.0, threads=1, adjust=["x1"], **more)
 
 
-def test_a_record_counts_what_it_adjusts_for_where_it_is_computed_with() -> None:
+def test_no_support_and_no_tau_of_a_record_has_adjusted_columns() -> None:
     record = solved(model="average", stability=None)
-    assert adjusted_for(record) == ("x1",) and "x1" in record.coefficients
-    assert record.request.taus == (1, 2) and "x1" not in record.support and len(record.support) == record.tau
-    whole = counted(record)
-    assert whole.request.taus == (2, 3) and set(whole.support) == {*record.support, "x1"}
-    assert whole.tau == whole.refit.tau == record.tau + 1 and whole.average is not None and record.average is not None
-    assert set(whole.average.model.support) == {*record.average.model.support, "x1"}
-    assert uncounted(whole) == record
-    advised = uncounted(replace(whole, advice=Advice("2:4,6", None, None)))
-    assert advised.advice is not None and advised.advice.tau == "1:3,5"
-
-
-def test_a_record_that_adjusts_for_nothing_stays_as_it_is() -> None:
-    record = sc.cross_validate(drawn(), "4", gammas=[0.1], taus=[1], threads=1)
-    assert counted(record) is record and uncounted(record) is record
+    assert adjusted_for(record) == ("x1",) and "x1" in record.coefficients and record.average is not None
+    assert record.request.taus == (1, 2) and len(record.support) == record.tau == record.refit.tau
+    sizes = {row.tau for row in record.table}
+    assert sizes == {1, 2} and {pair.tau for pair in record.average.pairs} == {*sizes, 4}
+    every = (record.support, *record.chosen_folds.supports, *record.average.supports, record.average.model.support)
+    assert not any("x1" in support for support in every) and "x1" in record.average.model.coefficients
+    check_supports(record)
 
 
 def test_altered_records_are_refused() -> None:
@@ -67,7 +60,7 @@ def test_altered_records_are_refused() -> None:
     assert refused(table=tuple(replace(row, lower=row.upper * 1.01, upper=row.upper * 1.02) for row in record.table))
     misplaced = record.to_json().replace('"support": [', '"support": ["x1", ', 1)
     with pytest.raises(CorruptStore, match="coefficients is not|names 'x1', which is adjusted for"):
-        counted(Record.from_json(misplaced))
+        check_supports(Record.from_json(misplaced))
 
 
 @pytest.mark.parametrize(

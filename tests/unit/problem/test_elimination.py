@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from sparsecv_mio.problem.elimination import ForcedColumns, eliminated, stripped
+from sparsecv_mio.data.forced_columns import ForcedColumns
+from sparsecv_mio.problem.elimination import eliminated, stripped
 from sparsecv_mio.problem.problem import SparseProblem
 
 
@@ -81,6 +82,14 @@ def test_a_support_without_the_forced_columns_is_taken_with_them() -> None:
     choice = ForcedColumns.of(4, np.array([2]))
     assert choice.inside(np.array([3, 0])).tolist() == [0, 2] and choice.whole(np.array([2])).tolist() == [2, 3]
     assert choice.sizes([0, 1, 3]) == [0, 0, 2]
+
+
+def test_tau_becomes_a_number_of_columns_with_the_adjusted_ones() -> None:
+    choice = ForcedColumns.of(6, np.array([0, 2, 5]), n_adjusted=2)
+    assert [choice.n_columns(tau) for tau in (1, 3)] == [3, 5] and choice.sizes([0, 1, 3, 4]) == [0, 0, 2, 3]
+    assert choice.max_tau == 4 and [choice.has_one_support(tau) for tau in (1, 2, 3, 4)] == [True, False, False, True]
+    by_penalty = ForcedColumns.by_penalty(np.array([0, 2, 5]), np.array([0.0, 1.0, 0.0, 1.0, 1.0, 1.0]))
+    assert by_penalty.n_adjusted == 2 and by_penalty.others.tolist() == [1, 3, 4]
 
 
 def test_columns_that_depend_on_each_other_are_eliminated_to_rounding() -> None:
