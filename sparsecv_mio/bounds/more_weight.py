@@ -225,7 +225,7 @@ class MoreWeight:
         -----
         O(q^3) for each weight and gamma, and a relaxation for each pair.
         """
-        at_size = np.full(len(self.taus), FIRST)
+        at_size, sizes = np.full(len(self.taus), FIRST), rows.problem.choice.n_columns(self.taus)
         for turn, g in enumerate(np.flatnonzero(wanted.any(axis=1)).tolist()):
             which = np.flatnonzero(wanted[g] & np.isfinite(known.values[g] + known.errors[g]))
             if not len(which) or expired():
@@ -233,11 +233,11 @@ class MoreWeight:
             row = _Row(self, rows, g, known, expired)
             probe = last = -1
             for at in which[::-1].tolist():
-                if turn % 2 == 0 and (probe < 0 or self.taus[at] * PROBED_RATIO <= self.taus[probe]):
+                if turn % 2 == 0 and (probe < 0 or sizes[at] * PROBED_RATIO <= sizes[probe]):
                     probe, at_size[at] = at, row.climb(at, int(at_size[at]))
                 if probe >= 0:
                     at_size[at] = at_size[probe]
-                if last < 0 or self.taus[at] * RELAXED_RATIO <= self.taus[last]:
+                if last < 0 or sizes[at] * RELAXED_RATIO <= sizes[last]:
                     last = at
                     row.value(at, int(at_size[at]))
             self.best[g] = at_size
