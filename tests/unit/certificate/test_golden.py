@@ -19,7 +19,7 @@ from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.certificate.verify import verify
 from sparsecv_mio.check.main import check_file
 from sparsecv_mio.cli import run
-from sparsecv_mio.search.observers import read_trace
+from sparsecv_mio.search.observers import CHECKPOINT_SCHEMA, read_trace
 
 GOLDEN = ROOT / "tests" / "golden"
 DATA = str(ROOT / "instances" / "prostate.csv")
@@ -77,8 +77,8 @@ def test_checkpoints_of_another_search_are_refused(
     before = store.read_bytes()
     assert run([*words, "--resume", str(store), "--json", str(place), "--threads", "1"]) == 2
     told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1 and told[0].startswith("sparsecv: error: ")
-    print(told)
+    assert len(told) == 1 and told[0].startswith("sparsecv: error: checkpoint ")
+    assert f"not a {CHECKPOINT_SCHEMA} file" in told[0] and "without --resume" in told[0], told
     assert store.read_bytes() == before and not place.exists()
 
 
