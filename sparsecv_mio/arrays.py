@@ -29,6 +29,11 @@ CACHED_ROWS = 1 << 12  # rows in such a block if only some of its columns are re
 STORE_BYTES = 1 << 28  # bytes of results that are cached
 
 
+def is_constant(array: NDArray[Any]) -> bool:
+    """Return True if one number in memory stands for all elements of an array."""
+    return array.strides == (0,) * array.ndim
+
+
 def row_chunks(n: int, width: int) -> Iterator[slice]:
     """Yield slices that cut n rows of `width` numbers into blocks of at most 8 MB."""
     step = max(1, CHUNK_ELEMENTS // max(1, width))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import STORE_BYTES, BoolArray, FloatArray, IntArray
 from sparsecv_mio.errors import Contradiction, CorruptStore
-from sparsecv_mio.search.pair_rows import PairRows
+from sparsecv_mio.search.fold_tables import Archive, FoldTable, make_constant, make_table
 from sparsecv_mio.units import CROSSING_RTOL, TINY
 
 ALL_ROWS = -1  # in place of a fold: no row is left out
@@ -153,13 +153,11 @@ def below(name: str, state: Arrays) -> dict[str, NDArray[Any]]:
 
 
 Where = tuple[int, int, int]  # gamma, tau, fold
-Archive = dict[str, NDArray[Any]]  # what a checkpoint holds, by name
 Index = Any  # of numpy: whatever picks cells of the table
 Floats = FloatArray | Sequence[float] | float
 ShownAgain = Callable[[int, NDArray[np.int32]], tuple[FloatArray, FloatArray]]
 Numbers = NDArray[np.int32] | int
 MANY_CELLS = STORE_BYTES // 16  # beyond, the training objective of a decided cell, which nothing needs, is not kept
-BY_PAIRS = STORE_BYTES // 8 // 64  # cells from which on tables may hold rows of pairs: some 56 bytes each
 STORED = ("lower", "upper", "nominal", "value", "decided", "final", "branched", "support")
 
 
@@ -181,33 +179,6 @@ class SupportPool:
                 self._numbers[key] = len(self.supports)
                 self.supports.append(columns)
             return self._numbers[key]
-
-
-def has_rows_of_pairs(shape: tuple[int, int, int]) -> bool:
-    """Return True if tables of a shape are so large that they store rows only for pairs whose folds differ."""
-    return shape[0] * shape[1] * shape[2] >= BY_PAIRS
-
-
-def table_filled(
-    shape: tuple[int, int, int], fill: Any, dtype: Any = float, by_pairs: bool = True,
-    better: Callable[..., float] | None = None,
-) -> NDArray[Any]:  # fmt: skip
-    """Return a table (gamma, tau, fold) of one number: an array, or of very many cells what reads as one.
-
-    Parameters
-    ----------
-    shape : (int, int, int)
-    fill : scalar
-    dtype : data type
-    by_pairs : bool
-        Whether many cells may stay alike.
-    better : callable, optional
-        As of :class:`PairRows`.
-    """
-    if by_pairs and has_rows_of_pairs(shape):
-        rows: Any = PairRows(shape, fill, dtype, better)
-        return rows
-    return np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,16 +220,16 @@ class CellTable:
         Held by every writer; hold it to read several arrays that must fit together, or use `copy`.
     """
 
-    lower: FloatArray
-    upper: FloatArray
-    nominal: FloatArray
-    value: FloatArray
+    lower: FoldTable
+    upper: FoldTable
+    nominal: FoldTable
+    value: FoldTable
     ties: dict[Where, float]
-    decided: BoolArray
-    final: BoolArray
-    branched: BoolArray
-    support: NDArray[np.int32]
-    floor: FloatArray
+    decided: FoldTable
+    final: FoldTable
+    branched: FoldTable
+    support: FoldTable
+    floor: FoldTable
     pool: SupportPool
     others: dict[Where, tuple[int, ...]] = field(default_factory=dict)
     standard_errors: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -281,27 +252,27 @@ class CellTable:
         """
         shape = (gammas, taus, folds)
         stored = values or gammas * taus * folds <= MANY_CELLS
-        filled = partial(table_filled, by_pairs=by_pairs)
+        filled = partial(make_table, by_pairs=by_pairs)
         return cls(
             lower=filled(shape, 0.0, better=max),
             upper=filled(shape, np.inf, better=min),
             nominal=filled(shape, np.inf),
-            value=filled(shape, np.inf) if stored else np.broadcast_to(np.inf, shape),
+            value=filled(shape, np.inf) if stored else make_constant(shape, np.inf),
             ties={},
             decided=filled(shape, False, bool),
             final=filled(shape, False, bool),
             branched=filled(shape, False, bool),
             support=filled(shape, 0, np.int32),
-            floor=filled(shape, 0.0) if gammas * taus * folds <= MANY_CELLS else np.broadcast_to(0.0, shape),
+            floor=filled(shape, 0.0) if gammas * taus * folds <= MANY_CELLS else make_constant(shape, 0.0),
             pool=SupportPool(),
         )
 
     def copy(self) -> CellTable:
         """Return what is known now, for any thread; the pool, to which supports are only added, is shared."""
         with self.lock:
-            arrays = {name: _own_copy(getattr(self, name)) for name in (*STORED, "floor")}
+            tables = {name: getattr(self, name).copy() for name in (*STORED, "floor")}
             return CellTable(
-                **arrays, ties=dict(self.ties), pool=self.pool, others=dict(self.others),
+                **tables, ties=dict(self.ties), pool=self.pool, others=dict(self.others),
                 standard_errors=dict(self.standard_errors), shown_again=self.shown_again,
             )  # fmt: skip
 
@@ -416,27 +387,26 @@ class CellTable:
     @property
     def has_rows_of_pairs(self) -> bool:
         """True if tables store rows only for pairs whose folds differ."""
-        return isinstance(self.lower, PairRows)
+        return self.lower.has_rows_of_pairs
 
     @property
     def _keeps_values(self) -> bool:
         """Whether `value` is an array of its own, and not one inf that stands for all cells."""
-        return is_own(self.value)
+        return self.value.is_stored
 
-    def _own_values(self) -> FloatArray:
+    def _own_values(self) -> FoldTable:
         """Return `value`, to be written to."""
         if not self._keeps_values:
-            (gammas, taus, folds), lower = self.value.shape, self.lower
-            new = table_filled((gammas, taus, folds), np.inf, by_pairs=isinstance(lower, PairRows))
+            new = make_table(self.value.shape, np.inf, by_pairs=self.has_rows_of_pairs)
             object.__setattr__(self, "value", new)
         return self.value
 
     @staticmethod
-    def _write(array: NDArray[Any], part: Index, where: BoolArray, new: Any) -> None:
-        whole = array[part]  # a view of a slice, a copy of anything else
+    def _write(table: FoldTable, part: Index, where: BoolArray, new: Any) -> None:
+        whole = table[part]  # a view of a slice, a copy of anything else
         whole = whole if whole.flags.writeable else whole.copy()
         whole[where] = new
-        array[part] = whole
+        table[part] = whole
 
     def offer(self, part: Index, support: Numbers, nominal: Floats, value: Floats) -> None:
         """Show a support in the undecided cells of a part where its training objective is the least so far.
@@ -520,10 +490,10 @@ class CellTable:
         """
         with self.lock:
             if lower > 0.0:
-                upper = float(pair_rows_of(self.upper).sum(axis=2)[g, t])
+                upper = float(self.upper.sum(axis=2)[g, t])
                 if not lower <= upper * (1.0 + CROSSING_RTOL) + TINY:
                     self._contradict((g, t, "all"), lower, upper)
-                pair_rows_of(self.lower).hold_sum(g, t, min(lower, upper))
+                self.lower.store_sum(g, t, min(lower, upper))
 
     def hold_sums(self, g: int, t: int, standard_error: float, intervals: bool) -> None:
         """Hold of a pair without decided folds sums in place of rows, where the table holds rows of pairs.
@@ -541,14 +511,14 @@ class CellTable:
         with self.lock:
             if self.decided[g, t].any():
                 return
-            if isinstance(self.value, PairRows):
-                self.value.hold_for_all(g, t, float(self.value[g, t].max()))
+            if self.value.has_rows_of_pairs:
+                self.value.store_for_all(g, t, float(self.value[g, t].max()))
             if np.isfinite(standard_error):
-                pair_rows_of(self.nominal).hold_for_all(g, t, float(self.nominal[g, t].mean()))
+                self.nominal.store_for_all(g, t, float(self.nominal[g, t].mean()))
                 self.standard_errors[g, t] = standard_error
             if intervals:
-                pair_rows_of(self.lower).hold_for_all(g, t, float(self.lower[g, t].min()))
-                pair_rows_of(self.upper).hold_for_all(g, t, float(self.upper[g, t].max()))
+                self.lower.store_for_all(g, t, float(self.lower[g, t].min()))
+                self.upper.store_for_all(g, t, float(self.upper[g, t].max()))
 
     @contextmanager
     def _with_rows(self, part: Index, offered: Callable[[], BoolArray | np.bool_ | bool]) -> Iterator[None]:
@@ -621,7 +591,7 @@ class CellTable:
             Rounding included.
         """
         with self.lock:
-            if is_own(self.floor):
+            if self.floor.is_stored:
                 self.floor[part] = np.maximum(self.floor[part], lower)
 
     def mark(self, part: Index, branched: BoolArray | bool = False, final: BoolArray | bool = True) -> None:
@@ -657,8 +627,7 @@ class CellTable:
 
     def scored_pairs(self) -> BoolArray:
         """(G, T): pairs that show a held-out sum of squares in every fold."""
-        nominal: Any = self.nominal
-        return nominal.finite_rows() if isinstance(nominal, PairRows) else np.isfinite(nominal).all(axis=2)
+        return self.nominal.finite_rows()
 
     def shown_near(self, where: Where, other_folds: bool = True) -> list[IntArray]:
         """Return the distinct supports that a cell shows, and the cells next to it in tau and gamma, and by fold.
@@ -692,7 +661,7 @@ class CellTable:
             where = sorted(self.ties)
             others = [(*place, number) for place in sorted(self.others) for number in self.others[place]]
             return (
-                dict(chain.from_iterable(packed(name, getattr(self, name)).items() for name in STORED))
+                dict(chain.from_iterable(getattr(self, name).pack(name).items() for name in STORED))
                 | self._sums()
                 | {
                     "ties": np.array(where, dtype=np.int64).reshape(-1, 3),
@@ -705,7 +674,7 @@ class CellTable:
 
     def _sums(self) -> Archive:
         """Return of which pairs what folds show is held as a sum, with their standard errors."""
-        if not isinstance(self.lower, PairRows):
+        if not self.has_rows_of_pairs:
             return {}
         pairs, errors = list(self.standard_errors), list(self.standard_errors.values())
         return {"pairs_of_sums": np.array(pairs, dtype=np.int64).reshape(-1, 2), "errors_of_sums": np.array(errors)}
@@ -715,8 +684,8 @@ class CellTable:
         with self.lock:
             for name in STORED:
                 target = self._own_values() if name == "value" else getattr(self, name)
-                fill_like(target, unpacked(name, state, target))
-            if isinstance(self.lower, PairRows):
+                target.become(target.unpack(name, state))
+            if self.has_rows_of_pairs:
                 pairs, errors = state["pairs_of_sums"].tolist(), state["errors_of_sums"].tolist()
                 self.standard_errors.update(zip(map(tuple, pairs), errors, strict=True))
             for (g, t, fold), width in zip(state["ties"].tolist(), state["tie_width"].tolist(), strict=True):
@@ -733,14 +702,14 @@ class CellTable:
         """Raise `CorruptStore` unless `state` is an archive of a table of this shape, with supports of p columns."""
         free = ("ties", "tie_width", "other_ties", "pool_sizes", "pool_columns", *self._sums())
         check_like(state, self.archive(), free)
-        state = dict(state) | {name: unpacked(name, state, getattr(self, name)) for name in STORED}
+        state = dict(state) | {name: getattr(self, name).unpack(name, state) for name in STORED}
         sizes, columns, ties = state["pool_sizes"], state["pool_columns"], state["ties"]
         within(state, "pool_sizes", 0, p)
         within(state, "pool_columns", 0, p - 1)
         within(state, "support", 0, len(sizes) - 1)
         within(state, "lower", 0.0, np.finfo(float).max)
         within(state, "tie_width", 0.0, np.finfo(float).max)
-        if isinstance(self.lower, PairRows):
+        if self.has_rows_of_pairs:
             self._check_sums(state)
         if len(sizes) == 0 or sizes[0] != 0 or int(sizes.sum()) != len(columns):
             raise CorruptStore("its arrays pool_sizes and pool_columns disagree")
@@ -759,90 +728,13 @@ class CellTable:
 
     def _check_sums(self, state: Archive) -> None:
         """Raise `CorruptStore` unless the sums of a table of very many folds are those of its pairs."""
-        if np.isinf([held_sums(state[name]) for name in ("lower", "nominal")]).any():
+        if np.isinf([state["lower.sums"], state["nominal.sums"]]).any():
             raise CorruptStore("its arrays lower.sums and nominal.sums hold inf")
         pairs = state["pairs_of_sums"]
         if pairs.shape != (len(state["errors_of_sums"]), 2) or not within_shape(pairs, self.lower.shape[:2]):
             raise CorruptStore("its array pairs_of_sums names pairs that are not there")
 
 
-def pair_rows_of(table: Any) -> PairRows:
-    """Return a table as what it is, one that holds rows of pairs."""
-    if not isinstance(table, PairRows):
-        raise TypeError("sums are held by tables of very many cells alone")
-    return table
-
-
-def held_sums(table: Any) -> FloatArray:
-    """(G, T): sums that a table holds in place of rows; nan where it holds none.
-
-    Parameters
-    ----------
-    table : (G, T, K) array
-    """
-    return table.held_sums() if isinstance(table, PairRows) else np.full(table.shape[:2], np.nan)
-
-
-def packed(name: str, table: Any) -> Archive:
-    """Return a table for a checkpoint, by names: whole, or of one that holds rows of pairs what these are.
-
-    Parameters
-    ----------
-    name : str
-    table : (G, T, K) array
-    """
-    return prefixed(name, table.packed()) if isinstance(table, PairRows) else {name: np.array(table)}
-
-
-def unpacked(name: str, state: Arrays, like: Any) -> Any:
-    """Return what `packed` has made arrays of; raises `CorruptStore` where they are of no table of that shape.
-
-    Parameters
-    ----------
-    name : str
-    state : mapping of str to array
-    like : (G, T, K) array
-        A table of the same kind.
-    """
-    return like.of_packed(below(name, state)) if isinstance(like, PairRows) else state[name]
-
-
-def fill_like(table: Any, other: Any) -> None:
-    """Write another table of the same kind to one, with the sums that it holds.
-
-    Parameters
-    ----------
-    table, other : (G, T, K) arrays
-    """
-    if isinstance(table, PairRows):
-        table.become(other)
-    else:
-        table[...] = other
-
-
 def within_shape(places: IntArray, shape: tuple[int, ...]) -> bool:
     """Whether (m, d) places are of an array of that shape."""
     return bool(((places >= 0) & (places < shape)).all())
-
-
-def shared_rows(table: Any, other: Any, pairs: Sequence[tuple[int, int]]) -> None:
-    """Hold rows of some pairs once that two tables have alike, where they hold rows at all.
-
-    Parameters
-    ----------
-    table, other : (G, T, K) arrays
-    pairs : sequence of (int, int)
-    """
-    if isinstance(table, PairRows) and isinstance(other, PairRows):
-        for pair in pairs:
-            table.share_equal(other, *pair)
-
-
-def _own_copy(array: Any) -> Any:
-    """Return a copy; of what is not written to, the array."""
-    return array.copy() if is_own(array) else array
-
-
-def is_own(array: Any) -> bool:
-    """Whether a table may be written to: it is not one number that stands for all cells."""
-    return isinstance(array, PairRows) or array.strides != (0,) * array.ndim

@@ -20,9 +20,9 @@ from sparsecv_mio.data.weights import Scored
 from sparsecv_mio.problem.elimination import Eliminated, eliminated
 from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.problem.training_moments import TrainingMoments, row_moments
-from sparsecv_mio.search.cells import CellTable, held_sums
+from sparsecv_mio.search.cells import CellTable
 from sparsecv_mio.search.deadline import Deadline
-from sparsecv_mio.search.pair_rows import PairRows
+from sparsecv_mio.search.fold_tables import FoldTable
 from sparsecv_mio.search.pairs import Grid, PairBounds, pair_bounds
 from sparsecv_mio.slices import Hands, Kept
 from sparsecv_mio.trees.normal_form import NormalForm, normal_form
@@ -300,7 +300,7 @@ class SearchState:
 
         Parameters
         ----------
-        values : (G, T, K) array
+        values : (G, T, K) table
             At least the training objective of every optimum of a fold, tied ones included; inf where none is known.
         slip : float
             What rounding may leave between the training rows of a fold and all rows.
@@ -310,7 +310,7 @@ class SearchState:
             bound = training_loss_bound(lower[:, None], values[g], slip)
             self.cells.narrow(np.s_[g, :, :], np.where(whole, bound, 0.0), np.inf)
 
-    def enough_to_exclude(self, values: FloatArray, bars: FloatArray, slip: float = 0.0) -> FloatArray:
+    def enough_to_exclude(self, values: FoldTable, bars: FloatArray, slip: float = 0.0) -> FloatArray:
         """(G, T): bounds on all rows from which on the lower ends of a pair add up to its bar; inf where none does.
 
         Parameters
@@ -320,7 +320,7 @@ class SearchState:
         bars : (G, T) array
         """
         whole, enough = self.context.folds.scores_all_left_out, np.empty(bars.shape)
-        bars, sums = bars * (1.0 + ACCURATE_RTOL), held_sums(values)
+        bars, sums = bars * (1.0 + ACCURATE_RTOL), values.sums()
         by_sums = np.isfinite(sums)
         for g, bar in enumerate(bars):  # one by one, as all at once would take memory
             for t in _rows_of(by_sums[g], values):
@@ -358,9 +358,9 @@ class SearchState:
         return self.bounds().proved(self.context.gap)
 
 
-def _rows_of(by_sums: BoolArray, values: Any) -> list[Any]:
+def _rows_of(by_sums: BoolArray, values: FoldTable) -> list[Any]:
     """Return indices of all sizes together, or of tables that hold rows of pairs one by one, but for those of sums."""
-    return np.flatnonzero(~by_sums).tolist() if isinstance(values, PairRows) else [slice(None)]
+    return np.flatnonzero(~by_sums).tolist() if values.has_rows_of_pairs else [slice(None)]
 
 
 @dataclass(frozen=True, eq=False)

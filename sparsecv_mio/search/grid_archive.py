@@ -13,12 +13,8 @@ from sparsecv_mio.search.cells import (
     below,
     check_like,
     counts_of,
-    fill_like,
-    is_own,
-    packed,
     parsed,
     prefixed,
-    unpacked,
     within,
 )
 from sparsecv_mio.search.grid_state import DONE, SOLVED, GridState, SourceRecord
@@ -53,9 +49,9 @@ def archive_state(state: GridState) -> Archive:
         candidates += [(g, t, pool.number(support)) for support in subset.candidates]
         values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
     for name in TABLES:
-        stored |= packed(name, getattr(state, name))
-    if is_own(state.cells.floor):
-        stored |= packed("floor", state.cells.floor)
+        stored |= getattr(state, name).pack(name)
+    if state.cells.floor.is_stored:
+        stored |= state.cells.floor.pack("floor")
     for name in PLAIN_ARRAYS:
         stored[name] = np.array(getattr(state, name))
     stored["full"] = full
@@ -83,9 +79,9 @@ def check_archive(state: GridState, stored: Archive) -> None:
         ("tree_tries", 0, DONE), ("weighted_tries", 0, DONE), ("objective_upper", 0, np.inf),
         ("fitted", -1, n_supports - 1),
     ):  # fmt: skip
-        within({name: unpacked(name, position, getattr(state, name))}, name, least, most)
-    if is_own(state.cells.floor):
-        within({"floor": unpacked("floor", position, state.cells.floor)}, "floor", 0.0, largest)
+        within({name: np.asarray(getattr(state, name).unpack(name, position))}, name, least, most)
+    if state.cells.floor.is_stored:
+        within({"floor": np.asarray(state.cells.floor.unpack("floor", position))}, "floor", 0.0, largest)
     for name in ("round", "fold_passes", "n_orders_done", "full_tries", "list_tries"):
         within(position, name, 0, DONE)
     within(position, "list_stage", 0, SOLVED)
@@ -114,9 +110,9 @@ def restore_state(state: GridState, stored: Archive) -> None:
     supports, taus = state.cells.pool.supports, state.context.grid.taus.tolist()
     for name in TABLES:
         table = getattr(state, name)
-        fill_like(table, unpacked(name, position, table))
-    if is_own(state.cells.floor):
-        fill_like(state.cells.floor, unpacked("floor", position, state.cells.floor))
+        table.become(table.unpack(name, position))
+    if state.cells.floor.is_stored:
+        state.cells.floor.become(state.cells.floor.unpack("floor", position))
     for name in PLAIN_ARRAYS:
         getattr(state, name)[...] = position[name]
     candidates: dict[Pair, list[tuple[int, float]]] = {}

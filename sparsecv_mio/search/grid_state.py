@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
-from sparsecv_mio.search.cells import table_filled
 from sparsecv_mio.search.context import SearchState
+from sparsecv_mio.search.fold_tables import FoldTable, make_constant, make_table
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
 
@@ -112,11 +111,11 @@ class GridState(SearchState):
         Bounds of all pairs, if they were computed since then.
     """
 
-    objective_upper: FloatArray
-    tree_tries: NDArray[np.int8]
-    fitted: NDArray[np.int32]
-    is_searched: BoolArray
-    weighted_tries: NDArray[np.int8]
+    objective_upper: FoldTable
+    tree_tries: FoldTable
+    fitted: FoldTable
+    is_searched: FoldTable
+    weighted_tries: FoldTable
     is_enclosed: BoolArray
     is_weighted: BoolArray
     is_looked_at: BoolArray
@@ -161,8 +160,8 @@ class GridState(SearchState):
             False if bounds on the full data exclude no pair.
         """
         shape = known.context.shape
-        pairs, filled = shape[:2], partial(table_filled, shape, by_pairs=known.cells.has_rows_of_pairs)
-        nothing = partial(np.broadcast_to, shape=shape)
+        pairs, filled = shape[:2], partial(make_table, shape, by_pairs=known.cells.has_rows_of_pairs)
+        nothing = partial(make_constant, shape)
         return cls(
             context=known.context, cells=known.cells, all_rows=known.all_rows, counts=known.counts,
             changes=known.changes,

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.arrays import BoolArray, FloatArray, is_constant
 from sparsecv_mio.bounds.closed_form import training_loss_bound
 from sparsecv_mio.bounds.more_weight import said_of_held_out
 from sparsecv_mio.problem.objective import standard_error
 from sparsecv_mio.search.accounts import Accounts
-from sparsecv_mio.search.cells import Index, held_sums, is_own, pair_rows_of, shared_rows
+from sparsecv_mio.search.cells import Index
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.search.plan import Plan
@@ -150,7 +150,7 @@ class Writer:
         )  # fmt: skip
         numbers = np.array([*map(cells.pool.number, statement.supports), 0], dtype=np.int32)
         best, is_solved = numbers[known.best], known.is_solved
-        if is_own(statement.objective_lower):
+        if not is_constant(statement.objective_lower):
             cells.raise_floor(part, known.objective_lower)
         cells.narrow(part, known.lower, known.upper)
         if statement.tied:
@@ -200,11 +200,11 @@ class Writer:
     def _offer(self, part: Index, numbers: Any, held_out: FloatArray, objective: FloatArray, upper: FloatArray) -> None:
         """Offer supports, by their numbers, to the subproblems of a part."""
         state, table = self.state, self.state.objective_upper
-        if is_own(table) and is_own(upper):
+        if table.is_stored and not is_constant(upper):
             table[part] = np.minimum(table[part], upper)
         state.cells.offer(part, numbers, held_out, objective)
         if isinstance(part[1], int):
-            shared_rows(table, state.cells.value, [part[:2]])
+            table.share_equal(state.cells.value, *part[:2])
         self._touched[part[:2]] = True
 
     # -- implications -------------------------------------------------------------------------------------------------
@@ -215,11 +215,11 @@ class Writer:
         if not state.has_supports.any():
             return
         full_lower = state.all_rows.of_pairs(lambda subset: subset.lower)
-        sums = held_sums(state.objective_upper)
+        sums = state.objective_upper.sums()
         for g, t in np.argwhere(self._touched & np.isfinite(sums)).tolist():
             least = state.context.folds.k * (full_lower[g, t] - state.slip) * (1.0 - SUM_RTOL)
             state.cells.raise_sum(g, t, float(least - sums[g, t] * (1.0 + SUM_RTOL)))
-        rows = self._touched & ~np.isfinite(sums) & is_own(state.objective_upper)
+        rows = self._touched & ~np.isfinite(sums) & state.objective_upper.is_stored
         for g in np.flatnonzero(rows.any(axis=1)).tolist():
             taus = np.flatnonzero(rows[g])
             for some in [taus] if not self.plan.stores_sums else taus[:, None]:  # rows of all would take memory
@@ -256,5 +256,5 @@ class Writer:
             return  # what a limit has left out is shown later, and its standard error is that of rows
         has_error = scored.has_standard_error and not known
         error = standard_error(shown, scored.by_fold, scored.times) if has_error else np.nan
-        pair_rows_of(state.objective_upper).hold_for_all(*pair, float(state.objective_upper[pair].max()))
+        state.objective_upper.store_for_all(*pair, float(state.objective_upper[pair].max()))
         cells.hold_sums(*pair, error, intervals)

@@ -70,7 +70,7 @@ class KeptSearch:
             else tuple(replace(best.by_size[tau], candidates=(), values=()) for tau in context.grid.taus.tolist())
         )
         factor = context.data.loss_unit / np.asarray(context.scored.by_fold, dtype=np.float64)
-        return cls(dataset if within else context.data.dataset, folds, sums, factor, cells)
+        return cls(dataset if within else context.data.dataset, folds, np.asarray(sums), factor, cells)
 
     def plain(self) -> dict[str, Any]:
         """Return the object as arrays, numbers and texts by name, for pickling."""

@@ -17,7 +17,7 @@ from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import BadInput
-from sparsecv_mio.search import cells
+from sparsecv_mio.search import cells, fold_tables
 from sparsecv_mio.search.api import cross_validate, solve
 from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Grid, likely_winner
@@ -58,7 +58,7 @@ def test_every_interval_holds_the_truth(first: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 60))])
 def test_sums_of_pairs_hold_the_truth_too(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     monkeypatch.setattr(glm_left_out, "FEW", 1 + seed % 2 * (1 << 26))
     monkeypatch.setattr(glm_left_out, "FOLDS_AT_ONCE", (7, 1 << 14)[seed % 4 // 2])
     judged(seed, gap=(1e-4, 1e-3, 3e-2)[seed % 3])
@@ -76,7 +76,7 @@ def test_records_of_sums_that_a_limit_cuts_short_are_verified(
     seed: int, limits: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one in twenty the standard error was left out though the folds of the pair were there."""
-    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     try:
         case = many_folds_case(seed)
     except BadInput:
@@ -100,7 +100,7 @@ def test_estimates_of_sums_of_pairs_are_those_of_rows(monkeypatch: pytest.Monkey
     case = many_folds_case(100136, 2)
     case.how["gap"] = 1e-3
     plain = case.solved()
-    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     by_sums = case.solved()
     for one, other in zip(plain.table, by_sums.table, strict=True):
         assert other.cv_error == pytest.approx(one.cv_error, rel=1e-6), one.tau
@@ -109,7 +109,7 @@ def test_estimates_of_sums_of_pairs_are_those_of_rows(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("by_pairs", [1, 1 << 19])
 def test_averages_of_pairs_with_open_folds_are_verified(by_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "BY_PAIRS", by_pairs)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", by_pairs)
     case = many_folds_case(100136, 2)
     case.how["gap"] = 1e-3
     record = case.solved(model="average")
@@ -118,7 +118,7 @@ def test_averages_of_pairs_with_open_folds_are_verified(by_pairs: int, monkeypat
 
 
 def test_a_checkpoint_of_sums_without_an_upper_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     table, same = (cells.CellTable.empty(1, 2, 30, by_pairs=True) for _ in range(2))
     table.hold_sums(0, 1, np.nan, intervals=True)
     same.check(table.archive(), 3)

@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 # Files of search/ from the ground up: each may import those of its own line and of the lines before it.
 SEARCH_LAYERS: tuple[set[str], ...] = (
-    {"accounts", "cells", "pair_rows", "pairs", "context", "instability", "deadline", "observers",
+    {"accounts", "cells", "fold_tables", "pairs", "context", "instability", "deadline", "observers",
      "first_use"},
     {
         "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",

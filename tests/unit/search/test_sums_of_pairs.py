@@ -10,7 +10,7 @@ import pytest
 
 from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import CorruptStore
-from sparsecv_mio.search import cells
+from sparsecv_mio.search import fold_tables
 from sparsecv_mio.search.cells import CellTable
 
 K = 30
@@ -20,7 +20,7 @@ LOSSES, VALUES = np.arange(1.0, K + 1.0), np.linspace(5.0, 6.0, K)
 @pytest.fixture
 def table(monkeypatch: pytest.MonkeyPatch) -> CellTable:
     """A table whose pair (0, 1) is held as sums, and shows one support in all folds."""
-    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     made = CellTable.empty(1, 3, K, by_pairs=True)
     made.show_again_by(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
     made.offer(np.s_[0, 1, :], made.pool.number(np.array([2])), LOSSES, VALUES)
@@ -115,7 +115,7 @@ def test_where_all_folds_but_those_decided_have_their_own_the_standard_error_is_
 def test_an_offer_to_one_fold_of_each_of_many_pairs_is_none_to_all_folds_of_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cells, "BY_PAIRS", 1)
+    monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
     made = CellTable.empty(K, 1, K, by_pairs=True)
     made.show_again_by(lambda g, numbers: (VALUES.copy(), LOSSES.copy()))
     made.offer(np.s_[3, 0, :], 0, LOSSES, VALUES)

@@ -1,30 +1,201 @@
-"""Tables over (gamma, tau, fold) that hold a row of folds for a pair only where its folds differ.
+"""Tables over (gamma, tau, fold), which are read and written as numpy arrays.
 
-Of very many folds most pairs are never worked on: their cells all have the same number, and the row is that number.
-Copies share rows until either side writes one. Whoever reads sees an array. A pair that is done with may be held as one
-number that stands for each of its cells, beside the sum that they had.
+A table stores every cell, or one number for all cells. Most pairs of very many folds are never worked on: a table then
+stores rows only for pairs whose folds differ. `make_table` chooses.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from sparsecv_mio.arrays import STORE_BYTES, FloatArray
 from sparsecv_mio.errors import CorruptStore
 
 Row = NDArray[Any]
 Index = Any  # of numpy
+Archive = dict[str, NDArray[Any]]  # arrays of a checkpoint, by name
 READING = ("argmax", "argmin", "astype", "max", "min", "ravel", "reshape", "tobytes", "tolist")
+BY_PAIRS = STORE_BYTES // 8 // 64  # cells from which on tables may store rows of pairs: some 56 bytes each
 
 
-class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
+def has_rows_of_pairs(shape: tuple[int, int, int]) -> bool:
+    """Return True if tables of a shape are so large that they store rows only for pairs whose folds differ."""
+    return shape[0] * shape[1] * shape[2] >= BY_PAIRS
+
+
+def make_table(
+    shape: tuple[int, int, int], fill: Any, dtype: DTypeLike = float, by_pairs: bool = True,
+    better: Callable[..., float] | None = None,
+) -> FoldTable:  # fmt: skip
+    """Return a table (gamma, tau, fold) of one number.
+
+    Parameters
+    ----------
+    shape : (int, int, int)
+    fill : scalar
+    dtype : data type
+    by_pairs : bool
+        True if a table of very many cells stores rows only for pairs whose folds differ.
+    better : callable, optional
+        As of :class:`PairRows`.
+    """
+    if by_pairs and has_rows_of_pairs(shape):
+        return PairRows(shape, fill, dtype, better)
+    return WholeTable(np.full(shape, fill, dtype=dtype) if fill else np.zeros(shape, dtype=dtype))
+
+
+def make_constant(shape: tuple[int, int, int], number: Any) -> FoldTable:
+    """Return a table of one number, which takes no memory and cannot be written."""
+    return WholeTable(np.broadcast_to(number, shape))
+
+
+class FoldTable(np.lib.mixins.NDArrayOperatorsMixin, ABC):
+    """A (G, T, K) array: any index of numpy but `newaxis` reads and writes it, and arithmetic makes arrays of it.
+
+    Attributes
+    ----------
+    shape : (int, int, int)
+    dtype : data type
+    is_stored : bool
+        False if one number that cannot be written stands for all cells.
+    has_rows_of_pairs : bool
+        True if a pair whose folds are all the same has no row.
+    """
+
+    shape: tuple[int, int, int]
+    dtype: np.dtype[Any]
+    ndim = 3
+    is_stored = True
+    has_rows_of_pairs = False
+
+    @abstractmethod
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+
+    @abstractmethod
+    def __getitem__(self, index: Index) -> Any: ...
+
+    @abstractmethod
+    def __setitem__(self, index: Index, new: ArrayLike) -> None: ...
+
+    @abstractmethod
+    def copy(self) -> FoldTable:
+        """Return a copy, which later changes leave as it is."""
+
+    @abstractmethod
+    def pack(self, name: str) -> Archive:
+        """Return the table as arrays of a checkpoint, by names that begin with `name`."""
+
+    @abstractmethod
+    def unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> FoldTable:
+        """Return the table of this shape that `pack` made arrays of; raises `CorruptStore` if there is none."""
+
+    @abstractmethod
+    def become(self, other: FoldTable) -> None:
+        """Take over the numbers of another table of the same kind."""
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return int(np.prod(self.shape))
+
+    def sums(self) -> FloatArray:
+        """(G, T): sums that are stored in place of rows; nan where a pair has none."""
+        return np.full(self.shape[:2], np.nan)
+
+    def finite_rows(self) -> NDArray[np.bool_]:
+        """(G, T): pairs with finite numbers alone."""
+        return np.asarray(np.isfinite(np.asarray(self)).all(axis=2))
+
+    def share_equal(self, other: FoldTable, g: int, t: int) -> None:
+        """Store the row of a pair once if another table has an equal row; tables of all cells store it twice."""
+
+    def store_sum(self, g: int, t: int, total: float) -> None:
+        """Store the sum of a pair; tables of all cells store cells alone and raise `TypeError`."""
+        raise TypeError(f"{type(self).__name__} stores no sums")
+
+    def store_for_all(self, g: int, t: int, cell: float) -> None:
+        """Store the sum of a pair with one number for its cells; tables of all cells raise `TypeError`."""
+        raise TypeError(f"{type(self).__name__} stores no sums")
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+        if named.get("out"):
+            return NotImplemented
+        arrays = [np.asarray(given) if isinstance(given, FoldTable) else given for given in inputs]
+        return getattr(ufunc, method)(*arrays, **named)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the method of an array that only reads."""
+        if name not in READING:
+            raise AttributeError(f"{type(self).__name__} has no {name}")
+        return getattr(np.asarray(self), name)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[g] for g in range(self.shape[0]))
+
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> Any:
+        """Return sums, as of an array."""
+        return np.asarray(self).sum(axis=axis)
+
+    def all(self, axis: int | tuple[int, ...] | None = None) -> Any:
+        """Return whether all cells are true, as of an array."""
+        return np.asarray(self).all(axis=axis)
+
+    def any(self, axis: int | tuple[int, ...] | None = None) -> Any:
+        """Return whether any cell is true, as of an array."""
+        return np.asarray(self).any(axis=axis)
+
+
+class WholeTable(FoldTable):
+    """A table that stores every cell, or with a broadcast array one number for all.
+
+    Parameters
+    ----------
+    array : (G, T, K) array
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array, self.shape, self.dtype = array, array.shape, array.dtype
+        self.is_stored = array.flags.writeable
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._array, dtype=dtype) if copy else np.asarray(self._array, dtype=dtype)
+
+    def __getitem__(self, index: Index) -> Any:
+        return self._array[index]
+
+    def __setitem__(self, index: Index, new: ArrayLike) -> None:
+        self._array[index] = new
+
+    def copy(self) -> WholeTable:
+        """Return a copy; a table of one number is its own."""
+        return WholeTable(self._array.copy()) if self.is_stored else self
+
+    def pack(self, name: str) -> Archive:
+        """Return the array below the name."""
+        return {name: np.array(self._array)}
+
+    def unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> WholeTable:
+        """Return the table below a name."""
+        return WholeTable(archive[name])
+
+    def become(self, other: FoldTable) -> None:
+        """Copy all cells."""
+        self._array[...] = np.asarray(other)
+
+
+class PairRows(FoldTable):
     """A (G, T, K) array, of which a pair whose K numbers are all the same takes the memory of one.
 
-    It is read and written by any index of numpy, but `newaxis`. Arithmetic makes ordinary arrays of it. What is read
-    is not to be written to.
+    What is read is not to be written to. Copies share rows until either side writes one. A pair that is done with may
+    be stored as one number that stands for each of its cells, with the sum that they had.
 
     Parameters
     ----------
@@ -44,12 +215,13 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
     (1, 2.0, [[0, 1, 0], [0, 0, 0]])
     """
 
+    has_rows_of_pairs = True
+
     def __init__(
         self, shape: tuple[int, int, int], fill: Any, dtype: DTypeLike, better: Callable[..., float] | None = None
     ) -> None:
         self.better, self._held = better, dict[int, float]()
-        self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
-        self.size = int(np.prod(shape))
+        self.shape, self.dtype = shape, np.dtype(dtype)
         self._places = np.arange(shape[0] * shape[1]).reshape(shape[:2])
         self._rows: list[Row] = [np.array(fill, dtype=self.dtype)] * self._places.size
         self._writes = [0] * self._places.size
@@ -70,17 +242,19 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         other._held = dict(self._held)
         return other
 
-    def share_equal(self, other: PairRows, g: int, t: int) -> None:
+    def share_equal(self, other: FoldTable, g: int, t: int) -> None:
         """Hold the row of a pair once where another table of the same kind has the same numbers."""
-        place = int(self._places[g, t])
-        here, there = self._rows[place], other._rows[place]
+        if not other.has_rows_of_pairs:
+            return
+        place, others = int(self._places[g, t]), cast(PairRows, other)._rows
+        here, there = self._rows[place], others[place]
         if here is not there and here.ndim == there.ndim == 1 and np.array_equal(here, there):
             there.flags.writeable = False
             self._rows[place] = there
 
     # -- sums that are held -------------------------------------------------------------------------------------------
 
-    def hold_sum(self, g: int, t: int, total: float) -> None:
+    def store_sum(self, g: int, t: int, total: float) -> None:
         """Hold the sum of a pair, or the better one of two.
 
         Parameters
@@ -92,7 +266,7 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         before = self._held.get(place)
         self._held[place] = total if before is None or self.better is None else self.better(before, total)
 
-    def hold_for_all(self, g: int, t: int, cell: float) -> None:
+    def store_for_all(self, g: int, t: int, cell: float) -> None:
         """Hold of a pair's row its sum, and one number that each of its cells is read as.
 
         Parameters
@@ -102,9 +276,9 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
         """
         total, place = float(self.sum(axis=2)[g, t]), int(self._places[g, t])
         self._replace(place, np.full(1, cell, dtype=self.dtype))
-        self.hold_sum(g, t, total)
+        self.store_sum(g, t, total)
 
-    def held_sums(self) -> NDArray[np.float64]:
+    def sums(self) -> NDArray[np.float64]:
         """(G, T): sums that are held; nan where none is."""
         sums = np.full(len(self._rows), np.nan)
         sums[list(self._held)] = list(self._held.values())
@@ -112,39 +286,34 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     # -- a checkpoint -------------------------------------------------------------------------------------------------
 
-    def packed(self) -> dict[str, NDArray[Any]]:
-        """Return what is held: a number of every pair, rows of those whose numbers differ, and sums, nan for none."""
+    def pack(self, name: str) -> Archive:
+        """Return a number of every pair, rows of pairs whose folds differ, and sums, nan for none, below the name."""
         at = [place for place, row in enumerate(self._rows) if row.ndim]
-        return {
+        packed = {
             "cells": np.array([row.flat[0] for row in self._rows], dtype=self.dtype).reshape(self.shape[:2]),
             "at": np.array(at, dtype=np.int64),
             "rows": np.array([self._rows[place] for place in at], dtype=self.dtype).reshape(-1, self.shape[2]),
-            "sums": self.held_sums(),
+            "sums": self.sums(),
         }
+        return {f"{name}.{key}": array for key, array in packed.items()}
 
-    def of_packed(self, packed: Mapping[str, NDArray[Any]]) -> PairRows:
-        """Return the table of this shape that `packed` has made arrays of.
-
-        Raises
-        ------
-        CorruptStore
-            If they are of none.
-        """
-        at, rows, sums = packed["at"], packed["rows"], packed["sums"]
+    def unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> PairRows:
+        """Return the table of this shape that `pack` made arrays of; raises `CorruptStore` if there is none."""
+        at, rows, sums, first = (archive[f"{name}.{key}"] for key in ("at", "rows", "sums", "cells"))
         if rows.shape != (len(at), self.shape[2]) or not ((at >= 0) & (at < self._places.size)).all():
             raise CorruptStore("its rows are of pairs that are not there")
         if np.any(sums < 0.0):
             raise CorruptStore("its sums are below 0")
         table = PairRows(self.shape, 0, self.dtype, self.better)
-        table._rows = [np.array(cell, dtype=self.dtype) for cell in packed["cells"].ravel()]
+        table._rows = [np.array(cell, dtype=self.dtype) for cell in first.ravel()]
         for place, row in zip(at.tolist(), rows, strict=True):
             table._replace(place, row)
         for g, t in np.argwhere(~np.isnan(sums)).tolist():
-            table.hold_sum(g, t, float(sums[g, t]))
+            table.store_sum(g, t, float(sums[g, t]))
         return table
 
-    def become(self, other: PairRows) -> None:
-        """Hold what another table of the same kind does."""
+    def become(self, other: FoldTable) -> None:
+        """Take over the numbers and sums of another table of the same kind."""
         self.__dict__.update(other.copy().__dict__)
 
     # -- readers ------------------------------------------------------------------------------------------------------
@@ -152,24 +321,6 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         whole = self._stacked(self._places, slice(None))
         return whole if dtype is None else whole.astype(dtype, copy=False)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
-        if named.get("out"):
-            return NotImplemented
-        arrays = [np.asarray(given) if isinstance(given, PairRows) else given for given in inputs]
-        return getattr(ufunc, method)(*arrays, **named)
-
-    def __getattr__(self, name: str) -> Any:
-        """Return the method of an array that only reads."""
-        if name not in READING:
-            raise AttributeError(f"{type(self).__name__} has no {name}")
-        return getattr(np.asarray(self), name)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __iter__(self) -> Iterator[NDArray[Any]]:
-        return (self[g] for g in range(self.shape[0]))
 
     def __getitem__(self, index: Index) -> Any:
         pairs, folds = self._parted(index)
@@ -196,7 +347,7 @@ class PairRows(np.lib.mixins.NDArrayOperatorsMixin):
             sums[at] = total if self.better is None else self.better(sums[at], total)
         return sums if axis == 2 else sums.sum() if axis is None else np.asarray(self).sum(axis=axis)
 
-    def all(self, axis: int | None = None) -> Any:
+    def all(self, axis: int | tuple[int, ...] | None = None) -> Any:
         """Return whether all cells are true, or all folds of each pair."""
         found = np.array([bool(row.all()) for row in self._rows]).reshape(self.shape[:2])
         return found if axis == 2 else found.all() if axis is None else np.asarray(self).all(axis=axis)

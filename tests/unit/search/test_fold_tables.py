@@ -10,9 +10,9 @@ import pytest
 
 from sparsecv_mio.certificate.records import Record
 from sparsecv_mio.data.dataset import Dataset
-from sparsecv_mio.search import cells
+from sparsecv_mio.search import cells, fold_tables
 from sparsecv_mio.search.api import cross_validate
-from sparsecv_mio.search.pair_rows import PairRows
+from sparsecv_mio.search.fold_tables import PairRows
 
 SHAPE = (3, 4, 7)
 
@@ -94,7 +94,7 @@ def test_a_search_with_rows_of_pairs_gives_the_same_record(method: str, monkeypa
     always = staticmethod(lambda *sizes, **how: empty(*sizes, **how | {"by_pairs": True}))
     for folds in ("loo", "4"):
         plain = cross_validate(data, folds, **asked)
-        monkeypatch.setattr(cells, "BY_PAIRS", 1)
+        monkeypatch.setattr(fold_tables, "BY_PAIRS", 1)
         monkeypatch.setattr(cells.CellTable, "empty", always)
         by_pairs = cross_validate(data, folds, **asked)
         monkeypatch.undo()
