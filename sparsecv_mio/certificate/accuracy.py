@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FitQuality:
-    """How good predictions are: root of the mean squared error, mean absolute error, share of variance explained."""
+    """Quality of predictions: root mean squared error, mean absolute error, share of explained variance."""
 
     rmse: float
     mae: float
@@ -24,18 +24,18 @@ class FitQuality:
 
 
 def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = None) -> FitQuality:
-    """Compare predictions with what came true.
+    """Return the quality of predictions of a numeric target.
 
     Parameters
     ----------
     y, predicted : (n,) array_like
     weights : (n,) array_like, optional
-        Of the rows; 1 by default.
+        Row weights; 1 by default.
 
     Returns
     -------
     FitQuality
-        `r_squared` is NaN where all of y is the same.
+        The quality; `r_squared` is NaN if y is constant.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = No
 
 @dataclass(frozen=True)
 class CountQuality:
-    """How good expected counts are: half the deviance per row, mean absolute error, share of the deviance explained."""
+    """Quality of expected counts: half deviance per row, mean absolute error, share of explained deviance."""
 
     half_deviance: float
     mae: float
@@ -61,13 +61,13 @@ class CountQuality:
 
 
 def count_quality(y: ArrayLike, expected: ArrayLike, exposure: FloatArray | None = None) -> CountQuality:
-    """Compare expected counts with what came true.
+    """Return the quality of expected counts.
 
     Parameters
     ----------
     y, expected : (n,) array_like
     exposure : (n,) array, optional
-        1 by default.
+        Exposures; 1 by default.
 
     Examples
     --------
@@ -86,15 +86,15 @@ def count_quality(y: ArrayLike, expected: ArrayLike, exposure: FloatArray | None
     return CountQuality(own, float(np.mean(np.abs(truth - means))), 1.0 - own / null if null > 0.0 else float("nan"))
 
 
-OVER = 1.2  # from which on standard errors by the Poisson law are a tenth too small
+OVER = 1.2  # dispersion from which standard errors of the Poisson model are 10% too small
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """How far counts are from their expected values, beside the Poisson law, of which it is 1.
+    """The dispersion of counts about their expected values; it is 1 for the Poisson distribution.
 
-    `ratio` is Pearson's `sum w (y - mu)^2 / mu` over its degrees of freedom, NaN where there are none;
-    `standard_error` that of the law: of one row it has the variance `2 + 1 / mu`.
+    `ratio` is Pearson's `sum w (y - mu)^2 / mu` over its degrees of freedom, NaN if there are none. `standard_error` is
+    that of the ratio under the Poisson distribution: the term of one row has the variance `2 + 1 / mu`.
     """
 
     ratio: float
@@ -102,7 +102,7 @@ class Scatter:
 
     @property
     def is_wide(self) -> bool:
-        """Whether it is well above 1: more than chance would have it, and enough to matter."""
+        """True if the dispersion is significantly above 1 and large enough to matter."""
         return self.ratio > max(OVER, 1.0 + 3.0 * self.standard_error)
 
 
@@ -113,9 +113,9 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
     ----------
     y, expected : (n,) array_like
     used : int
-        Degrees of freedom of the model: features, and the intercept.
+        Degrees of freedom of the model: number of features, and the intercept.
     weights : (n,) array, optional
-        Of the rows; a row of weight 2 is two rows.
+        Row weights; a row of weight 2 counts as two rows.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
 
 @dataclass(frozen=True)
 class ClassQuality:
-    """How good predicted probabilities are: log loss per row, share of right classes, AUC, Brier score."""
+    """Quality of predicted probabilities: log loss per row, accuracy, AUC, Brier score."""
 
     log_loss: float
     accuracy: float
@@ -142,21 +142,22 @@ class ClassQuality:
 
 
 def class_quality(y: ArrayLike, probability: ArrayLike, weights: FloatArray | None = None) -> ClassQuality:
-    """Compare predicted probabilities with what came true.
+    """Return the quality of predicted probabilities.
 
     Parameters
     ----------
     y : (n,) array_like
         Classes 0 and 1.
     probability : (n,) array_like
-        Of class 1.
+        Probabilities of class 1.
     weights : (n,) array_like, optional
-        Of the rows; 1 by default.
+        Row weights; 1 by default.
 
     Returns
     -------
     ClassQuality
-        `auc` is NaN where all rows are of one class; `log_loss` infinite where a row's class had the probability 0.
+        The quality; `auc` is NaN if all rows have one class, and `log_loss` is infinite if the class of a row has
+        probability 0.
 
     Examples
     --------
@@ -174,7 +175,7 @@ def class_quality(y: ArrayLike, probability: ArrayLike, weights: FloatArray | No
 
 
 def _auc(truth: FloatArray, chance: FloatArray, w: FloatArray) -> float:
-    """Area under the ROC curve: how often a positive row has the larger probability, ties counting half."""
+    """Return the area under the ROC curve: how often a positive row has the larger probability; ties count half."""
     _, place = np.unique(chance, return_inverse=True)
     ones = np.bincount(place, w * (truth > 0.0))
     zeros = np.bincount(place, w * (truth <= 0.0))

@@ -14,7 +14,7 @@ SUPPORTS = ("support", "always")  # fields that hold the features of one support
 
 
 def adjusted_for(record: Any) -> tuple[str, ...]:
-    """Return the columns that a record adjusts for.
+    """Return the adjustment columns of a record.
 
     Parameters
     ----------

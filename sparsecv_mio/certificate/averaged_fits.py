@@ -15,30 +15,33 @@ from sparsecv_mio.problem.glm_objective import GlmModel
 from sparsecv_mio.problem.objective import RidgeFit
 from sparsecv_mio.units import MARGINS_OFF
 
-AVERAGE_OPERATIONS = 4e9  # elementary operations of the refits of all pairs; beyond, of those of the average alone
+AVERAGE_OPERATIONS = 4e9  # operations of refits; beyond it only pairs of the average are refitted
 
-Support = tuple[int, ...]  # positions among the columns that may be in one
+Support = tuple[int, ...]  # positions among the columns that a support may have
 
 
 class RowLosses(NamedTuple):
-    """(n,) held-out losses of rows, the mean where several folds score one; what rounding is worth in their mean."""
+    """Held-out losses (n,) of rows, and a bound on the rounding error of their mean.
+
+    If several folds score a row, its loss is the mean over these folds.
+    """
 
     losses: FloatArray
     noise: float
 
 
 def predictors_of(model: RidgeFit | GlmModel, X: FloatArray) -> FloatArray:
-    """(m,) linear predictors of rows by a fit: what squares predict, log odds, or log rates."""
+    """Return the (m,) linear predictors of rows: predictions of squared-error fits, log odds, or log rates."""
     return model.predict(X) if isinstance(model, RidgeFit) else model.predictors(X)
 
 
 class PairFits:
-    """Fits of squares.
+    """Fits with squared-error loss.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that may be in a support.
+        Design of all columns that may be in a support.
     plan : FoldPlan
     """
 
@@ -49,28 +52,28 @@ class PairFits:
         self.counts = times.astype(np.float64) if heft is None else times * heft
 
     def mean(self, losses: FloatArray) -> float:
-        """Return the CV error that losses of rows make."""
+        """Return the CV error of the given losses of rows."""
         return float(losses @ self.counts) / float(self.counts.sum())
 
     def may_fit(self, sizes: list[float]) -> bool:
-        """Whether pairs of so many features are few enough to fit them in every fold."""
+        """Return True if pairs of these sizes are few enough to be fitted in every fold."""
         n = self.dataset.n
         return self.plan.k * n * sum(size * min(size, n) for size in sizes) <= AVERAGE_OPERATIONS
 
     def fit(self, support: Support, gamma: float, rows: IntArray | None) -> RidgeFit | GlmModel:
-        """Fit a support on some rows, or on all."""
+        """Return the fit of a support to some rows, or to all."""
         return self.design.refit(support, gamma, rows)
 
     def losses(self, supports: list[Support], gamma: float, tau: int) -> RowLosses:
-        """Fit a support without each fold, and score the rows of the folds.
+        """Return the held-out losses of the fits of one support for each fold.
 
         Parameters
         ----------
         supports : list of tuple of int
-            By fold.
+            Supports by fold.
         gamma : float
         tau : int
-            Features that they may have.
+            Maximum number of features.
         """
         dataset, plan, squares = self.dataset, self.plan, np.zeros(self.dataset.n)
         if (plan.sizes == 1).all():
@@ -86,15 +89,15 @@ class PairFits:
 
 
 class GlmPairFits(PairFits):
-    """Fits by another loss.
+    """Fits with another loss.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that may be in a support.
+        Design of all columns that may be in a support.
     plan : FoldPlan
     glm : GlmDesign
-        What fits.
+        Design that computes the fits.
     """
 
     def __init__(self, design: UnitColumns, plan: FoldPlan, glm: GlmDesign) -> None:

@@ -42,20 +42,20 @@ from sparsecv_mio.units import (
     TIE_RTOL,
 )
 
-OFFSET_RTOL = 20.0 * ROUNDING  # of what centres of columns add to it
+OFFSET_RTOL = 20.0 * ROUNDING  # rounding of a predictor, relative to the part of the column centres
 
-Known = dict[int, tuple[int, ...]]  # supports that are read, by their place
+Known = dict[int, tuple[int, ...]]  # supports that are only read, by position
 
 
 def check_average(checks: Checks, record: Record, fits: PairFits, level: EnumerationLevel) -> None:
-    """Check the averaged model from the supports of the record, where it has one.
+    """Check the averaged model from the supports of the record, if it has one.
 
     Parameters
     ----------
     fits : PairFits
-        On all columns that may be in a support.
+        Fits on all columns that may be in a support.
     level : EnumerationLevel
-        How far supports are tried.
+        Extent of the enumeration of supports.
     """
     average, requested, design, plan = record.average, record.request.model == "average", fits.design, fits.plan
     needed = requested and record.status == "proved" and NOT_AVERAGED not in record.warnings
@@ -73,7 +73,7 @@ def check_average(checks: Checks, record: Record, fits: PairFits, level: Enumera
 
 
 def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitColumns, plan: FoldPlan) -> bool:
-    """Check that pairs are those of the table and of all columns, and weights those of their distances."""
+    """Check that pairs are those of the table and of all columns, with the weights of their distances."""
     said = [(pair.gamma, pair.tau) for pair in average.pairs]
     table = [(row.gamma, row.tau) for row in record.table]
     whole = design.allowed is None and design.terms > max(record.request.taus)
@@ -97,7 +97,7 @@ def _check_pairs(checks: Checks, record: Record, average: Average, design: UnitC
 
 
 def _fits_named(checks: Checks, average: Average, pair: AveragedPair, path: str, plan: FoldPlan, *, used: bool) -> None:
-    """Check that a pair names a support for every fold and one for all rows, where it must."""
+    """Check that a pair names a support for every fold and a full-data support, if it must."""
     checks.that((pair.fit is not None) == used, f"{path}fit", "goes with a distance that has a weight")
     right = len(pair.folds) == plan.k or (not used and not pair.folds)
     checks.that(right, f"{path}folds", f"are {len(pair.folds)} for {plan.k} folds")
@@ -108,12 +108,12 @@ def _fits_named(checks: Checks, average: Average, pair: AveragedPair, path: str,
 
 
 def _folds_may_be_left_out(average: Average, plan: FoldPlan) -> bool:
-    """Whether the record may leave out the folds of pairs that are no part of the average."""
+    """Return True if the record may omit the folds of pairs outside the average."""
     return not any(pair.folds for pair in average.pairs if pair.fit is None) and len(average.pairs) * plan.k > 1000
 
 
 def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
-    """Check that every support named by a pair is one that its models may have."""
+    """Check that every support of a pair is an allowed one."""
     largest: dict[int, int] = {}
     for pair in average.pairs:
         for place in {*pair.folds, *(() if pair.fit is None else (pair.fit,))}:
@@ -136,7 +136,7 @@ def _supports(checks: Checks, average: Average, design: UnitColumns) -> bool:
 
 
 def _pairs_to_refit(checks: Checks, average: Average, fits: PairFits) -> list[int]:
-    """Return the pairs whose folds are fitted again: all that name them, or those of the average alone."""
+    """Return the pairs whose folds are refitted: all pairs with supports, or only those of the average."""
     places = [i for i, pair in enumerate(average.pairs) if pair.folds]
     if fits.may_fit([average.pairs[i].tau + 1.0 for i in places]):
         return places
@@ -145,7 +145,7 @@ def _pairs_to_refit(checks: Checks, average: Average, fits: PairFits) -> list[in
 
 
 def _distances(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
-    """Refit the folds of pairs, and compare how far their errors are from those of the reported pair."""
+    """Refit the folds of pairs, and compare the distances of their errors from those of the reported pair."""
     places = _pairs_to_refit(checks, average, fits)
     here = next((i for i in places if (average.pairs[i].gamma, average.pairs[i].tau) == (record.gamma, record.tau)), -1)
     if not checks.that(here >= 0, "average.pairs", "hold no folds of the reported pair"):
@@ -169,7 +169,7 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
         room = FOLLOWS_RTOL * distance
         spread = float(changes_of_pairs(errors[None, :], best, fits.times, fits.heft)[1][0])
         off = noise + best_noise
-        if spread > 0.0 and mean - least + 2.0 * off > TIE_RTOL * least:  # else rounding cannot tell them: it is 0
+        if spread > 0.0 and mean - least + 2.0 * off > TIE_RTOL * least:  # below rounding the distance is 0
             room += 2.0 * (FOLLOWS_RTOL * mean + off) / spread
         checks.close(f"average.pairs[{i}].distance", pair.distance, distance, room)
         if row is not None and row.folds_decided == row.folds:
@@ -179,7 +179,7 @@ def _distances(checks: Checks, record: Record, average: Average, fits: PairFits,
 
 
 def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Known) -> tuple[FloatArray, float]:
-    """(n,) linear predictors of the average of the fits on all rows, and what those of a search may be off by."""
+    """Return (n,) linear predictors of the average of the full-data fits, and a bound on those of a search."""
     design, dataset = fits.design, fits.dataset
     target, offset = np.zeros(dataset.n), 0.0
     exact = design.allowed is None
@@ -193,7 +193,7 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
         if isinstance(model, RidgeFit):
             check_signs(checks, design, support, model, f"{path}.")
         target += pair.weight * predictors_of(model, dataset.X)
-        sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # near copies cancel as offsets do
+        sizes = np.abs(dataset.X[:, list(model.support)]).max(axis=0, initial=0.0)  # collinear columns cancel
         offset = max(offset, float(sizes @ np.abs(model.beta)))
     checks.leaves("that it is the best subset of its size is read", "average.pairs[].fit")
     checks.part("fits on all rows of the averaged pairs, and their average")
@@ -202,7 +202,7 @@ def _averaged_target(checks: Checks, average: Average, fits: PairFits, known: Kn
 
 
 def _is_as_large(fits: PairFits, support: tuple[int, ...], pair: AveragedPair, objective: float) -> bool:
-    """Whether a support has the features of its pair, or no further one lowers its objective by more than a tie."""
+    """Return True if a support has all features of its pair, or no further feature lowers its objective."""
     design = fits.design
     if len(support) >= design.most_columns(pair.tau):
         return len(support) == design.most_columns(pair.tau)
@@ -215,7 +215,7 @@ def _check_projection(
     checks: Checks, record: Record, average: Average, whole: UnitColumns, aimed: tuple[FloatArray, float],
     level: EnumerationLevel,
 ) -> None:  # fmt: skip
-    """Check the best subset for the predictions of the average: its fit, its size, and the bound of smaller ones."""
+    """Check the best subset for the averaged predictions: its fit, its size, and the bound on smaller ones."""
     model, path, dataset = average.model, "average.model.", whole.dataset
     checks.that(model.gamma == AVERAGE_GAMMA, f"{path}gamma", f"is not {AVERAGE_GAMMA:g}")
     allowed, total = MISSED_SHARE * record.cv_error, dataset.weight_of(slice(0, dataset.n))
@@ -248,7 +248,7 @@ def _check_projection(
 
 
 def _within_folds(checks: Checks, record: Record, average: Average, fits: PairFits, known: Known) -> None:
-    """Make the average of every fold anew, refit the features of its model to that, and score the rows left out."""
+    """Rebuild the average of every fold, refit the features of its model to it, and score the held-out rows."""
     within, path, design, plan, dataset = (
         average.within_folds,
         "average.within_folds.",

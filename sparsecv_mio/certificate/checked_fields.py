@@ -14,17 +14,17 @@ from typing import Any
 
 from sparsecv_mio.errors import VerificationFailed
 
-ENUMERATE_PAIR = 15  # features that vary up to which the reported pair is enumerated
-ENUMERATE_GRID = 12  # and the whole grid
-MOST_ENUMERATED = 3000  # folds of pairs whose optima are enumerated for their instability
+ENUMERATE_PAIR = 15  # varying features, up to which the reported pair is enumerated
+ENUMERATE_GRID = 12  # varying features, up to which the whole grid is enumerated
+MOST_ENUMERATED = 3000  # maximum number of subproblems enumerated to check the instability
 COST_LIMIT = 5e10  # elementary operations of an enumeration
-MOST_FITS = 20_000  # of one part of a verification, each of some 0.5 ms
-SAME = 1e-12  # relative: numbers of the record that were once one number
+MOST_FITS = 20_000  # fits in one part of a verification, about 0.5 ms each
+SAME = 1e-12  # relative difference of numbers that come from the same number
 RECOMPUTED, BOUNDED, READ = "recomputed", "bounded: ", "read"
 
 
 class EnumerationLevel(IntEnum):
-    """How far supports are tried: every pair, the reported pair and the least bound, or neighbours only."""
+    """Extent of the enumeration: every pair, the reported pair and the smallest bound, or neighbours only."""
 
     GRID = 0
     PAIR = 1
@@ -41,20 +41,21 @@ class Failure:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """What was recomputed, what was only read, what disagrees.
+    """The result of a verification: recomputed fields, fields that were only read, and disagreements.
 
     Attributes
     ----------
     verified : tuple of str
         Parts in which everything agrees.
     reread : tuple of str
-        What was only read: fields, and checks left out for their cost.
+        Fields that were only read, and checks omitted because of their cost.
     failures : tuple of Failure
+        Disagreements.
     caveat : str
-        What the record claims and this verification could not prove, and the fields that it could only read; empty if
+        Claims of the record that this verification could not prove, and fields that it could only read; empty if
         everything is proved.
     fields : tuple of (treatment, tuple of fields)
-        How every field was treated: `recomputed`, `bounded: ` and the parts that bound it, or `read`.
+        Treatment of every field: `recomputed`, `bounded: ` with the parts that bound it, or `read`.
     """
 
     verified: tuple[str, ...]
@@ -65,7 +66,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Nothing disagrees."""
+        """True if there is no disagreement."""
         return not self.failures
 
     def raise_if_failed(self) -> None:
@@ -78,29 +79,29 @@ class VerifyReport:
 
 @dataclass
 class Checks:
-    """Collects the outcome of one check after another, and which field each is of."""
+    """Collector of the outcomes of checks and of the fields that they concern."""
 
     progress: Callable[[int, int], None] | None = None
     caveat: str = ""
     verified: list[str] = field(default_factory=list)
     reread: list[str] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
-    _seen: int = 0  # failures before the present part
-    _named: dict[str, None] = field(default_factory=dict)  # fields of the present part, in their order
+    _seen: int = 0  # failures before the current part
+    _named: dict[str, None] = field(default_factory=dict)  # fields of the current part, in order
     _bounds: dict[str, list[str]] = field(default_factory=dict)
     _left: dict[str, str] = field(default_factory=dict)
     _recomputed: set[str] = field(default_factory=set)
     _unproved: set[str] = field(default_factory=set)
 
     def that(self, holds: bool, name: str, message: str) -> bool:
-        """Note a failure unless something holds; return whether it does.
+        """Record a failure unless a condition holds; return the condition.
 
         Parameters
         ----------
         name : str
-            Path of the field, which is bounded by this.
+            Path of the field, which this check bounds.
         message : str
-            What is wrong with it.
+            Description of the failure.
         """
         self._named[_pattern(name)] = None
         if not holds:
@@ -108,25 +109,25 @@ class Checks:
         return holds
 
     def at_most(self, name: str, said: float, most: float, what: str, slack: float = 0.0) -> bool:
-        """Note a failure where a number of the record exceeds what was computed.
+        """Record a failure if a number of the record exceeds a computed bound.
 
         Parameters
         ----------
         name : str
-            Path of the field, which is bounded by this.
+            Path of the field, which this check bounds.
         what : str
-            What it exceeds then, with its number.
+            Description of the bound, with its number.
         slack : float
-            By how much it may.
+            Allowed excess.
         """
         return self.that(said <= most + slack, name, f"{said!r} exceeds {what}")
 
     def at_least(self, name: str, said: float, least: float, what: str, slack: float = 0.0) -> bool:
-        """Note a failure where a number of the record is below what was computed, as `at_most`."""
+        """Record a failure if a number of the record is below a computed bound; see `at_most`."""
         return self.that(least <= said + slack, name, f"{said!r} is below {what}")
 
     def equal(self, name: str, said: object, found: object) -> bool:
-        """Note a failure unless the record says what the data give.
+        """Record a failure unless the record equals the recomputed value.
 
         Parameters
         ----------
@@ -137,33 +138,33 @@ class Checks:
         return self.that(said == found, name, f"the record says {said!r:.60}, the data give {found!r:.60}")
 
     def close(self, name: str, said: float, found: float, tolerance: float) -> bool:
-        """Note a failure unless the record says nearly what was recomputed.
+        """Record a failure unless the record is close to the recomputed value.
 
         Parameters
         ----------
         name : str
             Path of the field, which is recomputed.
         tolerance : float
-            Largest difference, in their unit.
+            Maximum difference.
         """
         self.recomputed(name)
         holds = said == found or abs(said - found) <= tolerance
         return self.that(holds, name, f"the record says {said!r}, recomputed {found!r}")
 
     def recomputed(self, *names: str) -> None:
-        """Say that fields, and all that is in them, are recomputed."""
+        """Mark fields, with everything in them, as recomputed."""
         self._recomputed.update(map(_pattern, names))
 
     def bounded(self, *names: str) -> None:
-        """Say that this part bounds fields that no check of it names; with a dot at the end all that is in one."""
+        """Mark fields as bounded by the current part; a trailing dot includes everything in a field."""
         self._named.update(dict.fromkeys(map(_pattern, names)))
 
     def leaves(self, what: str, *names: str) -> None:
-        """Say what of fields is only read, beside what bounds them."""
+        """Record which aspect of bounded fields is only read."""
         self._left.update((_pattern(name), what) for name in names)
 
     def only_read(self, name: str, why: str) -> None:
-        """Note that a field which could be recomputed of another record is only read of this one.
+        """Record that a field is only read in this record, although it can be recomputed in others.
 
         Parameters
         ----------
@@ -174,12 +175,12 @@ class Checks:
         self.reread.append(f"{name} ({why})")
 
     def tell(self, done: int, total: int) -> None:
-        """Say how much of a part that takes long is done."""
+        """Report the progress of a long part."""
         if self.progress is not None:
             self.progress(done, total)
 
     def part(self, words: str) -> bool:
-        """End a part; return whether no check since the part before has failed, which makes it a verified one."""
+        """End a part; return True if no check failed in it, so that it is verified."""
         holds, self._seen = len(self.failures) == self._seen, len(self.failures)
         if holds:
             self.verified.append(words)
@@ -189,12 +190,12 @@ class Checks:
         return holds
 
     def report(self, record: Any = None) -> VerifyReport:
-        """Return what was found so far.
+        """Return the results so far.
 
         Parameters
         ----------
         record : dataclass, optional
-            The record whose fields were checked, at the end of a verification.
+            Record whose fields were checked, at the end of a verification.
         """
         treated = [] if record is None else self._treated(list(dict.fromkeys(field_paths(record))))
         only_read = [", ".join(names) for words, names in treated if words == READ]
@@ -206,7 +207,7 @@ class Checks:
         )  # fmt: skip
 
     def _treated(self, paths: list[str]) -> list[tuple[str, list[str]]]:
-        """Group fields by how they were treated; a part whose fields are all treated alike stands for them."""
+        """Return fields grouped by treatment; a part with equally treated fields is listed as a whole."""
         groups: dict[str, list[str]] = {}
         for section in dict.fromkeys(map(section_of, paths)):
             inside = {path: self._treatment(path) for path in paths if section_of(path) == section}
@@ -228,13 +229,13 @@ class Checks:
 
 
 def _pattern(name: str) -> str:
-    """Return the path of a field without the numbers of items and the names of features."""
+    """Return the path of a field without item numbers and feature names."""
     head, in_coefficients, _ = re.sub(r"\[\d+\]", "[]", name).partition("coefficients.")
     return head + in_coefficients.rstrip(".")
 
 
 def section_of(path: str) -> str:
-    """Return the field of the record that a path begins with.
+    """Return the field of the record with which a path begins.
 
     Examples
     --------
@@ -245,8 +246,8 @@ def section_of(path: str) -> str:
 
 
 def field_paths(part: Any, prefix: str = "") -> Iterator[str]:
-    """Yield the paths of the fields that a part of a record holds, `[]` for the items of a list, some repeatedly."""
-    if hasattr(part, "json_items"):  # folds, by column
+    """Yield the paths of the fields in a part of a record, `[]` for list items, possibly repeatedly."""
+    if hasattr(part, "json_items"):  # folds, which are stored by column
         yield from (f"{prefix}[].{name}" for name in ("fold", "support", "error", "decided"))
     elif is_dataclass(part):
         for declared_field in fields(part):

@@ -20,69 +20,69 @@ _drawer: Callable[[str], Callable[..., Any]]
 
 
 def draw_by(drawer: Callable[[str], Callable[..., Any]]) -> None:
-    """Say who draws records, reports on them and fits their folds again: `drawer` returns the function of a name."""
+    """Register the function that returns, by name, the implementation of figures, reports and refits of folds."""
     global _drawer
     _drawer = drawer
 
 
 def made_by(name: str) -> Callable[..., Any]:
-    """Return the function of a name from the rooms that make something of records."""
+    """Return the implementation registered under a name."""
     return _drawer(name)
 
 
 def _read(record: Any, data: Any) -> Any:
-    """Return the data of a record, a file or a table read as the record states; None where none are given."""
+    """Return the data of a record, read from a file or table as the record states; None without data."""
     return None if data is None else _drawer("data_of")(record, data)
 
 
 class DrawnModel:
-    """A record of which there are figures."""
+    """Methods that draw figures of a record."""
 
     def plot(self, data: Any = None) -> Figure:
-        """Draw everything there is to see, as `sparsecv plot` does.
+        """Return a figure with all panels, as `sparsecv plot` draws it.
 
         Parameters
         ----------
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
-            The data of the record, as `solve` took them, for the coefficients by tau in comparable units.
+            Data of the record, as passed to `solve`, for coefficients by tau in comparable units.
 
         Returns
         -------
         matplotlib Figure
-            Shown by a notebook, written by its `savefig`.
+            The figure; notebooks display it, and `savefig` writes it.
         """
         return _drawer("figure_of")(self, _read(self, data))
 
     def write_report(self, path: str | os.PathLike[str], data: Any = None) -> None:
-        """Write a report, as `sparsecv report` does: answer, proofs, figures, tables, how to verify it.
+        """Write a report, as `sparsecv report` does: answer, certificates, figures, tables, verification.
 
         Parameters
         ----------
         path : path
-            Its ending says which: one page of HTML (`.html`), Markdown (`.md`) or tables in LaTeX (`.tex`).
+            File name whose suffix gives the format: an HTML page (`.html`), Markdown (`.md`) or LaTeX tables (`.tex`).
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
-            The data of the record, as `solve` took them, for the coefficients by tau.
+            Data of the record, as passed to `solve`, for coefficients by tau.
 
         Raises
         ------
         BadInput
-            The file cannot be written, or its ending is another one.
+            If the file cannot be written, or has another suffix.
         """
         _drawer("write_report")(self, path, _read(self, data))
 
     def plot_coefficients(self, ax: Axes | None = None, data: Any = None, gamma: float | None = None) -> Axes:
-        """Draw the coefficients: of every tau of a path, or with the data; else of the model.
+        """Draw the coefficients of every tau (for a path, or with data), or of the model.
 
         Parameters
         ----------
         ax : matplotlib Axes, optional
-            Those of a new figure by default; so in the other drawings.
+            Axes to draw on; those of a new figure by default, as in the other methods.
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
-            The data of the record, as `solve` took them: coefficients are then standardised, and those of a
-            cross-validation are drawn for every tau, by best subsets on all rows at the gamma of the model
-            (within ten seconds).
+            Data of the record, as passed to `solve`. Coefficients are then standardised, and those of a
+            cross-validation are drawn for every tau, from full-data best subsets at the gamma of the model (computed
+            within ten seconds).
         gamma : float, optional
-            Of a path, the one to draw; that in the middle by default.
+            Gamma of a path to draw; the middle one by default.
 
         Returns
         -------
@@ -92,60 +92,60 @@ class DrawnModel:
 
 
 class DrawnSearch(DrawnModel):
-    """A record of a cross-validation."""
+    """Methods that draw figures of a cross-validation record."""
 
     def plot_cv_error(self, ax: Axes | None = None) -> Axes:
         """Draw the CV error by tau with certified intervals, one standard error to each side, and the choice."""
         return _drawer("plot_cv_error")(self, ax)
 
     def plot_grid(self, ax: Axes | None = None) -> Axes:
-        """Draw the CV error of all pairs (tau, gamma), hatched where a pair is excluded by proof."""
+        """Draw a heat map of the CV error of all pairs (tau, gamma), hatched for pairs excluded by bound."""
         return _drawer("plot_grid")(self, ax)
 
     def plot_bounds(self, ax: Axes | None = None) -> Axes:
-        """Draw how far the certified lower bounds of all pairs are above or below the least CV error proved."""
+        """Draw the difference of the certified lower bounds of all pairs from the minimum CV error."""
         return _drawer("plot_bounds")(self, ax)
 
     def plot_features(self, ax: Axes | None = None) -> Axes:
-        """Draw how many folds choose each feature at the reported pair."""
+        """Draw the number of folds that choose each feature at the reported pair."""
         return _drawer("plot_features")(self, ax)
 
     def plot_roc(self, data: Any, ax: Axes | None = None) -> Axes:
-        """Draw the ROC curve of held-out rows, of a record of two classes, whose data are needed."""
+        """Draw the ROC curve of held-out rows of a logistic record; needs its data."""
         return _drawer("plot_roc")(self, _read(self, data), ax)
 
     def plot_calibration(self, data: Any, ax: Axes | None = None) -> Axes:
-        """Draw how probabilities of held-out rows come true, of a record of two classes, whose data are needed."""
+        """Draw the reliability curve of held-out rows of a logistic record; needs its data."""
         return _drawer("plot_calibration")(self, _read(self, data), ax)
 
     def predict_interval(self, X: Any, level: float = 0.9, data: Any = None, folds: Any = None) -> FloatArray:
-        """Return prediction intervals of new rows: CV+ (Barber and others 2021), by the models of the folds.
+        """Return CV+ prediction intervals of new rows (Barber and others 2021), from the models of the folds.
 
-        These are fitted again to the data of the record. Of new rows that are exchangeable with them at least `2 level
-        - 1` lie in their intervals, less `sqrt(2 / n)` for K folds, if tau and gamma had not been chosen by the same
-        folds; mostly it is about `level` (docs/theory/intervals.md).
+        The models are fitted again to the data of the record. If new rows are exchangeable with these data, and tau and
+        gamma were not chosen by the same folds, the coverage is at least `2 level - 1`, minus `sqrt(2 / n)` for K
+        folds. In practice it is usually close to `level` (docs/theory/intervals.md).
 
         Parameters
         ----------
         X : path, pandas.DataFrame, table with `__arrow_c_stream__`, Dataset or (m, p) array_like
             New rows, as for `predict`.
         level : float
-            Share of new rows that the intervals aim at.
+            Target coverage of new rows.
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
-            The data of the record, as `solve` took them; needed.
+            Data of the record, as passed to `solve`; required.
         folds : FoldPlan, splitter, labels or pairs, optional
-            Those of the record, where it does not say them; by default they are dealt as it says.
+            Folds of the record, if it does not describe them; by default they are rebuilt from the record.
 
         Returns
         -------
         (m, 2) array
-            Lower and upper ends, in units of the target.
+            Lower and upper bounds, in units of the target.
 
         Raises
         ------
         BadInput
-            For weights, an averaged model, folds that do not hold out every row once, too few rows for the level, and
-            data that are not those of the record.
+            If there are weights or an averaged model, the folds do not hold out every row once, there are too few rows
+            for the level, or the data differ from those of the record.
 
         Examples
         --------

@@ -27,9 +27,10 @@ FIT_SCHEMA = "sparsecv-fit/1"
 
 @dataclass(frozen=True)
 class SurfacePiece:
-    """An interval of gamma on which the best subset of tau features is known: one of `supports`, places in the surface.
+    """An interval of gamma on which the best subset of tau features is known: one of `supports`.
 
-    Several are tied on it, or cross: their objectives agree to 1e-9. Not `proved`: a limit came before, none is known.
+    `supports` are positions in the surface. Several of them are tied or cross on the interval: their objectives agree
+    to 1e-9. If not `proved`, a limit came first and none is known.
     """
 
     tau: json_text.Count
@@ -51,10 +52,11 @@ class Surface:
 
 @dataclass(frozen=True)
 class PathRecord(parts.JsonRecord, DrawnModel):
-    """Best subsets on all rows for every (gamma, tau), schema `sparsecv-path/1`.
+    """Full-data best subsets for every (gamma, tau), schema `sparsecv-path/1`.
 
-    `surface`: where an interval of gamma was asked for, the best subset of every tau as a function of gamma; the rows
-    of the path are then those of its ends. `classes`: with logistic loss, of which the objectives are then.
+    If an interval of gamma was requested, `surface` has the best subset of every tau as a function of gamma, and the
+    rows of the path belong to the bounds of the interval. With logistic loss `classes` is set, and objectives are sums
+    of log losses.
     """
 
     schema_name: ClassVar[str] = PATH_SCHEMA
@@ -76,13 +78,13 @@ class PathRecord(parts.JsonRecord, DrawnModel):
         return f"PathRecord({self.status}: tau {taus[0]} to {taus[-1]}, {several(len(gammas), 'gamma')})"
 
     def to_frame(self, data: Any = None) -> pd.DataFrame:
-        """Return the fits as a pandas frame, a column for every field of `PathRow`.
+        """Return the fits as a pandas frame with a column for every field of `PathRow`.
 
         Parameters
         ----------
         data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset, optional
-            The data of the record, as it was fitted: R^2, adjusted R^2, Cp and BIC are then columns too, as R's leaps
-            defines them.
+            Data of the record, as they were fitted. The frame then also has the columns R^2, adjusted R^2, Cp and BIC,
+            as defined in R's leaps.
         """
         frame = parts.frame_of(self.path)
         if data is not None:
@@ -93,15 +95,16 @@ class PathRecord(parts.JsonRecord, DrawnModel):
 
 @dataclass(frozen=True)
 class FitRecord(parts.JsonRecord, LinearModel, DrawnModel):
-    """Best subset of one (tau, gamma) on all rows, by one backend.
+    """Full-data best subset of one (tau, gamma), by one backend.
 
-    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns, with logistic loss, where
-    `classes` are known, the log losses of all rows in place of the squares; `lower <= optimum <= upper`. `proved` means
-    `upper - lower <= gap * upper + allowance` for the requested gap: `allowance` is what the solver's dual bound is not
-    trusted for, in the same units (docs/backends.md). The field `gap` is the relative gap reached. `seconds` is the
-    time inside the solver, `setup_seconds` all the rest but reading the data. With an `assumed_box` M the certificate
-    is conditional: `lower`, and so `proved`, hold for the models whose coefficients lie in [-M, M]. `side` holds the
-    side constraints that models were compared under; null in older records, of which they are not known.
+    `objective` is `||y - Xb||^2 + (gamma / 2) ||b||^2` of the support in the scaled columns; with logistic loss, for
+    which `classes` is set, it has the log losses of all rows instead of the squares. `lower <= optimum <= upper`.
+    `proved` means `upper - lower <= gap * upper + allowance` for the requested gap: `allowance`, in the same units, is
+    subtracted from the dual bound of the solver for its numerical error (docs/backends.md). The field `gap` is the
+    relative gap reached. `seconds` is the time inside the solver, and `setup_seconds` the remaining time except reading
+    the data. With an `assumed_box` M the certificate is conditional: `lower`, and therefore `proved`, hold for models
+    with coefficients in [-M, M]. `side` has the side constraints on the models; null in older records, for which they
+    are not known.
     """
 
     schema_name: ClassVar[str] = FIT_SCHEMA
@@ -148,7 +151,7 @@ COMMON_SCHEMA = "sparsecv-common/1"
 
 @dataclass(frozen=True)
 class NearModel:
-    """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` says."""
+    """A support of `tau` features and its `value`: training objective or CV error, as `NearRecord.by` states."""
 
     tau: json_text.Count
     support: tuple[str, ...]
@@ -157,7 +160,7 @@ class NearModel:
 
 @dataclass(frozen=True)
 class Replacement:
-    """`pairs` of listed supports differ by having one of two features in the place of the other."""
+    """The number of `pairs` of listed supports that differ by exchanging one feature for another."""
 
     feature: str
     other: str
@@ -166,13 +169,13 @@ class Replacement:
 
 @dataclass(frozen=True)
 class NearSize:
-    """What is certain of the supports of `tau` features.
+    """The certified statements about the supports of `tau` features.
 
-    `lower <= least value <= best`, where `best` is the value of a listed model, rounded up. A support belongs to the
-    list if its value is at most `threshold`, which is `(1 + within) best`; every one whose value is below `complete_to`
-    is listed. `complete_to` is `threshold` unless the number of models or a limit cuts the list. `always`, `never`:
-    features in every, or in no, support whose value is below `complete_to`; both empty where no support is known to be.
-    `models` counts those listed.
+    `lower <= minimum value <= best`, where `best` is the value of a listed model, rounded up. A support belongs to the
+    list if its value is at most `threshold = (1 + within) best`. Every support with a value below `complete_to` is
+    listed; `complete_to` is `threshold` unless the maximum number of models or a limit cuts the list. `always` and
+    `never` are the features in every, or in no, support with a value below `complete_to`; both are empty if no such
+    support is known. `models` is the number of listed models.
     """
 
     tau: json_text.Count
@@ -187,20 +190,19 @@ class NearSize:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing that belongs to the list is missing."""
+        """True if no model that belongs to the list is missing."""
         return self.complete_to >= self.threshold
 
 
 @dataclass(frozen=True)
 class NearRecord(parts.JsonRecord):
-    """Every support near the best of its size at one gamma, schema `sparsecv-near/1`.
+    """Every support that is near-optimal for its size at one gamma, schema `sparsecv-near/1`.
 
-    `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of the support, the
-    same in every fold; with logistic loss, where `classes` are known, log losses stand in place of squares, and where
-    `counts` are known half deviances. `models`
-    are sorted by size, then by value. `most` is the largest number of models a size that was asked for. `proved`: no
-    limit cut a list. `chosen`: gamma, and tau where one is listed that was not asked for, are the choice of a
-    cross-validation, and this is its status; null where both were given.
+    `by` is `objective`, `||y - Xb||^2 + (gamma / 2) ||b||^2` on all rows, or `cv`, the CV error of one support in every
+    fold. If `classes` is set, log losses replace the squares, and if `counts` is set, half deviances. `models` are
+    sorted by size, then by value. `most` is the requested maximum number of models of each size. Status `proved` means
+    that no limit cut a list. `chosen` is the status of the cross-validation that chose gamma and, if it was not
+    requested, tau; null if both were given.
 
     Examples
     --------
@@ -242,16 +244,17 @@ class NearRecord(parts.JsonRecord):
         return f"NearRecord({self.status}: {len(self.models)} models within {self.within:.3g} of the best, {sizes})"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the models as a pandas frame, a column for every field of `NearModel`."""
+        """Return the models as a pandas frame with a column for every field of `NearModel`."""
         return parts.frame_of(self.models)
 
 
 @dataclass(frozen=True)
 class CommonRow:
-    """Of one (gamma, tau) the best support known that all folds share, and bounds on the least CV error of one.
+    """The best known support shared by all folds for one (gamma, tau), with bounds on the minimum CV error.
 
-    `lower <= least CV error <= cv_error`, up to rounding. A search goes no further than to exclude the pair: `lower`
-    is then that of the whole record, whatever the distance to `cv_error`.
+    The minimum is over all supports shared by the folds: `lower <= minimum CV error <= cv_error`, up to rounding. The
+    search only continues until the pair is excluded: `lower` is then that of the whole record, whatever the distance to
+    `cv_error`.
     """
 
     gamma: json_text.Gamma
@@ -263,13 +266,13 @@ class CommonRow:
 
 @dataclass(frozen=True)
 class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
-    """The subset with the least CV error when all folds share it, schema `sparsecv-common/1`.
+    """The subset with the minimum CV error if all folds share it, schema `sparsecv-common/1`.
 
-    `cv_error` is that of `support` at `gamma`, the mean of squared held-out residuals, with logistic loss, where
-    `classes` are known, the mean log loss of held-out rows, half their deviance where `counts` are; `lower` bounds the
-    least one over all gammas of the grid and all supports of the sizes `taus`, `upper` is `cv_error` rounded up.
-    `coefficients` and `intercept` are of the fit on all rows. `proved`: `upper - lower <= gap * upper` for the
-    requested gap, up to rounding; the field `gap` is the relative gap reached.
+    `cv_error` is that of `support` at `gamma`: the mean of squared held-out residuals, of held-out log losses if
+    `classes` is set, or of half deviances if `counts` is set. `lower` bounds its minimum over all gammas of the grid
+    and all supports of the sizes `taus`; `upper` is `cv_error` rounded up. `coefficients` and `intercept` belong to the
+    full-data fit. `proved` means `upper - lower <= gap * upper` for the requested gap, up to rounding; the field `gap`
+    is the relative gap reached.
     """
 
     schema_name: ClassVar[str] = COMMON_SCHEMA
@@ -304,12 +307,12 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
 
     @property
     def rmse(self) -> float:
-        """Root of the mean squared error of held-out rows, in units of the target."""
+        """Root mean squared error of held-out rows, in units of the target."""
         return math.sqrt(self.cv_error)
 
     @property
     def beside_error(self) -> str:
-        """What stands beside the CV error: its root, or the loss of the class frequencies, or the mean rate, alone."""
+        """Text next to the CV error: its root, or the loss of the class frequencies or of the mean rate."""
         if self.counts is not None:
             return f"mean half deviance (half deviance of the mean rate {shown(self.counts.null_error)})"
         if self.classes is not None:
@@ -317,5 +320,5 @@ class CommonRecord(parts.JsonRecord, LinearModel, DrawnModel):
         return f"RMSE {shown(self.rmse)}"
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `CommonRow`."""
+        """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `CommonRow`."""
         return parts.frame_of(self.table)

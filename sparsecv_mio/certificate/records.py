@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "sparsecv/2"
-FIRST_SCHEMA = "sparsecv/1"  # of records whose pair and model could be of two rules
+FIRST_SCHEMA = "sparsecv/1"  # schema of records whose pair and model may follow different rules
 NO_AVERAGE = "no averaged model was made; the model of the pair predicts"
 
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of a target of logistic loss, and how good held-out predictions are.
+    """The classes of a target with logistic loss, and the quality of held-out predictions.
 
-    `null_error`: the log loss per row of the class frequencies alone. Of the predictions of held-out rows: `accuracy`,
-    the share of rows whose class is the likelier one; `auc`, the area under the ROC curve; `brier`, the mean squared
-    error of the probabilities. The log loss alone is `certified`; these three are of the models in `chosen_folds`, null
-    where they would take long.
+    `null_error` is the log loss per row of the class frequencies alone. For the predictions of held-out rows,
+    `accuracy` is the share of rows whose more likely class is correct, `auc` the area under the ROC curve, and `brier`
+    the mean squared error of the probabilities. Only the log loss is `certified`; the other three measures belong to
+    the models in `chosen_folds` and are null if they would take long.
     """
 
     negative: str
@@ -50,9 +50,9 @@ class Classes:
 
 @dataclass(frozen=True)
 class Counts:
-    """Of a target of counts: `null_error`, half the deviance per row of the mean rate alone.
+    """The baseline for a target of counts: `null_error`, half the deviance per row of the mean rate.
 
-    Half the deviance, `exp(m) - y m` less its least value, is what is `certified`.
+    Half the deviance, `exp(m) - y m` minus its minimum, is `certified`.
     """
 
     null_error: json_text.Number
@@ -61,10 +61,10 @@ class Counts:
 
 @dataclass(frozen=True)
 class OneSe:
-    """The one-standard-error rule chose the pair: smallest tau, then largest gamma, within one SE of the minimiser.
+    """The one-standard-error rule, which chose the pair: smallest tau, then largest gamma, within one standard error.
 
-    `standard_error` is that of the least CV error. `estimate`: a limit came before the minimiser, every simpler pair
-    and the chosen one were known well enough for the rule.
+    `standard_error` is that of the minimum CV error. If `estimate` is true, a limit came before the minimiser, every
+    simpler pair and the chosen pair were known accurately enough for the rule.
     """
 
     standard_error: json_text.Number
@@ -73,7 +73,7 @@ class OneSe:
 
 @dataclass(frozen=True)
 class BoundedPair:
-    """A pair, its CV error, and bounds beside it."""
+    """A pair with its CV error and bounds."""
 
     gamma: json_text.Gamma
     tau: json_text.Count
@@ -84,9 +84,9 @@ class BoundedPair:
 
 @dataclass(frozen=True)
 class Least(BoundedPair):
-    """The pair with the least CV error of the grid and its certificate, in a record whose rule chose another pair.
+    """The pair with the minimum CV error of the grid and its certificate, in a record whose rule chose another pair.
 
-    The fields are those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
+    The fields have the meaning of those of a `Record` without another rule: `lower <= min h over the grid <= upper`.
     """
 
     gap: json_text.Bound
@@ -97,7 +97,7 @@ class Least(BoundedPair):
 
 @dataclass(frozen=True)
 class Refit:
-    """The all-rows fit behind `support`: `lower <= min f <= objective`, `objective = f(support)`."""
+    """The full-data fit of `support`: `lower <= min f <= objective`, `objective = f(support)`."""
 
     gamma: json_text.Gamma
     tau: json_text.Count
@@ -109,9 +109,9 @@ class Refit:
 
 @dataclass(frozen=True)
 class Refined(BoundedPair):
-    """Gamma improved at the reported tau: `lower <= h(gamma, tau) <= upper`; no part of the certificate.
+    """An improved gamma at the reported tau: `lower <= h(gamma, tau) <= upper`; it is not part of the certificate.
 
-    `estimate` as in `TableRow`.
+    `estimate` has the meaning as in `TableRow`.
     """
 
     estimate: bool = False
@@ -119,10 +119,10 @@ class Refined(BoundedPair):
 
 @dataclass(frozen=True)
 class DescentStep:
-    """A move of a coordinate descent: the best pair it met and its CV error, and whether the descent went there.
+    """A move of a coordinate descent: the best pair that it met, its CV error, and whether it was accepted.
 
-    `move` is `start`, `gamma` (a gamma step, every tau and fold solved anew) or `line` (other gammas at the same tau).
-    `upper` is the certified upper bound, unknown in descents of before that only estimated their rows.
+    `move` is `start`, `gamma` (a gamma step, with every tau and fold solved again) or `line` (other gammas at the same
+    tau). `upper` is the certified upper bound; it is unknown in older descents, which only estimated their rows.
     """
 
     move: str
@@ -135,14 +135,14 @@ class DescentStep:
 
 @dataclass(frozen=True)
 class TableRow(BoundedPair):
-    """The certified interval of one (gamma, tau); `folds_decided` of its `folds` have a completely known optimum.
+    """The certified interval of one (gamma, tau); the optima of `folds_decided` of its `folds` are completely known.
 
-    `estimate`: some are not. `cv_error` is then taken at the supports with the least training objective known in these
-    folds, and moved to the nearer end of the interval where it lies outside. `status`: `decided`, every fold is;
-    `excluded`, another pair is at least as good up to the gap: `upper` is not the least upper bound of the table, and
-    `lower` is at least `1 - gap` times that, or the whole grid is proved; `open`, neither; null in older records.
-    `standard_error` is that of `cv_error` over the folds, at the same supports; null for a single fold, where some fold
-    has no support yet, and in older records.
+    If `estimate` is true, some folds are not solved. `cv_error` is then computed at the known supports with the minimum
+    training objective in these folds, and moved to the nearer bound if it lies outside the interval. `status` is
+    `decided` if every fold is solved. It is `excluded` if another pair is at least as good up to the gap: `upper` is
+    not the smallest upper bound of the table, and `lower` is at least `1 - gap` times the smallest one, or the whole
+    grid is proved. It is `open` otherwise, and null in older records. `standard_error` is that of `cv_error` over the
+    folds, at the same supports; it is null for a single fold, if some fold has no support yet, and in older records.
     """
 
     folds_decided: json_text.Count
@@ -154,12 +154,12 @@ class TableRow(BoundedPair):
 
 @dataclass(frozen=True)
 class Region:
-    """The part of the grid in which the best pair is proved, and that pair.
+    """The part of the grid in which the best pair is certified, and this pair.
 
-    The part holds every tau up to `up_to_tau` at every gamma, every tau from `from_gamma` on, one of which may be null,
-    and the pair itself, which may have a larger tau and a smaller gamma. `lower` bounds the minimum of h over the part,
-    `upper` the h of the pair, and `upper - lower <= gap * upper + tie_width + allowance` for the requested gap, as for
-    the whole grid.
+    The part contains every tau up to `up_to_tau` at every gamma, every tau at gammas from `from_gamma` on (one of the
+    two may be null), and the pair itself, which may have a larger tau and a smaller gamma. `lower` bounds the minimum
+    of h over the part, `upper` the h of the pair, and `upper - lower <= gap * upper + tie_width + allowance` for the
+    requested gap, as for the whole grid.
     """
 
     up_to_tau: json_text.Count | None
@@ -175,11 +175,11 @@ class Region:
 
 @dataclass(frozen=True)
 class CertifiedSoFar:
-    """The results that are certified where a run ended before the proof of the whole grid.
+    """The results that are certified if a run ended before the proof for the whole grid.
 
-    `solved`, `excluded`, `open`: the numbers of pairs by the `status` of their rows in the table; `solved` are those of
-    status `decided`. `region`: as the `region` of the record, at a relative gap of 1%, or at the requested one where
-    that is larger; null where there is no such part.
+    `solved`, `excluded` and `open` are the numbers of pairs by the `status` of their rows in the table; `solved` counts
+    status `decided`. `region` has the meaning as in the record, for a relative gap of 1% or the requested gap,
+    whichever is larger; it is null if there is no such part.
     """
 
     solved: json_text.Count
@@ -190,7 +190,7 @@ class CertifiedSoFar:
 
 @dataclass(frozen=True)
 class Loosest:
-    """The pair with the least lower bound of the grid, which holds the gap open; the first where several have it."""
+    """The pair with the smallest lower bound of the grid, which determines the gap; the first one in a tie."""
 
     gamma: json_text.Gamma
     tau: json_text.Count
@@ -198,10 +198,11 @@ class Loosest:
 
 @dataclass(frozen=True)
 class Advice:
-    """Options that would complete a proof that a limit cut short, each by itself; null where none is known.
+    """Options that would each complete a proof that a limit cut short; null if none is known.
 
-    `tau`, `gamma`: a part of the grid, as the option takes it, that holds the reported pair and is proved already.
-    `time_limit`: seconds after which the whole grid may be proved: an estimate, from how fast the costs grew with tau.
+    `tau` and `gamma` describe, in the form of the options, a part of the grid that contains the reported pair and is
+    already proved. `time_limit` is the estimated time in seconds for the whole grid, extrapolated from the growth of
+    cost with tau.
     """
 
     tau: str | None
@@ -211,7 +212,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class OuterAverage:
-    """The averaged model that was made without an outer fold."""
+    """The averaged model made without an outer fold."""
 
     support: tuple[str, ...]
     coefficients: json_text.Coefficients
@@ -220,10 +221,10 @@ class OuterAverage:
 
 @dataclass(frozen=True)
 class NestedFold:
-    """The model that was chosen without an outer fold, and its mean squared `error` there; log loss of two classes.
+    """The model chosen without an outer fold, and its mean squared `error` (or log loss) on this fold.
 
-    `cv_error` is that of the chosen pair on the training rows, `support` that of the model on all of these. `average`:
-    the averaged model, where one was asked for; the error is then its own.
+    `cv_error` is that of the chosen pair on the training rows, and `support` that of the model fitted to all of them.
+    `average` is the averaged model, if one was requested; `error` then belongs to it.
     """
 
     fold: json_text.Count
@@ -238,10 +239,10 @@ class NestedFold:
 
 @dataclass(frozen=True)
 class NestedClasses:
-    """How well the models chosen without outer folds tell two classes apart there.
+    """The quality of class predictions on the outer folds, by the models chosen without them.
 
-    `lower <= error <= upper` is certain of the mean log loss of these models. `accuracy`, `auc` and `brier` are of all
-    rows of the outer folds together, as in `Classes`; `auc` is null where they are of one class.
+    `lower <= error <= upper` is certified for the mean log loss of these models. `accuracy`, `auc` and `brier` have the
+    meaning as in `Classes`, over the rows of all outer folds together; `auc` is null if these rows have one class.
     """
 
     lower: json_text.Number
@@ -253,11 +254,11 @@ class NestedClasses:
 
 @dataclass(frozen=True)
 class Nested:
-    """Nested cross-validation: the whole procedure repeated without each outer fold, and scored there.
+    """Nested cross-validation: the whole procedure is repeated without each outer fold and scored on it.
 
-    `error` is the mean squared error, with logistic loss the mean log loss, over the rows of the outer folds that are
-    done, `standard_error` that of it over these folds; null for a single one. `optimism` says by how many per cent
-    `error` exceeds the CV error of the model's pair on all rows; null where that is 0 or unknown.
+    `error` is the mean squared error (with logistic loss the mean log loss) over the rows of the finished outer folds,
+    and `standard_error` its standard error over these folds; null for a single fold. `optimism` is the excess in per
+    cent of `error` over the CV error of the pair of the model on all rows; null if that CV error is 0 or unknown.
     """
 
     outer: parts.FoldInfo
@@ -270,11 +271,12 @@ class Nested:
 
 @dataclass(frozen=True)
 class GammaPiece:
-    """An interval of gamma at one tau: no CV error on it is below `lower`.
+    """An interval of gamma at one tau on which no CV error is below `lower`.
 
-    `at_low` and `at_high` bound the CV error at the ends from above, null where that was not needed. `supports` are
-    places in `Continuous.supports`: every optimum of every fold, anywhere on the piece, is one of these or equal to one
-    up to copies of columns; null where the bound needed none (training losses alone exceed the answer).
+    `at_low` and `at_high` are upper bounds on the CV error at the ends of the interval, null if they were not needed.
+    `supports` are positions in `Continuous.supports`: every optimum of every fold at any gamma of the piece is one of
+    these, up to duplicate columns. It is null if the bound did not need supports, because training losses alone exceed
+    the answer.
     """
 
     tau: json_text.Count
@@ -290,8 +292,8 @@ class GammaPiece:
 class Continuous:
     """The certificate over every gamma of an interval: pieces that cover it for every tau.
 
-    The `lower` of the record is the least of the pieces, `gap` the relative gap that was asked for. The curve is the CV
-    error of the reported tau at some gammas, ascending, where it was needed.
+    The `lower` of the record is the minimum over the pieces, and `gap` the requested relative gap. The curve is the CV
+    error of the reported tau at those gammas, ascending, at which it was computed.
     """
 
     low: json_text.PositiveGamma
@@ -305,7 +307,7 @@ class Continuous:
 
 @dataclass(frozen=True)
 class PathRow:
-    """Best subset of one (gamma, tau) on all rows: `lower <= min f <= upper`, `objective = f(support)`."""
+    """The full-data best subset of one (gamma, tau): `lower <= min f <= upper`, `objective = f(support)`."""
 
     gamma: json_text.Gamma
     tau: json_text.Count
@@ -320,13 +322,14 @@ class PathRow:
 
 @dataclass(frozen=True)
 class AveragedPair:
-    """A pair of the table, or a ridge fit of all features at a gamma of it, and its part in the average.
+    """A pair of the table, or a ridge fit of all features at one of its gammas, and its part in the average.
 
-    `distance`: how many standard errors of its mean, over rows, its held-out errors are above those of the pair with
-    the least CV error; null where some fold has no support. `weight` is 0 for what is too far, and for what has the
-    gamma and the fit of a nearer pair. `fit` and `folds` are places in `Average.supports`: of the subset on all rows,
-    null for what is too far, and of that of each fold; `folds` is empty where some fold has none, and, for what is too
-    far, where there are too many to store. `estimate`: some of them are not known to be the best ones.
+    `distance` is the excess of its held-out errors over those of the pair with the minimum CV error, in standard errors
+    of the mean over rows; null if some fold has no support. `weight` is 0 for a pair that is too far away, and for a
+    pair whose gamma and fit equal those of a nearer pair. `fit` and `folds` are positions in `Average.supports`: of the
+    full-data subset (null for a pair that is too far away) and of the subset of each fold. `folds` is empty if some
+    fold has none, and for pairs that are too far away if there are too many to store. If `estimate` is true, some of
+    these subsets are not known to be optimal.
     """
 
     gamma: json_text.Gamma
@@ -338,15 +341,16 @@ class AveragedPair:
     estimate: bool
 
     def model(self, place: int) -> tuple[float, int]:
-        """Return what is equal for pairs of one model, where this one is at a place; no other has what is too far."""
+        """Return a key that is equal for pairs with the same model, and unique for a pair that is too far away."""
         return self.gamma, -1 - place if self.fit is None else self.fit
 
 
 @dataclass(frozen=True)
 class WithinFolds:
-    """The averaged model made without each fold, by the weights of all rows: an optimistic estimate of its error.
+    """The averaged model made without each fold, with the weights from all rows: an optimistic error estimate.
 
-    `folds`: places in `Average.supports` of the models of the folds; `error`: the mean squared error of held-out rows.
+    `folds` are positions in `Average.supports` of the models of the folds; `error` is the mean squared error of
+    held-out rows.
     """
 
     folds: tuple[json_text.Count, ...]
@@ -355,14 +359,15 @@ class WithinFolds:
 
 @dataclass(frozen=True)
 class Average:
-    """The average of the fits of near-best pairs, put on a best subset, which predicts (docs/theory/average.md).
+    """The average of the fits of near-optimal pairs, projected on a best subset, which predicts.
 
-    `pairs`: one for each row of the table, then, where every tau of it is below the number of features and there are
-    no restrictions but on single features, one of all features for each gamma. `model` is a best subset of all rows for
-    the predictions of the average in place of the target: `model.objective` per row, `missed`, is the mean square of
-    what the model leaves of them, at most `allowed`, a share of the least CV error, unless the grid has no larger tau.
-    `fewer` bounds from below the objective of every model with fewer features; null where there are none. No CV error
-    of the record is this model's; `within_folds` is an estimate of its error, where one was asked for.
+    See docs/theory/average.md. `pairs` has one entry for each row of the table. If every tau of the table is below the
+    number of features and restrictions concern single features only, one entry with all features follows for each
+    gamma. `model` is a full-data best subset whose target is replaced by the predictions of the average.
+    `model.objective` per row, `missed`, is the mean square of the residuals of the model; it is at most `allowed`, a
+    share of the minimum CV error, unless the grid has no larger tau. `fewer` is a lower bound on the objective of every
+    model with fewer features; null if there are none. No CV error of the record belongs to this model; `within_folds`
+    estimates its error, if requested.
     """
 
     supports: tuple[tuple[str, ...], ...]
@@ -375,7 +380,7 @@ class Average:
 
     @property
     def used(self) -> tuple[AveragedPair, ...]:
-        """Pairs that are part of the average."""
+        """Pairs with a positive weight in the average."""
         return tuple(pair for pair in self.pairs if pair.weight > 0.0)
 
 
@@ -383,31 +388,38 @@ class Average:
 class Record(parts.JsonRecord, LinearModel, DrawnSearch):
     """Answer and certificate of a cross-validation, schema `sparsecv/2`.
 
-    `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the supports of
-    `chosen_folds`. `lower` and `upper` hold the minimum of h over the whole requested grid (pessimistic over ties):
-    the least ends of the table. `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the
-    requested gap; the field `gap` is the relative gap reached. A pair that is proved is the one with the least
-    upper bound; when a limit comes first, it is the one with the least `cv_error` found. The interval of the
-    reported pair's own h is that of its row, `own_row`. `least`: where another rule (`one_se`, a weight of the
-    instability) chose another pair than that of the least CV error, that pair and all that was said of the grid,
-    `least_folds` its folds; else null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record are then
-    of the h of the chosen pair alone, and `status` is that of the least CV error. `estimate`: some fold of the
-    reported pair is not decided. Its `cv_error` is then the mean of the errors in `chosen_folds`, moved to the
-    nearer end of the pair's interval where it lies outside. `region`: where the best pair is proved, all of the
-    grid if the status is `proved`; null where it is nowhere, and for a descent. `advice`: what would complete the
-    proof; null where that is done, and for a descent. `mae` is the mean absolute error of held-out rows in
-    `chosen_folds`; null in older records, with weights, and where it would take long. `continuous`: where an
-    interval of gamma was asked for, the certificate over all of it; the table is then of the reported gamma alone,
-    and `lower` bounds the minimum of h over the interval.
-    `support`, `coefficients`, `intercept` and `refit` are of the model of the reported pair on all rows.
-    `stability`: how much it changes where a fold is left out; null in older records and where it would take long.
-    `average`: where it was asked for, the model that predicts in place of that of the pair. `training_gap`: where some
-    fold of the reported pair is not decided, the model of every fold has a training objective of at most `1 +
-    training_gap` times the least one; null where that is not known of all, and in older records. `loosest`: the
-    pair that holds the gap of the grid open; null where it is proved, in a descent, and in older records.
-    `so_far`: the results certified before the run ended; null in the same cases.
-    `classes`: with logistic loss (`request.loss`), where `cv_error` is the mean log loss of held-out rows, objectives
-    are sums of log losses, and `r_squared` is the share of the log loss of the class frequencies that is explained.
+    **CV error.** `cv_error` is h(gamma, tau) of the reported pair per row, in squared units of the target, at the
+    supports of `chosen_folds`. `lower` and `upper` contain the minimum of h over the whole requested grid (pessimistic
+    over ties): they are the smallest bounds of the table. The interval of h of the reported pair itself is that of its
+    row, `own_row`.
+
+    **Status.** `proved` means `upper - lower <= gap * upper + tie_width + allowance` for the requested gap; the field
+    `gap` is the relative gap reached. A proved pair is the one with the smallest upper bound. If a limit comes first,
+    the reported pair is the one with the smallest `cv_error` found. If `estimate` is true, some fold of the reported
+    pair is not solved: `cv_error` is then the mean of the errors in `chosen_folds`, moved to the nearer bound of the
+    interval of the pair if it lies outside.
+
+    **Other rules.** If another rule (`one_se`, or a weight of the instability) chose another pair than that with the
+    minimum CV error, `least` has the latter pair with the statements about the grid, and `least_folds` its folds;
+    otherwise both are null. `lower`, `upper`, `gap`, `tie_width` and `allowance` of the record then refer to h of the
+    chosen pair only, and `status` to the minimum CV error.
+
+    **Model.** `support`, `coefficients`, `intercept` and `refit` belong to the full-data model of the reported pair.
+    `average` is the averaged model that predicts instead, if it was requested. If some fold of the reported pair is not
+    solved, the training objective of every fold model is at most `1 + training_gap` times the minimum; `training_gap`
+    is null if this is not known for all folds, and in older records.
+
+    **Other fields.** `region` is the part of the grid in which the best pair is certified: the whole grid if the status
+    is `proved`, null if there is no such part and for a descent. `advice` has options that would complete the proof;
+    null if it is complete and for a descent. `loosest` is the pair that determines the gap of the grid, and `so_far`
+    has the results certified before the run ended; both are null for a proved grid, for a descent and in older records.
+    `mae` is the mean absolute error of held-out rows in `chosen_folds`; null in older records, with weights, and if it
+    would take long. `stability` states how much the model changes if a fold is held out; null in older records and if
+    it would take long. `continuous` is the certificate over an interval of gamma, if one was requested; the table then
+    has the reported gamma only, and `lower` bounds the minimum of h over the interval.
+
+    **Logistic loss** (`request.loss`). `classes` is set, `cv_error` is the mean log loss of held-out rows, objectives
+    are sums of log losses, and `r_squared` is the explained share of the log loss of the class frequencies.
 
     Examples
     --------
@@ -469,22 +481,22 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     @property
     def predictor(self) -> Record | PathRow:
-        """What predicts: the model of the reported pair, or the averaged one where that was asked for."""
+        """The model that predicts: that of the reported pair, or the averaged one if it was requested."""
         return self if self.average is None else self.average.model
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a record back; of the schema before too, where its model is that of the least CV error.
+        """Return the record of a JSON text, also of the previous schema if its model has the minimum CV error.
 
         Raises
         ------
         CorruptStore
-            As `JsonRecord.from_json`, or a record of the schema before with a model by another rule.
+            As for `JsonRecord.from_json`, and for a record of the previous schema with a model chosen by another rule.
         """
         return cls.decoded(text).of_this_schema() if parts.schema_of(text) == FIRST_SCHEMA else super().from_json(text)
 
     def of_this_schema(self) -> Self:
-        """Return a record of the schema before as one of this: there `upper` was that of the reported pair alone."""
+        """Return a record of the previous schema, in which `upper` was that of the reported pair, as one of this."""
         if (self.refit.gamma, self.refit.tau) != (self.gamma, self.tau):
             raise CorruptStore(
                 f"record: it is of an older format ({FIRST_SCHEMA}), with the errors of one pair and the model of "
@@ -498,19 +510,19 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     @property
     def certificate(self) -> Self | Least:
-        """The pair with the least CV error found, and the interval of the least CV error of the grid."""
+        """The pair with the minimum CV error found, and the certified interval of the minimum CV error of the grid."""
         return self.least or self
 
     @property
     def own_row(self) -> TableRow | None:
-        """The row of the table that is of the reported pair, with the interval of its own CV error."""
+        """The row of the table with the reported pair and the interval of its CV error."""
         return next((row for row in self.table if (row.gamma, row.tau) == (self.gamma, self.tau)), None)
 
     @property
     def seen_folds(self) -> int:
-        """In how many open folds of the pair the support is that of the model on all rows.
+        """Number of unsolved folds of the pair whose support is that of the full-data model.
 
-        That model may have been found with the held-out rows; the CV error, an estimate, is likely too low then.
+        That model may have been found with the held-out rows; the CV error, an estimate, is then probably too low.
         """
         if not self.estimate or not self.support:
             return 0
@@ -537,7 +549,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     @property
     def rule(self) -> str:
-        """The rule that chose the pair."""
+        """Rule that chose the pair."""
         if self.one_se is not None:
             return "the one-standard-error rule"
         weighed = self.stability is not None and self.stability.chosen is not None
@@ -552,9 +564,9 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return chosen is None or chosen.proved
 
     def chosen_in(self) -> dict[str, int]:
-        """Return in how many folds each feature is in the model; those in none are left out.
+        """Return the number of folds whose model has each feature, without features that no fold chooses.
 
-        Features of the model come first, then the others, those in most folds first.
+        Features of the full-data model come first, then the others, both in descending order of their numbers.
         """
         folds = self.chosen_folds
         times = np.bincount(folds.which, minlength=len(folds.supports)).tolist()
@@ -568,11 +580,11 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
     @property
     def rmse(self) -> float:
-        """Root of the mean squared error of held-out rows: that of the CV error, in units of the target."""
+        """Root mean squared error of held-out rows, in units of the target."""
         return math.sqrt(self.cv_error)
 
     def accuracy_line(self) -> str:
-        """Return RMSE, MAE and R^2 of held-out rows for the screen, as far as they are known; `~` marks estimates."""
+        """Return RMSE, MAE and R^2 of held-out rows for the screen, if known; `~` marks estimates."""
         mark = "~" if self.estimate else ""
         if self.classes is not None:
             return class_words(self.classes, mark)
@@ -585,16 +597,16 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return f"RMSE {root}, {middle}R^2 " + ("?" if self.r_squared is None else f"{mark}{share(self.r_squared)}")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the table of all pairs (gamma, tau) as a pandas frame, a column for every field of `TableRow`."""
+        """Return the table of all pairs (gamma, tau) as a pandas frame with a column for every field of `TableRow`."""
         return parts.frame_of(self.table)
 
     def likely(self, how: str) -> str:
-        """Say that what the fold models give is likely wrong, and why; nothing where `seen_folds` is 0.
+        """Return a note that results of the fold models are probably wrong; empty if `seen_folds` is 0.
 
         Parameters
         ----------
         how : str
-            What is wrong: `too low`, say.
+            Direction of the error, such as `too low`.
         """
         if not (seen := self.seen_folds):
             return ""
@@ -603,7 +615,7 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return f"{word} {how}: {some} the features of the full-data model, perhaps found with their held-out rows"
 
     def _averaged_error(self) -> list[str]:
-        """Return a line on the error of the averaged model, as far as it is known."""
+        """Return a line on the error of the averaged model, if it is known."""
         if self.average is None:
             return [NO_AVERAGE] if self.request.model == "average" else []
         if (within := self.average.within_folds) is None:
@@ -611,12 +623,12 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
         return [f"error of averaged models made within every fold: {shown(within.error)} (optimistic)"]
 
     def _of_classes(self, classes: Classes) -> str:
-        """Say what is certified, and of which class probabilities are."""
+        """Return a sentence on the certified loss and the class of the probabilities."""
         words = f"only the log loss is certified; the model predicts the probability of {classes.positive!r}"
         return words if self.data.class_weight is None else f"{words}; both classes have equal weight"
 
     def summary(self) -> str:
-        """Return the answer in a few lines: the pair, what is certified, the model."""
+        """Return the answer in a few lines: the pair, the certified interval, the model."""
         weights = "" if self.data.weights is None else f" weighted by {self.data.weights}"
         lines = [
             *filter(None, self._answer()),
@@ -638,12 +650,12 @@ class Record(parts.JsonRecord, LinearModel, DrawnSearch):
 
 
 def class_words(classes: Classes, mark: str = "") -> str:
-    """Return accuracy, AUC and Brier score of held-out rows for the screen, as far as they are known.
+    """Return accuracy, AUC and Brier score of held-out rows for the screen, if known.
 
     Parameters
     ----------
     mark : str
-        What stands before an estimate.
+        Prefix of an estimate.
     """
     accuracies = [
         f"accuracy {mark}{100.0 * classes.accuracy:.1f}%" if classes.accuracy is not None else "",
@@ -654,25 +666,25 @@ def class_words(classes: Classes, mark: str = "") -> str:
 
 
 def pair_in_words(known: Record | Least, error: str = "CV error") -> str:
-    """Return a pair with its CV error, an estimate marked by `~`, and the interval that is stated beside it."""
+    """Return a pair with its CV error, marked by `~` if it is an estimate, and the reported interval."""
     ends, mark = ends_of(known.lower, known.upper), "~" if known.estimate else ""
     return f"tau={known.tau}, gamma={shown(known.gamma)}, {error} {mark}{shown(known.cv_error)} in {ends}"
 
 
 def loosest_of(table: Sequence[TableRow]) -> Loosest | None:
-    """Return the pair with the least lower bound; None for an empty table."""
+    """Return the pair with the smallest lower bound; None for an empty table."""
     row = min(table, key=lambda row: row.lower, default=None)
     return None if row is None else Loosest(row.gamma, row.tau)
 
 
 def least_upper(found: TableRow, table: Sequence[TableRow]) -> float:
-    """Return the upper end of the least CV error of a grid: the least one of the table.
+    """Return the upper bound on the minimum CV error of a grid: the smallest one of the table.
 
     Parameters
     ----------
     found : TableRow
-        Of the pair with the least CV error found: its own upper end where that is the least one up to rounding. Else
-        the least one, at least its CV error, which may be the larger one by a tie.
+        Row of the pair with the minimum CV error found. Its upper bound is returned if it is the smallest one up to
+        rounding; otherwise the smallest one, but at least its CV error, which may be larger because of a tie.
     """
     least = min(row.upper for row in table)
     return found.upper if found.upper <= least * (1.0 + CROSSING_RTOL) else max(least, found.cv_error)

@@ -164,7 +164,10 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
 def _training(
     data: StandardData, rows: IntArray | slice, support: IntArray, gamma: float
 ) -> tuple[RefitRows, FloatArray, IntArray]:
-    """Return the training rows of a fit, its initial point, and the x these coefficients are exactly 0."""
+    """Return the training rows of a fit, its initial point, and the positions of coefficients of constant columns.
+
+    With an intercept, these coefficients are exactly 0.
+    """
     first = int(data.has_intercept)
     penalty = np.append(np.zeros(first), gamma / 2.0 * data.weight[support])
     training = RefitRows(*rows_of(data, rows, support, first), penalty, row_loss(data.loss))
