@@ -46,22 +46,22 @@ from sparsecv_mio.problem.objective import (
 )
 from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL, OUTWARD, ROUNDING, TIE_RTOL, TINY
 
-CORRELATED_AT_ONCE = 10**9  # rows of folds times columns squared, up to which those of every fold are looked at
-NO_EFFECT = ACCURATE_RTOL  # of the target: a coefficient that predicts less may have either sign
+CORRELATED_AT_ONCE = 10**9  # fold rows times squared columns, up to which the correlations of every fold are computed
+NO_EFFECT = ACCURATE_RTOL  # share of the target; a smaller effect may have either sign
 
 
 @dataclass(frozen=True, eq=False)
 class AllowedSupports:
-    """Which sets of some columns a model may consist of, in positions among them.
+    """The sets of columns that restrictions allow as supports, as positions.
 
     Attributes
     ----------
     names : tuple of str
-        Of the columns.
+        Names of the columns.
     asked : Restrictions
-        By the names of the data.
+        Restrictions by names of the data.
     together : tuple of tuples of str
-        Features that are chosen all or none.
+        Groups of features that enter together.
     """
 
     names: tuple[str, ...]
@@ -70,7 +70,7 @@ class AllowedSupports:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """What models consist of, by positions; the terms of adjusted columns have the count 0."""
+        """Terms of models, by positions; adjustment columns count, as in records used for computation."""
         place = {name: j for j, name in enumerate(self.names)}
         return tuple(term.at(place) for term in self.asked.terms(self.names, self.together))
 
@@ -85,12 +85,12 @@ class AllowedSupports:
         return tuple(j for term in self.terms if not term.count for j in term.columns)
 
     def columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a model of up to tau features, with the adjusted columns."""
+        """Return the maximum number of columns of a model with up to tau features."""
         more = sorted((len(term.columns) - term.count for term in self.selectable), reverse=True)
         return min(tau + sum(more[:tau]) + len(self.adjusted), len(self.names))
 
     def count(self, support: Iterable[int]) -> int:
-        """Return how many features a support counts as."""
+        """Return the number of features that a support counts as."""
         chosen = set(support)
         return sum(min(len(chosen.intersection(term.columns)), term.count) for term in self.terms)
 
@@ -100,12 +100,12 @@ class AllowedSupports:
 
     @cached_property
     def sign(self) -> IntArray:
-        """(q,) 1 for columns whose coefficient is not below 0, -1 for not above, else 0."""
+        """(q,) 1 for columns with a nonnegative coefficient, -1 for a nonpositive one, else 0."""
         up, down = (np.isin(self.names, list(some)) for some in (self.asked.nonnegative, self.asked.nonpositive))
         return up.astype(np.int64) - down.astype(np.int64)
 
     def allows(self, support: Iterable[int]) -> bool:
-        """Whether a model may consist of these columns, signs and size aside."""
+        """Return True if a model may have exactly these columns, apart from signs and size."""
         places, restrictions = set(support), self.asked
         chosen = {self.names[j] for j in places}
         return (
@@ -121,19 +121,19 @@ class AllowedSupports:
         )
 
     def holds(self, active: tuple[int, ...], tau: int, slope: FloatArray | None = None) -> bool:
-        """Whether these columns are in an allowed support of up to tau, whose others a sign holds at zero.
+        """Return True if an allowed support of up to tau has these columns, and others that signs force to zero.
 
         Parameters
         ----------
         slope : (q,) array, optional
-            How much adding to each coefficient would improve the fit; without it every sign may hold.
+            Decrease of the objective by increasing each coefficient; without it, every sign constraint may be active.
         """
         stays = self.sign != 0 if slope is None else (self.sign != 0) & (self.sign * slope <= NO_EFFECT)
         others = [j for j in np.flatnonzero(stays).tolist() if j not in active]
         return any(self.allows((*active, *more)) for more in _subsets(others, tau - self.count(active)))
 
     def up_to(self, tau: int) -> dict[int, IntArray]:
-        """Return what `holds` of up to tau features, as the rows of a table for each number of columns."""
+        """Return the sets that `holds` accepts for up to tau features, one table for each number of columns."""
         signed, by_size = set(np.flatnonzero(self.sign).tolist()), defaultdict[int, set[tuple[int, ...]]](set)
         for terms in _subsets(self.selectable, tau):
             columns = {j for term in terms for j in term.columns}.union(self.adjusted)
@@ -146,17 +146,17 @@ class AllowedSupports:
         }
 
     def exactly(self, tau: int) -> list[IntArray]:
-        """Return what is allowed of exactly tau features, as the rows of a table for each number of columns."""
+        """Return the allowed supports of exactly tau features, one table for each number of columns."""
         of_size = (rows[[self.count(row) == tau for row in rows.tolist()]] for rows in self.up_to(tau).values())
         return [rows for rows in of_size if len(rows)]
 
     def signed_right(self, support: Iterable[int], effect: FloatArray) -> bool:
-        """Whether coefficients have their signs, but for those that next to nothing comes of.
+        """Return True if coefficients have the required signs, apart from negligible ones.
 
         Parameters
         ----------
         effect : (s,) array
-            Coefficients times the lengths of their columns, over the length of the target.
+            Coefficients times the lengths of their columns, divided by the length of the target.
         """
         return bool(np.all(self.sign[list(support)] * effect >= -NO_EFFECT))
 
@@ -182,57 +182,58 @@ def positions(names: Iterable[str], index: Mapping[str, int], adjusted: Iterable
 
 
 def _subsets(things: Sequence[Any], most: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the subsets of at most so many of some things, smaller ones first."""
+    """Yield the subsets with at most `most` elements, smaller ones first."""
     return chain.from_iterable(combinations(things, size) for size in range(min(most, len(things)) + 1))
 
 
 IDENTITY_ROWS = 12
-CANDIDATE_RTOL = 1e-5  # four times what the closed forms below may be wrong by, so that no tie escapes the exact refit
-CANDIDATE_SHARE = 1e-10  # of the targets' sum of squares: the rounding of an objective from a Gram matrix
-NEARLY_PERFECT = 1e-4  # reciprocal condition times share of the targets, below which residuals get twice the precision
-CANCELLED = 1e-3  # of the objective on all rows: one without some rows that is smaller has lost digits
-TWICE = 8.0 * ROUNDING  # of the terms of a sum in twice the precision, over what is kept of them
-TRUSTED = 1e-7  # rounding over `trust` bounds the error of a correction: 1e-9, well inside what is compared
-NOISE = ROUNDING / 2.0  # of the target and of a residual: a thousand ulps of a long double, for sums and factors
-RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest target about its centre
-FACTOR_ROUNDING = 20.0 * ROUNDING  # of a factorisation, of the lengths of its columns, times the root of its size
-DOUBTFUL_EFFECT = 1000.0 * NO_EFFECT  # a smaller effect may have either sign: an exact fit decides
-SINGULAR = 1e-5  # reciprocal condition of a Gram matrix below which the rounding of its solution could show
-LOOSE_TIES = 16.0 * TIE_RTOL  # supports that a search with rounding of its own may have taken for tied
+CANDIDATE_RTOL = 1e-5  # four times the error of the closed forms below, so that every tie is refitted
+CANDIDATE_SHARE = 1e-10  # share of the sum of squares of the target: rounding of an objective from a Gram matrix
+NEARLY_PERFECT = 1e-4  # condition^-1 times share of the target, below which residuals get twice the precision
+CANCELLED = 1e-3  # share of the full-data objective; a smaller objective without some rows has lost digits
+TWICE = 8.0 * ROUNDING  # rounding of a sum in twice the precision, relative to its terms
+TRUSTED = 1e-7  # rounding / TRUSTED = 1e-9 bounds the error of a correction, below all tolerances
+NOISE = ROUNDING / 2.0  # of the target and a residual: 1,000 ulps of a long double, for sums and factors
+RESIDUAL = 8.0 * ROUNDING  # rounding of a residual of the search, relative to the largest centred target
+FACTOR_ROUNDING = 20.0 * ROUNDING  # rounding of a factorisation, relative to column lengths times root of its size
+DOUBTFUL_EFFECT = 1000.0 * NO_EFFECT  # for a smaller effect an exact fit decides the sign
+SINGULAR = 1e-5  # reciprocal condition of a Gram matrix, below which its solution may lose digits
+LOOSE_TIES = 16.0 * TIE_RTOL  # tolerance within which a search may have treated supports as tied
 
 
 @dataclass(frozen=True, eq=False)
 class UnitColumns:
-    """Some columns of a data set about their means over all rows and over powers of two, and the way back.
+    """Some columns of a data set, centred about means of all rows and divided by powers of two.
 
     Attributes
     ----------
     dataset : Dataset
     scale, intercept : str
     columns : (q,) int array
-        Their positions in the data set.
+        Positions in the data set.
     Z : (n, q) array
-        Columns centred on all rows unless the intercept is `none`, over a power of two; rows times `root`.
+        Columns centred on all rows unless the intercept is `none`, divided by a power of two; rows multiplied by
+        `root`.
     t : (n,) array
-        Targets likewise.
+        Targets in the same form.
     weight : (q,) array
         Penalty weights in these coordinates.
     y_unit : float
-        Objectives here times `y_unit ** 2` are objectives in the file.
+        Unit of the target: objectives here times `y_unit ** 2` are objectives in the file.
     root : (n,) array
-        Roots of the weights of the rows.
+        Square roots of the row weights.
     forced : tuple of int
-        Positions in `columns` of those in every support.
+        Positions in `columns` of the columns in every support.
     rows_by_weight : float
-        Rows that are scored, over their weight.
+        Number of scored rows divided by their weight.
     allowed : AllowedSupports, optional
-        Where restrictions say more than which columns are forced in or out.
+        Restrictions other than forced columns, if there are any.
     target_noise : float
-        What each target may be off by, where they are computed and not of a file.
+        Error bound of each target, if targets are computed and not read from a file.
     free : tuple of int
-        Positions in the data set of columns that are not penalised.
+        Positions in the data set of unpenalised columns.
     plan : FoldPlan, optional
-        Folds, on whose training rows columns without a penalty may be more alike than on all.
+        Folds on whose training rows unpenalised columns may be more collinear than on all rows.
     """
 
     dataset: Dataset
@@ -257,16 +258,16 @@ class UnitColumns:
     def of(
         cls, dataset: Dataset, scale: str, intercept: str, columns: IntArray | None = None, free: Sequence[int] = ()
     ) -> UnitColumns:
-        """Bring a data set to these coordinates.
+        """Return a data set in these coordinates.
 
         Parameters
         ----------
         scale : {"length", "variance", "none"}
         intercept : {"fold", "global", "none"}
         columns : (q,) int array, optional
-            By default all that vary.
+            Positions of the columns; by default all varying columns.
         free : sequence of int, optional
-            Positions in the data set of columns that are not penalised.
+            Positions in the data set of unpenalised columns.
         """
         chosen = varying_columns(dataset.X) if columns is None else columns
         everyone = np.arange(dataset.n)
@@ -283,14 +284,14 @@ class UnitColumns:
 
     @classmethod
     def within(cls, dataset: Dataset, scale: str, intercept: str, restrictions: Restrictions | None) -> UnitColumns:
-        """Return the columns that vary and are not forced out, and which of them every support contains.
+        """Return the varying columns that are not forced out, with the forced columns marked.
 
         Parameters
         ----------
         scale : {"length", "variance", "none"}
         intercept : {"fold", "global", "none"}
         restrictions : Restrictions or None
-            By the names of the data.
+            Restrictions by names of the data.
         """
         wanted = restrictions or NONE
         varying = varying_columns(dataset.X)
@@ -309,7 +310,7 @@ class UnitColumns:
 
     @property
     def terms(self) -> int:
-        """Number of features that may be chosen, a factor as one, without adjusted columns."""
+        """Number of features to choose from; a factor counts as one."""
         return self.q - len(self.adjusted) if self.allowed is None else len(self.allowed.selectable)
 
     @cached_property
@@ -318,7 +319,7 @@ class UnitColumns:
         return frozenset(np.flatnonzero(np.isin(self.columns, list(self.free))).tolist())
 
     def most_columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a model of tau features, with the adjusted columns."""
+        """Return the maximum number of columns of a model with tau features."""
         return min(tau + len(self.adjusted), self.q) if self.allowed is None else self.allowed.columns(tau)
 
     def positions(self, features: Iterable[str]) -> tuple[int, ...] | None:
@@ -333,42 +334,42 @@ class UnitColumns:
 
     @property
     def exact(self) -> bool:
-        """Whether columns and targets are the data over powers of two, to the last bit."""
+        """True if columns and targets are exactly the data divided by powers of two."""
         return self.intercept == "none" and self.dataset.row_weights is None
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the columns."""
+        """Names of the columns."""
         return tuple(self.dataset.names[j] for j in self.columns.tolist())
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Position in `columns` of each by its name."""
+        """Position in `columns` by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     def named(self, support: Iterable[int]) -> str:
-        """Return the names of a support in a row."""
+        """Return the names of a support as a list."""
         return ", ".join(self.names[j] for j in support)
 
     def too_many(self, taus: list[int], gammas: int, k: int) -> str:
-        """Say why not all supports of some pairs are tried in every fold; empty where they are.
+        """Return the reason why supports of some pairs are not enumerated in every fold; empty if they are.
 
         Parameters
         ----------
         gammas, k : int
-            Numbers of gammas and of folds.
+            Numbers of gammas and folds.
         """
         if self.terms > ENUMERATE_PAIR:
             return f"p > {ENUMERATE_PAIR}"
         return "too many rows to try all supports" if self.cost(taus, gammas, k) > COST_LIMIT else ""
 
     def cost(self, taus: list[int], gammas: int, k: int) -> float:
-        """Elementary operations of `fold_optima` for all pairs, roughly: restrictions leave supports of every size.
+        """Return the approximate number of operations of `fold_optima` for all pairs.
 
         Parameters
         ----------
         gammas, k : int
-            Numbers of gammas and of folds.
+            Numbers of gammas and folds.
         """
         limited, q, total = self.allowed is not None, self.terms, 0.0
         for size in [size for tau in taus for size in range(0 if limited else min(tau, q), min(tau, q) + 1)]:
@@ -379,45 +380,45 @@ class UnitColumns:
         return gammas * total
 
     def sets(self, tau: int) -> list[IntArray]:
-        """Return all that a model of up to tau features may consist of, as sorted positions in `columns`, by size."""
+        """Return the column sets of models of up to tau columns, as sorted positions in `columns`, by size."""
         return [self.supports(tau)] if self.allowed is None else list(self.allowed.up_to(tau).values())
 
     def exactly(self, tau: int) -> list[IntArray]:
-        """Return all that a model of exactly tau features may consist of, as sorted positions, by number of columns."""
+        """Return the column sets of models of exactly tau features, as sorted positions, by number of columns."""
         return [self.supports(tau)] if self.allowed is None else self.allowed.exactly(tau)
 
     def count(self, support: Sequence[int]) -> int:
-        """Return how many features a support counts as."""
+        """Return the number of features that a support counts as."""
         return len(set(support) - self.adjusted) if self.allowed is None else self.allowed.count(support)
 
     def signed_right(self, support: IntArray | tuple[int, ...], model: RidgeFit) -> bool:
-        """Whether the coefficients of a fit have the signs that are held.
+        """Return True if the coefficients of a fit satisfy the sign constraints.
 
         Parameters
         ----------
         support : (s,) int array or tuple
             Positions in `columns`.
         model : RidgeFit
-            Its fit.
+            Fit of the support.
         """
         return self.allowed is None or self.allowed.signed_right(support, effects(self, support, model))
 
     def supports(self, tau: int) -> IntArray:
-        """(C, s) all supports of one tau within the restrictions, as sorted positions in `columns`."""
+        """Return (C, min(tau, q)) all allowed supports of one size, as sorted positions in `columns`."""
         size = self.most_columns(tau)
         others = [j for j in range(self.q) if j not in self.forced]
         sets = [sorted((*self.forced, *free)) for free in combinations(others, max(size - len(self.forced), 0))]
         return np.array(sets, dtype=np.int64).reshape(len(sets), size)
 
     def refit(self, support: IntArray | tuple[int, ...], gamma: float, rows: IntArray | None) -> RidgeFit:
-        """Fit a support by `problem.objective.fit`.
+        """Return the fit of a support by `problem.objective.fit`.
 
         Parameters
         ----------
         support : (s,) int array or tuple
             Positions in `columns`.
         rows : int array or None
-            Training rows; None: all.
+            Training rows; None: all rows.
         """
         names = self.columns[np.asarray(support, dtype=np.int64)].tolist()
         return fit(
@@ -427,7 +428,7 @@ class UnitColumns:
         )  # fmt: skip
 
     def moved_by_noise(self, support: tuple[int, ...], gamma: float) -> FloatArray:
-        """Bound what `target_noise` may do to the coefficients of a fit on all rows, in the file's units."""
+        """Return bounds on the effect of `target_noise` on full-data coefficients, in units of the file."""
         if not self.target_noise or not support:
             return np.zeros(len(support))
         at = list(support)
@@ -436,31 +437,31 @@ class UnitColumns:
         return np.asarray(inverse @ self.root * self.target_noise / self.x_unit[at])
 
     def least(self, supports: IntArray, gamma: float, rows: IntArray | None) -> float:
-        """Return the least objective of some supports.
+        """Return the minimum objective over some supports.
 
         Parameters
         ----------
         supports : (k, s) int array
             Positions in `columns`.
         rows : int array or None
-            Training rows; None: all.
+            Training rows; None: all rows.
         """
         return min(self.refit(s, gamma, rows).objective for s in supports)
 
     def residual_noise(self, h: float, gamma: float, tau: int) -> float:
-        """Bound what rounding may do to a held-out residual of a search, times the root of its weight.
+        """Return a bound on the rounding error of a held-out residual of a search, times the root of its weight.
 
         Parameters
         ----------
         h : float
-            Mean square of such residuals, in the file's units.
+            Mean square of such residuals, in units of the file.
 
         Notes
         -----
         `r = 1e-16 (100 size + sqrt(n) (c size + c^2 sqrt(h)))`: a search computes in 64-bit long doubles, `size` is the
-        largest target about its centre, h the mean square of the residuals, and the condition number of a fit is at
-        most `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its least singular value. Of
-        columns without a penalty that is bounded by the least eigenvalue of their correlations.
+        largest centred target, and h is the mean square of the residuals. The condition number of a fit is at most
+        `c = sqrt(tau max_j (1 + |z_j|^2 / (gamma/2 s_j^2)))`, as the penalty bounds its smallest singular value. For
+        unpenalised columns the smallest eigenvalue of their correlations gives the bound.
         """
         penalty, tau = gamma / 2.0 * self.weight, self.most_columns(tau)
         paid = penalty > 0.0
@@ -475,7 +476,7 @@ class UnitColumns:
         return NOISE * (100.0 * size + reach)
 
     def _least_eigenvalue(self, columns: tuple[int, ...]) -> float:
-        """Return the least eigenvalue of the correlations of some columns, on all rows and where a fold trains."""
+        """Return the smallest eigenvalue of the correlations of some columns, over all rows and training rows."""
         if columns not in self._eigenvalues:
             every = [np.zeros(0, dtype=np.int64)]
             if self.plan is not None and self.plan.k * self.Z.shape[0] * len(columns) ** 2 <= CORRELATED_AT_ONCE:
@@ -485,46 +486,47 @@ class UnitColumns:
         return self._eigenvalues[columns]
 
     def slack(self, h: float, gamma: float, tau: int, relative: float) -> float:
-        """Bound what rounding may do to a mean square of residuals: `relative h + 2 r sqrt(h) + r^2`.
+        """Return a bound on the rounding error of a mean square of residuals: `relative h + 2 r sqrt(h) + r^2`.
 
         Parameters
         ----------
         h : float
-            The mean square, weighted.
+            Weighted mean square.
         """
         noise = self.residual_noise(h / self.rows_by_weight, gamma, tau) * float(np.sqrt(self.rows_by_weight))
         return relative * h + noise * (2.0 * float(np.sqrt(h)) + noise)
 
     def refit_slack(self, h: float) -> float:
-        """Bound the rounding of a mean square of residuals of refits here: `CROSSING_RTOL h + 2 r sqrt(h) + r^2`.
+        """Return a bound on the rounding of a mean square of refits: `CROSSING_RTOL h + 2 r sqrt(h) + r^2`.
 
-        The rounding r of a residual counts where nearly all targets are predicted: h may be of the size of `r^2`.
+        The rounding r of a residual matters if the fit is nearly perfect, so that h may be as small as `r^2`.
 
         Parameters
         ----------
         h : float
-            The mean square, weighted.
+            Weighted mean square.
         """
         noise = RESIDUAL * float(np.abs(self.t).max()) * self.y_unit
         return CROSSING_RTOL * h + noise * (2.0 * math.sqrt(h) + noise)
 
     def objective_slack(self, objective: float) -> float:
-        """Bound what rounding may do to an objective of the search on all rows, in the file's units."""
+        """Return a bound on the rounding error of a full-data objective of the search, in units of the file."""
         noise = self.target_noise * math.sqrt(self.dataset.weight_of(slice(0, self.dataset.n)))
         slack = objective_slack(objective, self.dataset, self.intercept)
         return slack + noise * (2.0 * math.sqrt(objective) + noise)
 
     def rounding(self, objective: float) -> float:
-        """Bound what a refit in floats may be wrong by, in the file's units.
+        """Return a bound on the error of a refit in floats, in units of the file.
 
-        Relative 1e-12, and of a fit that is nearly perfect the rounding of its residuals against the targets.
+        It is 1e-12 relative to the objective plus, for a nearly perfect fit, the rounding of residuals relative to the
+        targets.
         """
         noise = RESIDUAL * self.y_unit * float(np.linalg.norm(self.root))
         return OUTWARD * objective + noise * (2.0 * float(np.sqrt(objective)) + noise)
 
 
 def _least_correlation(gram: FloatArray) -> float:
-    """Return the least eigenvalue of a Gram matrix with its columns at length 1; 0 where one has none."""
+    """Return the smallest eigenvalue of a Gram matrix scaled to columns of length 1; 0 if a column is zero."""
     squares = np.diag(gram)
     if not (squares > 0.0).all():
         return 0.0
@@ -534,11 +536,11 @@ def _least_correlation(gram: FloatArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class FoldOptima:
-    """Per fold: held-out sums of squares over the tied optima, and whether a reported support is among these.
+    """Held-out sums of squares over the tied optima of each fold, and whether a reported support is optimal.
 
-    `low`, `high` are over supports that are tied beyond doubt, `loose_low`, `loose_high` over all that may pass for
-    tied: a right interval covers the former and need not be wider than the latter. `excess`: by which share the
-    objective of a reported support exceeds the least.
+    `low` and `high` are over supports that are certainly tied, `loose_low` and `loose_high` over all supports that may
+    count as tied: a correct interval contains the former and need not be wider than the latter. `excess` is the
+    relative excess of the objective of a reported support over the minimum.
     """
 
     low: FloatArray
@@ -552,15 +554,15 @@ class FoldOptima:
 def fold_optima(
     design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None = None
 ) -> FoldOptima:
-    """Find the optimum of every fold of one (gamma, tau) by trying all supports.
+    """Return the optima of every fold of one (gamma, tau), found by enumeration.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that may be in a support.
+        Design of all columns that may be in a support.
     reported : list of tuple of int, optional
-        One support per fold, as sorted positions in `design.columns`, to be compared with the optimum. It may be
-        smaller than tau: a column that is constant in a training set adds nothing there.
+        Support of each fold, as sorted positions in `design.columns`, to be compared with the optimum. It may be
+        smaller than tau, since a column that is constant in a training set adds nothing.
     """
     X, y, weights = design.dataset.X, design.dataset.y, design.dataset.row_weights
     ends, good, excess = np.zeros((4, folds.k)), np.ones(folds.k, dtype=bool), np.zeros(folds.k)
@@ -590,9 +592,9 @@ Fits = list[tuple[RidgeFit, bool]]
 def _fits_by_fold(
     design: UnitColumns, folds: FoldPlan, gamma: float, tau: int, reported: list[tuple[int, ...]] | None
 ) -> Iterator[tuple[int, Fits, float | None]]:
-    """Yield (fold, fits that may be optimal, the held-out error where that needs no fit).
+    """Yield (fold, fits that may be optimal, the held-out error if no fit is needed for it).
 
-    No fit is needed where a single support, the reported one, may be optimal and the identity gives its error.
+    No fit is needed if only the reported support may be optimal and the identity gives its error.
     """
     sets = design.sets(tau)
     if design.allowed is not None:
@@ -612,12 +614,12 @@ def _fits_by_fold(
 
 
 def least_objective(design: UnitColumns, gamma: float, tau: int) -> float:
-    """Return the least f on all rows, in the file's units.
+    """Return the minimum of f on all rows, in units of the file.
 
     Parameters
     ----------
     tau : int
-        Largest size of a support.
+        Maximum size of a support.
     """
     fits = close_fits(design, design.sets(tau), gamma, tau, np.zeros(0, dtype=np.int64), None)
     return min(model.objective for model, _ in fits)
@@ -626,17 +628,23 @@ def least_objective(design: UnitColumns, gamma: float, tau: int) -> float:
 def close_fits(
     design: UnitColumns, sets: list[IntArray], gamma: float, tau: int, left_out: IntArray, train: IntArray | None
 ) -> Fits:
-    """Exact fits of all sets that may be optimal, signs right, and of each whether it is beyond doubt the fit of one.
+    """Return exact fits with the required signs of all sets that may be optimal, and whether each is certainly valid.
 
-    That is in doubt where a coefficient next to zero may have the other sign, or a column that a sign must hold at zero
-    would improve the fit.
+    A fit is uncertain if a coefficient near zero may have the other sign, or if a column that a sign constraint forces
+    to zero would improve the fit.
 
     Parameters
     ----------
+    design : UnitColumns
+        Design of the columns.
     sets : list of (C, size) int arrays
-        `design.sets(tau)`.
+        Column sets from `design.sets(tau)`.
+    gamma : float
+        Ridge weight.
+    tau : int
+        Maximum number of features.
     left_out, train : int arrays
-        The rows that are left out, and the others; None: all.
+        Held-out rows and training rows; None: all rows.
     """
     if design.allowed is not None:
         return _close_and_signed(design, design.allowed, sets, gamma, tau, left_out, train)
@@ -645,9 +653,9 @@ def close_fits(
 
 
 def _candidates(design: UnitColumns, objective: FloatArray, sure: BoolArray | None = None) -> IntArray:
-    """Supports that may be optimal: close to the best objective that is known, or of one that is not (-inf).
+    """Return the supports that may be optimal: close to the best known objective, or with an unknown one (-inf).
 
-    An objective that is not `sure` may be wrong by a share of the squares of the targets, either way.
+    The error of an objective that is not `sure` may be a share of the squares of the targets, in either direction.
     """
     finite, share = np.isfinite(objective), CANDIDATE_SHARE * float(design.t @ design.t)
     room = share if sure is None else np.where(sure, 0.0, share)
@@ -658,7 +666,7 @@ def _candidates(design: UnitColumns, objective: FloatArray, sure: BoolArray | No
 def all_objectives(
     design: UnitColumns, folds: FoldPlan, gamma: float, supports: IntArray
 ) -> Iterator[tuple[int, FloatArray, FloatArray, BoolArray]]:
-    """Yield (fold, objective of every support, its held-out error, whether the identity gave both to 1e-9).
+    """Yield (fold, objectives of all supports, their held-out errors, mask of those accurate to 1e-9).
 
     Parameters
     ----------
@@ -697,22 +705,23 @@ def _by_identity(
 def leave_out(
     design: UnitColumns, supports: IntArray, gamma: float, rows: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Objective and held-out error of some supports with each of some sets of rows left out, from fits on all rows.
+    """Return objectives and held-out errors of supports without each of some sets of rows, from full-data fits.
 
     Parameters
     ----------
     supports : (C, s) int array
         Positions in `design.columns`.
     rows : (k, B) int array
-        Each row of it a set that is left out.
+        Sets of held-out rows, one in each row of the array.
 
     Returns
     -------
     objective, error : (C, k) arrays
-        In the design's units.
+        Values in the units of the design.
     trust : (C, k) array
-        Smallest eigenvalue of I - H_NN times reciprocal condition of the columns times ||e|| / ||t||: near 0 the others
-        have lost their digits. Where e is computed from the data in twice the precision, ||e|| is over the root of f.
+        Smallest eigenvalue of I - H_NN times reciprocal condition of the columns times ||e|| / ||t||; if it is near 0,
+        the other results have lost digits. If e is computed from the data in twice the precision, ||e|| is divided by
+        the root of f instead.
     """
     n, (count, s) = design.dataset.n, supports.shape
     root = np.sqrt(gamma / 2.0 * design.weight[supports])
@@ -741,7 +750,7 @@ def leave_out(
 def _residuals_left_out(
     design: UnitColumns, Q: FloatArray, e: FloatArray, rows: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return `(I - H_NN)^-1 e_N` for factors and residuals of some fits, and the least eigenvalue of `I - H_NN`."""
+    """Return `(I - H_NN)^-1 e_N` from factors and residuals of fits, and the smallest eigenvalue of `I - H_NN`."""
     out = Q[:, rows]
     H = out @ out.swapaxes(2, 3)
     if design.intercept == "fold":
@@ -751,18 +760,18 @@ def _residuals_left_out(
         return e[:, rows] / np.where(complement > 0.0, complement, 1.0)[..., None], complement
     matrix = np.eye(rows.shape[1]) - (H + H.swapaxes(2, 3)) / 2.0
     margin = np.asarray(np.linalg.eigvalsh(matrix)[..., 0], dtype=np.float64)
-    matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and perhaps singular to the last bit
+    matrix[margin < TRUSTED] = np.eye(rows.shape[1])  # not trusted, and possibly exactly singular
     return np.asarray(np.linalg.solve(matrix, e[:, rows][..., None])[..., 0], dtype=np.float64), margin
 
 
 def _sharp_residual(
     design: UnitColumns, support: IntArray, root: FloatArray, factors: tuple[FloatArray, FloatArray, FloatArray]
 ) -> tuple[FloatArray, float]:
-    """Return the residual of `[Z; diag(root)] b = [t; 0]` with its own digits, where it is tiny beside the targets.
+    """Return an accurate residual of `[Z; diag(root)] b = [t; 0]` if it is tiny relative to the target.
 
-    Whatever `b` is, the residual of the least squares is the part of `t - Z b` that is orthogonal to the columns. With
-    a `b` that is nearly right and `t - Z b` summed in twice the precision little is left that could cancel: the second
-    number is the share of the size of this sum, and of the rounding of its terms, that the residual is.
+    For any `b`, the least-squares residual is the part of `t - Z b` that is orthogonal to the columns. If `b` is nearly
+    correct and `t - Z b` is summed in twice the precision, little cancellation remains. The second returned number is
+    the size of the residual relative to this sum and the rounding of its terms.
     """
     (Q, R, length), beta = factors, np.zeros(len(support))
     for _ in range(3):
@@ -781,18 +790,18 @@ def _sharp_residual(
 
 @dataclass(frozen=True, eq=False)
 class FoldMoments:
-    """Moments of some training rows, about their means where the intercept is by fold, and what keeps their digits.
+    """Moments of some training rows, about their means with a fold intercept, and factors that keep their digits.
 
     Attributes
     ----------
     gram : (q, q) array
-        Of the columns.
+        Gram matrix of the columns.
     moment : (q + 1,) array
-        Columns times target; the last one is the square of the target.
+        Products of columns and target; the last entry is the squared length of the target.
     root : (m, q + 1) array
-        Columns and target by an orthogonal factorisation: `root' root` is all of the above.
+        Orthogonal factor of columns and target: `root' root` gives all of these moments.
     rounding : float
-        Of its columns, against their lengths.
+        Rounding of the columns of `root`, relative to their lengths.
     """
 
     gram: FloatArray
@@ -802,11 +811,11 @@ class FoldMoments:
 
 
 def moments(design: UnitColumns, test: IntArray) -> FoldMoments:
-    """Return the moments of the rows not in `test`."""
+    """Return the moments of the rows outside `test`."""
     keep = np.ones(design.dataset.n, dtype=bool)
     keep[test] = False
     block = np.column_stack([design.Z[keep], design.t[keep]])
-    if design.intercept == "fold":  # from the file: a centre of all rows may have cost these their digits
+    if design.intercept == "fold":  # from the file, since centring on all rows may have lost digits of these
         root, X, y = design.root[keep], design.dataset.X[keep][:, design.columns], design.dataset.y[keep]
         block = np.column_stack([(X - X.mean(axis=0)) / design.x_unit, (y - y.mean()) / design.y_unit])
         block *= root[:, None]
@@ -822,13 +831,13 @@ class GramFits(NamedTuple):
     Attributes
     ----------
     objective : (C,) array
-        -inf where it is not known.
+        Objectives; -inf if unknown.
     beta : (C, s) array
         Coefficients.
     doubt : (C,) array
-        What rounding may have done to a coefficient times the length of its column, over that of the target.
+        Rounding error of a coefficient times the length of its column, relative to the length of the target.
     by_rows : (C,) bool array
-        Not by moments: the objective may be wrong by a quarter of what candidates may differ by.
+        True for fits from rows: the error of the objective may be a fourth of the candidate tolerance.
     """
 
     objective: FloatArray
@@ -838,12 +847,12 @@ class GramFits(NamedTuple):
 
 
 def _objectives(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> FloatArray:
-    """Objectives of all supports of a size."""
+    """Return the objectives of all supports of a size."""
     return np.concatenate([fits.objective for fits in gram_fits(design, train, gamma, supports)])
 
 
 def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: IntArray) -> Iterator[GramFits]:
-    """Fit blocks of supports: t't - c'(G + penalty)^{-1} c by moments, by the rows where these may lose its digits."""
+    """Yield fits of blocks of supports: t't - c'(G + penalty)^{-1} c by moments, or by rows if digits are lost."""
     full = train.gram + np.diag(gamma / 2.0 * design.weight)
     unread = iter(supports)
     step = max(1, BLOCK_NUMBERS // max(1, supports.shape[1] ** 2))
@@ -870,11 +879,11 @@ def gram_fits(design: UnitColumns, train: FoldMoments, gamma: float, supports: I
 
 
 def _row_fits(design: UnitColumns, train: FoldMoments, gamma: float, S: IntArray) -> GramFits:
-    """Fit supports by orthogonal factors of their rows, whose condition number is the root of that of the moments.
+    """Return fits of supports by orthogonal factors of their rows, whose condition is the root of that of moments.
 
-    The fit that is found is that of columns and target which differ from these by `r`, `rounding` times their lengths:
-    so the root of its objective is wrong by `r (|t| + sum_j length_j |b_j|)` at most. Where that is too much to choose
-    candidates by, the objective is -inf: one to be fitted exactly.
+    The computed fit is the exact one of columns and target that differ by r, which is `rounding` times their lengths.
+    The error of the square root of its objective is therefore at most `r (|t| + sum_j length_j |b_j|)`. If this is too
+    large for selecting candidates, the objective is set to -inf and the support is fitted exactly.
     """
     columns, t = train.root[:, :-1].T[S].transpose(0, 2, 1), train.root[:, -1]
     penalty = np.sqrt(gamma / 2.0 * design.weight[S])
@@ -898,23 +907,23 @@ def _row_fits(design: UnitColumns, train: FoldMoments, gamma: float, S: IntArray
 def held_out_errors(
     whole: UnitColumns, folds: FoldPlan, supports: list[tuple[int, ...]], gamma: float
 ) -> tuple[FloatArray, FloatArray | None, str]:
-    """Held-out sums of squares, and of absolute values, of every fold at its given support.
+    """Return held-out sums of squares and of absolute values of every fold at its given support.
 
     Parameters
     ----------
     whole : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     supports : list of tuple of int
-        One per fold, as positions in `whole.columns`.
+        Supports by fold, as positions in `whole.columns`.
 
     Returns
     -------
     errors : (k,) array
-        Of squares, in the file's units.
+        Sums of squares, in units of the file.
     absolute : (k,) array or None
-        Of absolute values, weights of rows apart; None where not every fold is refitted.
+        Sums of absolute values without row weights; None unless every fold is refitted.
     how : str
-        "one refit per fold", or the leave-out identity where refits would take k n tau^2 > 5e8 operations.
+        Method: "one refit per fold", or the leave-out identity if refits would take k n tau^2 > 5e8 operations.
     """
     dataset = whole.dataset
     tau = max((len(support) for support in supports), default=0)
@@ -943,14 +952,14 @@ def held_out_errors(
 
 
 def effects(design: UnitColumns, support: IntArray | tuple[int, ...], model: RidgeFit) -> FloatArray:
-    """Return coefficients of a fit times the lengths of their columns, over the length of the target.
+    """Return coefficients of a fit times the lengths of their columns, divided by the length of the target.
 
     Parameters
     ----------
     support : (s,) int array or tuple
         Positions in `design.columns`.
     model : RidgeFit
-        Its fit.
+        Fit of the support.
     """
     columns = design.dataset.X[:, design.columns[np.asarray(support, dtype=np.int64)]] - model.x_center
     unit, norms = scaled_norms(columns, design.root)
@@ -976,7 +985,7 @@ def _close_and_signed(
     finite = np.isfinite(value)
     best = float(value[finite & (sign >= doubt)].min(initial=np.inf))
     models = []
-    for i in np.argsort(value, kind="stable").tolist():  # the first fits bound the others
+    for i in np.argsort(value, kind="stable").tolist():  # early fits give bounds for the others
         close = value[i] <= best * (1.0 + CANDIDATE_RTOL) + CANDIDATE_SHARE * float(design.t @ design.t)
         if not close or (finite[i] and sign[i] < -doubt[i]):
             continue

@@ -11,16 +11,16 @@ from sparsecv_mio.digits import first_named, quoted_name
 from sparsecv_mio.errors import BadInput, did_you_mean
 from sparsecv_mio.model_space import Restrictions, word_of_factor
 
-References = Mapping[str, Sequence[str]]  # by level, all columns of its factor
+References = Mapping[str, Sequence[str]]  # all columns of the factor, by level
 
 
 def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restrictions) -> References:
-    """Return the columns of the factors of some levels.
+    """Return the columns of the factors of the given reference levels.
 
     Parameters
     ----------
     names : sequence of str
-        One level a factor: `city=Oslo`.
+        Reference levels, one for each factor, such as `city=Oslo`.
     dataset : Dataset
         The data whose columns are the levels.
     restrictions : Restrictions
@@ -29,7 +29,7 @@ def reference_levels(names: Sequence[str], dataset: Dataset, restrictions: Restr
     Raises
     ------
     BadInput
-        For what is no level, a second level of a factor, or a factor of which a row has no level, or several.
+        If a name is not a level, two levels belong to one factor, or a row does not have exactly one level of a factor.
     """
     if not names:
         return {}

@@ -48,31 +48,31 @@ from sparsecv_mio.units import (
 )
 from sparsecv_mio.words import Loss
 
-SLOPE_ROUNDING = 64.0 * ROUNDING  # of what a slope is the sum of, with room
-SPREAD_RTOL = 10.0 * FOLLOWS_RTOL  # of a CV error: what losses of folds may differ by, for their standard error
-MANY_ALONE = 200  # folds of one row each; fewer are fitted, some milliseconds each
-UNEVEN = 2  # times its share of them, which the first fold may take: others may take fewer
+SLOPE_ROUNDING = 64.0 * ROUNDING  # rounding of a gradient, relative to the terms of its sum
+SPREAD_RTOL = 10.0 * FOLLOWS_RTOL  # share of the CV error: tolerance of fold losses for their standard error
+MANY_ALONE = 200  # single-row folds; fewer folds are fitted one by one, a few ms each
+UNEVEN = 2  # multiple of its share of fits that the first fold may use
 
 Support = tuple[int, ...]
-Asked = tuple[Support, float, bytes]  # gamma, and a digest of the rows
+Asked = tuple[Support, float, bytes]  # support, support, gamma, and a digest of the rows
 StoredWithLoss = Record | PathRecord | FitRecord | NearRecord | CommonRecord
 LOSS_OF_ROWS = {Loss.LOGISTIC: "log loss", Loss.POISSON: "half deviance"}
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Ends of the held-out loss over all supports that are optimal in a fold, ties included."""
+    """Bounds on the held-out loss over all optimal supports of a fold, including ties."""
 
     low: float
     high: float
 
 
 class TooManyFits(Exception):
-    """Supports take more fits to tell apart than they are given."""
+    """The comparison of supports takes more fits than allowed."""
 
 
 def too_many(record: StoredWithLoss) -> str:
-    """Say that optimality takes too many fits to verify, and what takes fewer, or a proof where there is one."""
+    """Return the message that verifying optimality takes too many fits, with alternatives."""
     fewer = "fewer features, sizes or gammas take fewer"
     if isinstance(record, Record | PathRecord | FitRecord) and has_proof(record):
         fewer = "the command that made the record writes a proof with --proof FILE, for sparsecv check"
@@ -80,7 +80,7 @@ def too_many(record: StoredWithLoss) -> str:
 
 
 def has_proof(record: Record | PathRecord | FitRecord) -> bool:
-    """Whether `--proof` covers the command that made a record, of a loss other than squares."""
+    """Return True if `--proof` covers the command of the record, for a loss other than squared error."""
     if record.loss is not Loss.LOGISTIC or record.data.weights is not None or record.data.class_weight is not None:
         return False
     if isinstance(record, Record) and (record.request.na_within or record.request.scale_within):
@@ -92,20 +92,20 @@ def has_proof(record: Record | PathRecord | FitRecord) -> bool:
 
 
 def least_of(model: GlmModel) -> float:
-    """Return a bound of the least objective of a support: that of a model near it, less twice what it may fall."""
+    """Return a lower bound on the minimum objective of a support, from a nearby model and its decrement."""
     return model.objective - model.decrement**2
 
 
 class GlmDesign:
-    """The data of a record of two classes, and fits on them.
+    """The data of a record with logistic or Poisson loss, and fits to them.
 
     Parameters
     ----------
     record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
     dataset : Dataset
-        Of two classes, 0 and 1.
+        Data in the form of the loss.
     seen : Dataset, optional
-        The rows that the folds see, columns measured already, where they are not those of all rows.
+        Expanded table with scaled columns, if folds do not see the rows of the data.
     """
 
     def __init__(
@@ -126,23 +126,24 @@ class GlmDesign:
         self.forced = frozenset(j for j in self.columns if dataset.names[j] in forced)
         self.free = frozenset(j for j in self.columns if dataset.names[j] in adjusted)
         self.fits = 0
-        self._models: tuple[dict[Asked, GlmModel], dict[Asked, GlmModel]] = {}, {}  # and those near the minimum
+        self._models: tuple[dict[Asked, GlmModel], dict[Asked, GlmModel]] = {}, {}  # exact, and near the minimum
 
     def fit(
         self, support: Support, gamma: float, rows: IntArray | None = None, near: bool = False,
         start: GlmModel | None = None,
     ) -> GlmModel:  # fmt: skip
-        """Fit a support, of columns of the data, on some rows of a fold, or on all rows; `fits` counts each once.
+        """Return the fit of a support to some rows or to all rows; `fits` counts each fit once.
 
-        `near`: a point near the minimum will do, of which `least_of` is a bound; `start`: a model of these rows.
+        With `near`, a point near the minimum is enough, from which `least_of` gives a bound. `start` is a model of
+        these rows.
         """
         key = support, gamma, b"" if rows is None else blake2b(rows.tobytes()).digest()
         known, rough = self._models
         if key in known or (near and key in rough):
             return known.get(key) or rough[key]
         self.fits += key not in rough
-        kept = rough if near and self.intercept != "none" else known  # which is near by steps of double precision
-        if len(kept) == MOST_FITS:  # some kilobytes each
+        kept = rough if near and self.intercept != "none" else known  # steps in double precision end near the minimum
+        if len(kept) == MOST_FITS:  # a few kilobytes for each fit
             kept.clear()
         dataset, scale = (self.whole, self.scale) if rows is None or not self.own else (self.dataset, "none")
         kept[key] = glm_objective.fit_of_data(
@@ -152,16 +153,16 @@ class GlmDesign:
         return kept[key]
 
     def held_out(self, model: GlmModel, rows: IntArray) -> tuple[float, float]:
-        """Return the loss of some rows, and what rounding may be worth in it."""
+        """Return the loss of some rows, and a bound on its rounding error."""
         loss, doubt = model.held_out(self.dataset, rows, MARGINS_OFF)
         return loss, CROSSING_RTOL * loss + doubt + TINY
 
     def without_each(
         self, support: Support, gamma: float, rows: IntArray, tell: Callable[[int], None]
     ) -> tuple[SingleRows, FloatArray]:  # fmt: skip
-        """Return what a support says of rows that are left out one by one, and what rounding may be worth in it.
+        """Return the predictions of a support for rows that are held out singly, and their rounding errors.
 
-        nan where steps do not get there.
+        Values are nan if the Newton steps do not converge.
         """
         try:
             alone = LeftOutAlone(self.fit(support, gamma), self.dataset)
@@ -171,16 +172,16 @@ class GlmDesign:
         return found, CROSSING_RTOL * found.losses + alone.rises(rows, found, MARGINS_OFF) + TINY
 
     def rounding(self, model: GlmModel) -> float:
-        """Return what rounding may be worth in an objective: more where columns are far from 0 beside their spread."""
+        """Return the rounding error of an objective; it is larger for columns far from 0 relative to their spread."""
         total = self.whole.weight_of(slice(0, self.whole.n))
         level = np.abs(self.whole.X[:, list(model.support)].mean(axis=0))
         offset = float(level @ np.abs(model.beta))
         return NEWTON_RTOL * model.objective + LOSS_ROUNDING * total * offset + TINY
 
     def coefficient_rounding(self, model: GlmModel) -> FloatArray:
-        """(s,) what the rounding of slopes may be worth in coefficients of columns of equal size, some of which are 0.
+        """Return (s,) rounding errors of coefficients from those of gradients, for columns of equal size.
 
-        O(n s).
+        Some coefficients may be 0. O(n s).
         """
         y, v = glm_objective.targets_of(self.whole, model.loss)
         margins = model.loss.signs(y) * model.predictors(self.whole.X)
@@ -188,7 +189,7 @@ class GlmDesign:
         return np.asarray(slope * np.abs(model.inverse).sum(axis=1)[len(model.theta) - len(model.support) :])
 
     def left(self, begun: int, fold: int, k: int) -> int:
-        """Return how many more fits a part may take that began after so many; few in its first fold, which tells."""
+        """Return the remaining number of fits of a check; the first fold gets few, as it predicts the others."""
         return (MOST_FITS if fold else min(UNEVEN * MOST_FITS // k, MOST_FITS)) - (self.fits - begun)
 
     def n_columns(self, tau: int) -> int:
@@ -207,7 +208,7 @@ class GlmDesign:
         return positions(features, {names[j]: j for j in self.columns}, (names[j] for j in self.free))
 
     def best(self, tau: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
-        """Return all supports of at most tau features with the least objective; None where that takes long."""
+        """Return all optimal supports of at most `size` columns; None if this takes too many fits."""
         if most <= 0:
             return None
         tried = [self.fit(tuple(sorted(start)), gamma, rows, near=True)]
@@ -227,14 +228,14 @@ class GlmDesign:
     def leaves(
         self, tau: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
     ) -> Iterator[GlmModel]:
-        """Yield models near the least objective of their supports, of so many features (or all there are).
+        """Yield models near the minimum objective of their supports, of `size` columns or all available ones.
 
         All supports with an objective up to a level are among them.
 
         Raises
         ------
         TooManyFits
-            Where it takes more than so many.
+            If more than `most` fits are needed.
         """
         enough, every, size = self.fits + most, tuple(self.columns), self.n_columns(tau)
         waiting: list[tuple[frozenset[int], frozenset[int], GlmModel | None]] = [(self.forced, frozenset(), None)]
@@ -259,25 +260,28 @@ def check_classes(
     checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan,
     supports_of: Callable[[optimality.ReportedPair], list[Support] | None], own: RowsOfFolds | None = None,
 ) -> bool:  # fmt: skip
-    """Check a record of logistic loss.
+    """Check a record with logistic or Poisson loss; return True if every check could be completed.
 
     Parameters
     ----------
     checks : Checks
+        Collector of the outcomes.
     record : Record
+        The record.
     dataset : Dataset
-        Of two classes.
+        Data in the form of the loss.
     plan : FoldPlan
+        Folds of the record.
     supports_of : callable
-        Returns the supports of a reported pair by fold, as places among the columns that may be in one; None where they
-        are no such.
+        Function that returns the supports of a reported pair by fold, as positions among the columns that may be in
+        one; None if they are invalid.
     own : RowsOfFolds, optional
-        What the folds see, where it is not the data.
+        Expanded table of fold-specific preprocessing.
 
     Returns
     -------
     bool
-        Whether nothing kept the checks from being complete.
+        True if every check could be completed.
     """
     check_claims(checks, record, dataset, plan)
     design = GlmDesign(record, dataset, None if own is None else own.dataset)
@@ -309,7 +313,7 @@ def check_classes(
 
 
 def _say_read(checks: Checks, record: Record) -> None:
-    """Say what of a record is read beside what bounds it, as nothing that could be computed would tell it."""
+    """Record the fields that no computation from the data can check."""
     if any(row.folds_decided < row.folds for row in record.table):
         reason = "of pairs that are not decided it is read"
         checks.leaves(reason, *(f"table[].{name}" for name in ("cv_error", "standard_error", "folds_decided")))
@@ -326,7 +330,7 @@ def _say_read(checks: Checks, record: Record) -> None:
 
 
 def check_target(checks: Checks, record: StoredWithLoss, dataset: Dataset, rows: IntArray) -> bool:
-    """Check what a record says of its target: the names of two classes, the loss of the best constant in some rows."""
+    """Check the target of a record: the names of two classes, and the loss of the best constant in some rows."""
     if record.loss is not Loss.POISSON:
         return check_names(checks, record.classes, dataset, rows)
     assert record.counts is not None
@@ -375,7 +379,7 @@ def _errors(
 
 
 class _Refitted(NamedTuple):
-    """(k,) held-out losses of folds and what they may be off by, beside what their sum may be, and all predictors."""
+    """Held-out losses (k,) of folds, their error bounds, an additional bound for their sum, and all predictors."""
 
     losses: FloatArray
     room: FloatArray
@@ -390,9 +394,9 @@ def _tell_after(checks: Checks, total: int, begun: int, done: int) -> None:
 def _refitted(
     checks: Checks, design: GlmDesign, plan: FoldPlan, gamma: float, supports: list[Support]
 ) -> _Refitted:  # fmt: skip
-    """Fit the support of every fold without its rows; of many folds of one row by steps from the fit of all rows.
+    """Fit the support of every fold to its training rows, or use Newton steps for many single-row folds.
 
-    Rows of which these leave a loss open are fitted as others are.
+    Rows whose loss these steps do not determine are fitted like others.
     """
     losses, room, wide = np.full(plan.k, np.nan), np.zeros(plan.k), np.zeros(plan.k)
     predictors = np.full(plan.scored, np.nan)
@@ -424,10 +428,10 @@ def check_quality(
     ----------
     said : Classes or NestedClasses
     y, chances : (m,) arrays
-        Classes 0 and 1, and probabilities of 1.
+        Classes 0 and 1, and probabilities of class 1.
     weights : (m,) array or None
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
     quality, w = class_quality(y, chances, weights), np.ones(len(y)) if weights is None else weights
     open_to_rounding = {"accuracy": _near_even(chances, w), "auc": _near_pairs(y, chances, w)}
@@ -439,12 +443,12 @@ def check_quality(
 
 
 def _near_even(chance: FloatArray, w: FloatArray) -> float:
-    """Share of the rows that rounding may take for either class."""
+    """Return the share of rows whose predicted class depends on rounding."""
     return float(np.average(np.abs(chance - 0.5) <= FOLLOWS_RTOL, weights=w))
 
 
 def _near_pairs(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
-    """Share of the pairs of a row of each class whose probabilities rounding may order either way."""
+    """Return the share of pairs of a row of each class whose order of probabilities depends on rounding."""
     one, order = y > 0.0, np.argsort(chance, kind="stable")
     zeros = order[~one[order]]
     before = np.concatenate([[0.0], np.cumsum(w[zeros])])
@@ -455,7 +459,7 @@ def _near_pairs(y: FloatArray, chance: FloatArray, w: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Claim:
-    """A model of a record, and what is said of its objective; `path` stands before the names of its fields."""
+    """A model of a record and the claims about its objective; `path` is the prefix of its fields."""
 
     model: Record | PathRow | FitRecord
     proof: Refit | PathRow
@@ -467,17 +471,17 @@ def check_coefficients(
     checks: Checks, said: Record | PathRow | FitRecord | CommonRecord, design: GlmDesign,
     pair: tuple[float, int] | None = None, path: str = "",
 ) -> GlmModel | None:  # fmt: skip
-    """Check the coefficients of a model on all rows against a refit of its support, which is returned.
+    """Check the coefficients of a full-data model against a refit of its support, which is returned.
 
     Parameters
     ----------
     said : record or its row
-        With the model.
+        Record or row with the model.
     design : GlmDesign
     pair : (float, int), optional
-        Gamma and tau, by default those of `said`.
+        Gamma and tau; by default those of `said`.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
     gamma, tau = (said.gamma, said.tau) if pair is None else pair
     support = design.positions(said.support)
@@ -500,7 +504,7 @@ def check_coefficients(
 
 
 def _check_model(checks: Checks, claim: Claim, design: GlmDesign, gap: float) -> Support | None:
-    """Check a model on all rows against a refit of its support, which is returned."""
+    """Check a full-data model against a refit of its support, which is returned."""
     refit, path = claim.proof, claim.proof_path
     model = check_coefficients(checks, claim.model, design, (refit.gamma, refit.tau), claim.path)
     if model is None:
@@ -517,7 +521,7 @@ def _check_model(checks: Checks, claim: Claim, design: GlmDesign, gap: float) ->
 def _check_least(
     checks: Checks, proof: Refit | PathRow, path: str, design: GlmDesign, start: Support, gap: float, most: int
 ) -> bool:
-    """Check the bounds of a best subset of all rows by branching; returns whether it could be done."""
+    """Check the bounds of a full-data best subset by branching; return True if this was possible."""
     best = design.best(proof.tau, proof.gamma, None, start, most)
     if best is None:
         return False
@@ -531,14 +535,14 @@ def _check_least(
 
 
 def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
-    """Check the best subsets of all rows of a record of logistic loss.
+    """Check the full-data best subsets of a record with logistic or Poisson loss.
 
     Parameters
     ----------
     checks : Checks
     record : PathRecord
     dataset : Dataset
-        Of two classes.
+        Data in the form of the loss.
 
     Returns
     -------
@@ -571,25 +575,25 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
 
 
 def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) -> tuple[float, float] | None:
-    """Check the model of one fit of logistic loss, and its bounds as far as its side constraints allow it.
+    """Check the model of one fit with logistic or Poisson loss, and its bounds under side constraints.
 
     Parameters
     ----------
     checks : Checks
     record : FitRecord
     dataset : Dataset
-        Of two classes.
+        Data in the form of the loss.
 
     Returns
     -------
     (float, float) or None
-        The rounding of the objective, and the objective of no column, the scale of a solver's tolerances; None where
-        the record is not complete enough.
+        Rounding error of the objective, and the objective without columns, which is the scale of the tolerances of a
+        solver; None if the record is incomplete.
     """
     if not check_target(checks, record, dataset, np.arange(dataset.n)):
         return None
     design, side = GlmDesign(record, dataset), record.side
-    # a solver's allowance is beside its gap, and its status is checked with both
+    # the allowance of a solver is separate from its gap; the status depends on both
     proof = Refit(record.gamma, record.tau, record.objective, record.lower, record.upper, proved=False)
     support = _check_model(checks, Claim(record, proof, "", ""), design, record.requested_gap)
     if support is None:
@@ -613,7 +617,7 @@ def _optimality(
     checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan,
     known: list[tuple[optimality.ReportedPair, list[Support]]],
 ) -> None:  # fmt: skip
-    """Prove supports afresh, of the reported pairs and of every other one as far as that is little work."""
+    """Prove supports again: those of the reported pairs, and of other pairs if this is cheap."""
     place = {name: j for j, name in enumerate(design.dataset.names)}
     others = (place[name] for name in record.support if name in place)
     start = tuple(sorted({*design.forced, *others}, key=lambda j: (j not in design.forced, j)))
@@ -642,7 +646,7 @@ def _check_pair(
     checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan, pair: optimality.ReportedPair,
     supports: list[Support],
 ) -> bool:  # fmt: skip
-    """Check the decided folds of a pair and its interval; returns whether it could be done."""
+    """Check the solved folds of a pair and its interval; return True if this was possible."""
     begun, low, high = design.fits, 0.0, 0.0
     row, total = row_of(pair.known, record.table), Scored.of(design.dataset, plan).total
     for fold, support in enumerate(supports):
@@ -667,16 +671,16 @@ def _check_pair(
 
 
 def _within(checks: Checks, place: str, lower: float, upper: float, low: float, high: float) -> None:
-    """Check an interval against the ends of the truth."""
+    """Check an interval against bounds on the truth."""
     checks.that(lower <= high * (1.0 + CROSSING_RTOL) + TINY, f"{place}lower", f"{lower!r} exceeds the true {high!r}")
     checks.that(upper >= low * (1.0 - CROSSING_RTOL) - TINY, f"{place}upper", f"{upper!r} is below the true {low!r}")
 
 
 def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth], scored: Scored) -> None:
-    """Check the standard error of a pair of which every fold is decided, where ties leave no choice of its losses.
+    """Check the standard error of a pair whose folds are all solved, if ties do not affect its losses.
 
-    A change of the losses of folds by d in sum moves it by at most `d / sqrt(n min n_j (k - 1))`, n_j the scored rows
-    of a fold, n those of all (:func:`~sparsecv_mio.problem.objective.standard_error`).
+    Changing the losses of folds by d in total moves it by at most `d / sqrt(n min n_j (k - 1))`, n_j the scored rows of
+    a fold, n those of all folds (:func:`~sparsecv_mio.problem.objective.standard_error`).
     """
     ends = np.array([[truth.low, truth.high] for truth in truths])
     said, tied = row.standard_error, (ends[:, 1] - ends[:, 0] > SPREAD_RTOL * ends[:, 1] + TINY).any()
@@ -691,7 +695,7 @@ def _check_spread(checks: Checks, place: str, row: TableRow, truths: list[Truth]
 
 
 def _check_grid(checks: Checks, record: Record, design: GlmDesign, plan: FoldPlan, start: Support) -> bool:
-    """Check the interval of every pair of the table by its optimal supports; returns whether it could be done."""
+    """Check the interval of every pair of the table by its optimal supports; return True if this was possible."""
     begun, scored = design.fits, Scored.of(design.dataset, plan)
     total, least = scored.total, [np.inf, np.inf]
     of_rows = [list[Truth]() for _ in record.table]

@@ -21,14 +21,14 @@ from sparsecv_mio.arrays import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.problem.glm_objective import GlmModel, targets_of
 
-NARROW = 1e-6  # of a loss: a wider interval is worth another step
-MOST_STEPS, MOST_MOVED = 8, 1.0  # and how far predictors may move in them
+NARROW = 1e-6  # relative width of a loss interval, above which another step is taken
+MOST_STEPS, MOST_MOVED = 8, 1.0  # maximum number of steps, and maximum move of a predictor
 
 
 class SingleRows(NamedTuple):
-    """Of (m,) rows, each left out alone: ends of their weighted losses and what these nearly are, and predictors.
+    """Held-out results of (m,) single rows: bounds on weighted losses, approximate losses, and predictors.
 
-    Ends are 0 and inf, and the others nan, where nothing is known.
+    If nothing is known, the bounds are 0 and inf and the other values nan.
     """
 
     lower: FloatArray
@@ -37,17 +37,17 @@ class SingleRows(NamedTuple):
     predictors: FloatArray
 
     def wide(self) -> BoolArray:
-        """(m,) whether an interval is wider than NARROW, or nothing is known."""
+        """Return an (m,) mask of intervals wider than NARROW or unknown."""
         return ~(np.isfinite(self.upper) & (self.upper - self.lower <= NARROW * self.upper))
 
 
 class LeftOutAlone:
-    """Fits without one row each, by steps from the fit of all rows.
+    """Fits without one row each, by Newton steps from the full-data fit.
 
     Parameters
     ----------
     model : GlmModel
-        The fit of all rows.
+        Full-data fit.
     dataset : Dataset
     """
 
@@ -72,15 +72,15 @@ class LeftOutAlone:
         falls = self.loss.falls(margins, self.y[:, None], (self.w * self.signs)[:, None])
         return np.asarray(self.back @ (2.0 * self.penalty[:, None] * points - self.Z.T @ falls))
 
-    @np.errstate(over="ignore", invalid="ignore")  # of rows that steps say nothing of
+    @np.errstate(over="ignore", invalid="ignore")  # for rows without a result
     def held_out(self, rows: IntArray, tell: Callable[[int], None] = lambda done: None) -> SingleRows:
-        """Leave each of some rows out.
+        """Return the held-out results of some rows.
 
         Parameters
         ----------
         rows : (m,) int array
         tell : callable
-            Called with how many rows are done.
+            Function that is called with the number of finished rows.
         """
         first, step, done = self._first(rows), max(CHUNK_ELEMENTS // max(len(self.y), 1), 1), len(rows)
         wide = np.flatnonzero(first.wide() & np.isfinite(self._left(rows)))
@@ -92,17 +92,17 @@ class LeftOutAlone:
         return first
 
     def rises(self, rows: IntArray, found: SingleRows, off: float) -> FloatArray:
-        """(m,) by how much losses may be off where predictors are off by so much."""
+        """Return (m,) errors of losses due to an error `off` of the predictors."""
         y = self.y[rows]
         return self.w[rows] * self.loss.rises(self.loss.signs(y) * found.predictors, y, np.full(len(y), off))
 
     def _solved(self, rows: IntArray, u: FloatArray) -> FloatArray:
-        """(m, k): `(I - c t t')^{-1} u` of every row."""
+        """Return (m, k) `(I - c t t')^{-1} u` of every row."""
         t, eigenvalue = self.T[rows], self._left(rows)
         return np.asarray(u + (self.curved[rows] * (t * u).sum(axis=1) / eigenvalue)[:, None] * t)
 
     def _left(self, rows: IntArray) -> FloatArray:
-        """(m,) least eigenvalues of the Hessians without rows; nan where rounding hides them."""
+        """Return (m,) smallest eigenvalues of the Hessians without rows; nan if rounding hides them."""
         eigenvalue = 1.0 - self.curved[rows] * self.length[rows] ** 2
         return np.where(eigenvalue > 1e-6, eigenvalue, np.nan)
 
@@ -114,7 +114,7 @@ class LeftOutAlone:
         return self._ends(rows, d, delta, moved)
 
     def _further(self, rows: IntArray) -> SingleRows:
-        """Take further steps, with gradients of their own."""
+        """Return results after further steps, whose gradients are computed from all rows."""
         own, d = np.arange(len(rows)), -self._solved(rows, self.gradient + self.falls[rows, None] * self.T[rows])
         for _ in range(MOST_STEPS):
             points = self.theta[:, None] + self.back.T @ d.T
@@ -130,7 +130,7 @@ class LeftOutAlone:
         return found
 
     def _ends(self, rows: IntArray, d: FloatArray, delta: FloatArray, moved: FloatArray) -> SingleRows:
-        """Bound the losses of rows where a gradient is at most delta in the norm of the Hessian's inverse."""
+        """Return bounds on the losses of rows whose gradient is at most delta in the norm of the inverse Hessian."""
         grown = 1.0 / np.sqrt(self._left(rows))
         rho = delta * np.exp(moved)
         for _ in range(60):
