@@ -1,4 +1,4 @@
-"""Adjusted columns of a record: they are in no support that it states, and no tau includes them."""
+"""Adjusted columns of a record: no support of the record names them, and no tau includes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def adjusted_for(record: Any) -> tuple[str, ...]:
 
 
 def check_supports(record: Any) -> None:
-    """Raise `CorruptStore` where a support that a record states names an adjusted column.
+    """Raise `CorruptStore` if a support of a record names an adjusted column.
 
     Parameters
     ----------

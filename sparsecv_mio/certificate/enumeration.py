@@ -70,7 +70,7 @@ class AllowedSupports:
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
-        """Terms of models, by positions; adjustment columns count, as in records used for computation."""
+        """Terms of models, by positions; the terms of adjusted columns have the count 0."""
         place = {name: j for j, name in enumerate(self.names)}
         return tuple(term.at(place) for term in self.asked.terms(self.names, self.together))
 
@@ -85,7 +85,7 @@ class AllowedSupports:
         return tuple(j for term in self.terms if not term.count for j in term.columns)
 
     def columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a model with up to tau features."""
+        """Return the maximum number of columns of a model of up to tau features, with the adjusted columns."""
         more = sorted((len(term.columns) - term.count for term in self.selectable), reverse=True)
         return min(tau + sum(more[:tau]) + len(self.adjusted), len(self.names))
 
@@ -310,7 +310,7 @@ class UnitColumns:
 
     @property
     def terms(self) -> int:
-        """Number of features to choose from; a factor counts as one."""
+        """Number of features that may be chosen, a factor as one, without adjusted columns."""
         return self.q - len(self.adjusted) if self.allowed is None else len(self.allowed.selectable)
 
     @cached_property
@@ -319,7 +319,7 @@ class UnitColumns:
         return frozenset(np.flatnonzero(np.isin(self.columns, list(self.free))).tolist())
 
     def most_columns(self, tau: int) -> int:
-        """Return the maximum number of columns of a model with tau features."""
+        """Return the maximum number of columns of a model of tau features, with the adjusted columns."""
         return min(tau + len(self.adjusted), self.q) if self.allowed is None else self.allowed.columns(tau)
 
     def positions(self, features: Iterable[str]) -> tuple[int, ...] | None:
@@ -380,7 +380,7 @@ class UnitColumns:
         return gammas * total
 
     def sets(self, tau: int) -> list[IntArray]:
-        """Return the column sets of models of up to tau columns, as sorted positions in `columns`, by size."""
+        """Return the column sets of models of up to tau features, as sorted positions in `columns`, by size."""
         return [self.supports(tau)] if self.allowed is None else list(self.allowed.up_to(tau).values())
 
     def exactly(self, tau: int) -> list[IntArray]:
@@ -404,7 +404,7 @@ class UnitColumns:
         return self.allowed is None or self.allowed.signed_right(support, effects(self, support, model))
 
     def supports(self, tau: int) -> IntArray:
-        """Return (C, min(tau, q)) all allowed supports of one size, as sorted positions in `columns`."""
+        """Return (C, s) all supports of one tau within the restrictions, as sorted positions in `columns`."""
         size = self.most_columns(tau)
         others = [j for j in range(self.q) if j not in self.forced]
         sets = [sorted((*self.forced, *free)) for free in combinations(others, max(size - len(self.forced), 0))]

@@ -208,7 +208,7 @@ class GlmDesign:
         return positions(features, {names[j]: j for j in self.columns}, (names[j] for j in self.free))
 
     def best(self, tau: int, gamma: float, rows: IntArray | None, start: Support, most: int) -> list[Support] | None:
-        """Return all optimal supports of at most `size` columns; None if this takes too many fits."""
+        """Return all optimal supports of at most tau features; None if this takes too many fits."""
         if most <= 0:
             return None
         tried = [self.fit(tuple(sorted(start)), gamma, rows, near=True)]
@@ -228,7 +228,7 @@ class GlmDesign:
     def leaves(
         self, tau: int, gamma: float, rows: IntArray | None, level: Callable[[], float], most: int
     ) -> Iterator[GlmModel]:
-        """Yield models near the minimum objective of their supports, of `size` columns or all available ones.
+        """Yield models near the minimum objective of their supports, of tau features or all available ones.
 
         All supports with an objective up to a level are among them.
 
