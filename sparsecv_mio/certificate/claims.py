@@ -19,18 +19,18 @@ from sparsecv_mio.problem.objective import r_squared, standard_error
 from sparsecv_mio.units import CROSSING_RTOL, FOLLOWS_RTOL, SO_FAR_GAP
 from sparsecv_mio.words import Loss, Method, Model, Oracle
 
-MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # of bounds by squared errors, which agree with the residuals so
-MOVE_PROGRESS = 1e-8  # relative fall below which a move of a descent is none
+MAE_BOUND_RTOL = 10.0 * FOLLOWS_RTOL  # tolerance of bounds by squared errors, given their agreement with residuals
+MOVE_PROGRESS = 1e-8  # minimum relative decrease of an accepted move of a descent
 CERTIFIED_DESCENT = "descent, certified rows"
 
 
 def same(a: float, b: float, scale: float = 0.0) -> bool:
-    """Whether two numbers are equal up to their last digits.
+    """Return True if two numbers are equal up to their last digits.
 
     Parameters
     ----------
     scale : float, optional
-        The difference is measured against the largest of both and of this.
+        Additional scale: the difference is compared with the largest of both numbers and this one.
     """
     return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= SAME * max(abs(a), abs(b), scale))
 
@@ -38,7 +38,7 @@ def same(a: float, b: float, scale: float = 0.0) -> bool:
 def row_of(
     claim: records.Record | records.Least | records.Region | records.DescentStep, table: Sequence[records.TableRow]
 ) -> records.TableRow | None:
-    """Return the row of a table that is of the same pair as a claim."""
+    """Return the row of a table with the pair of a claim."""
     return next((row for row in table if (row.gamma, row.tau) == (claim.gamma, claim.tau)), None)
 
 
@@ -49,14 +49,14 @@ def check_as_tabled(
     names: Sequence[str],
     path: str = "",
 ) -> None:
-    """Check that a claim about a pair has the numbers of the pair's row.
+    """Check that a claim about a pair has the same numbers as the row of the pair.
 
     Parameters
     ----------
     names : sequence of str
-        Fields that both have.
+        Names of the fields that both have.
     path : str
-        What stands before the names of the claim's fields in messages.
+        Prefix of the fields of the claim in messages.
     """
     for name in names:
         said, tabled = getattr(claim, name), getattr(row, name)
@@ -69,7 +69,7 @@ def check_gap(checks: Checks, claim: records.Record | records.Least | fit_record
     Parameters
     ----------
     path : str
-        What stands before its name in messages.
+        Prefix of the field in messages.
     """
     gap = relative_gap(claim.lower, claim.upper)
     checks.recomputed(f"{path}gap")
@@ -79,12 +79,12 @@ def check_gap(checks: Checks, claim: records.Record | records.Least | fit_record
 def check_grid(
     checks: Checks, request: Request, rows: Sequence[records.TableRow] | Sequence[records.PathRow], name: str
 ) -> None:
-    """Check the gap that was asked for, and that a table holds the requested grid.
+    """Check the requested gap, and that a table has exactly the requested grid.
 
     Parameters
     ----------
     name : str
-        The field that the rows are.
+        Field with the rows.
     """
     checks.that(0.0 <= request.gap < 1.0, "request.gap", f"{request.gap!r} is not in [0, 1)")
     pairs = {(row.gamma, row.tau) for row in rows}
@@ -101,7 +101,7 @@ def check_asked(checks: Checks, request: Request, p: int) -> None:
 
 
 def rows_in_region(region: records.Region, table: Sequence[records.TableRow]) -> list[records.TableRow]:
-    """Return the rows of a table that a region covers, its best pair included."""
+    """Return the rows of a table in a region, including its best pair."""
     top, from_gamma, best = region.up_to_tau, region.from_gamma, (region.gamma, region.tau)
     inside = [
         (top is not None and row.tau <= top)
@@ -118,7 +118,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
     Parameters
     ----------
     dataset : Dataset
-        For R^2 and the weights of its rows.
+        Data for R^2 and the row weights.
     """
     scored = Scored.of(dataset, plan)
     check_asked(checks, record.request, record.data.p)
@@ -158,7 +158,7 @@ def check_claims(checks: Checks, record: records.Record, dataset: Dataset, plan:
 
 
 def _mae(checks: Checks, said: float, errors: FloatArray, plan: FoldPlan) -> None:
-    """Check a mean absolute error against the squared ones of the folds; where each scores one row they give it."""
+    """Check a mean absolute error against the squared errors of the folds, which determine it for single-row folds."""
     roots, rows = np.sqrt(np.maximum(errors, 0.0)), float(plan.sizes.sum())
     least, most = float(roots.sum()) / rows, float((roots * np.sqrt(plan.sizes)).sum()) / rows
     inside = least * (1.0 - MAE_BOUND_RTOL) <= said <= most * (1.0 + MAE_BOUND_RTOL)
@@ -174,9 +174,9 @@ def _null(value: object) -> str:
 
 
 def _method(checks: Checks, request: SearchRequest) -> None:
-    """Check that the method is one that can be asked for, what `auto` means, and takes the backend."""
+    """Check that the method is a valid one, the resolution of `auto`, and that the method supports the backend."""
     used = request.method_used
-    if used is None:  # of older records
+    if used is None:  # missing in older records
         return
     allowed = used in set(Method) - {Method.AUTO} and request.method in (used, Method.AUTO)
     checks.that(allowed, "request.method_used", f"is {used!r}, and {request.method!r} was asked for")
@@ -186,7 +186,7 @@ def _method(checks: Checks, request: SearchRequest) -> None:
 
 
 def _words(checks: Checks, request: SearchRequest) -> None:
-    """Check words that were asked with, as far as a record has them: older ones have None."""
+    """Check the requested keywords, if the record has them; older records have None."""
     of_classes = request.loss == Loss.LOGISTIC
     checks.that(request.loss is None or request.loss in set(Loss), "request.loss", _none_of(Loss))
     checks.that(request.model is None or request.model in set(Model), "request.model", _none_of(Model))
@@ -243,7 +243,7 @@ def _check_headline(checks: Checks, record: records.Record) -> None:
 def _of_row(
     checks: Checks, claim: records.Record | records.Least, row: records.TableRow, folds: ChosenFolds | None, path: str
 ) -> None:
-    """Check what is said of a pair and its folds against its row."""
+    """Check the claims about a pair and its folds against its row."""
     check_as_tabled(checks, claim, row, ("cv_error",), path)
     checks.equal(f"{path}estimate", claim.estimate, row.estimate)
     name = "least_folds" if path else "chosen_folds"
@@ -256,7 +256,7 @@ def _of_row(
 
 
 def _certificate(checks: Checks, record: records.Record, row: records.TableRow, path: str) -> None:
-    """Check the pair with the least CV error, its row, and the interval of the least CV error of the grid."""
+    """Check the pair with the minimum CV error, its row, and the interval of the minimum CV error of the grid."""
     claim = record.certificate
     lower, upper, error = (min(getattr(row, name) for row in record.table) for name in ("lower", "upper", "cv_error"))
     if record.continuous is not None:
@@ -282,7 +282,7 @@ def _closed(checks: Checks, claim: records.Record | records.Least | records.Regi
 
 
 def _check_rule(checks: Checks, record: records.Record) -> None:
-    """Check that what the rule says is there where it was asked for, and another pair only where one chose it."""
+    """Check that the fields of a rule exist if it was requested, and that another pair needs a rule."""
     one_se, least = record.one_se, record.least
     checks.that((one_se is not None) == record.request.one_se, "one_se", _null(one_se))
     weighed = record.stability is not None and record.stability.chosen is not None
@@ -294,7 +294,7 @@ def _check_rule(checks: Checks, record: records.Record) -> None:
 
 
 def _check_statuses(checks: Checks, record: records.Record) -> None:
-    """Check what the table says of every pair; records from before it did say nothing of any."""
+    """Check the status of every pair in the table; older records have no statuses."""
     least = min((row.upper for row in record.table), default=math.inf)
     bar, proved = (1.0 - record.request.gap) * least, record.status == "proved"
     told = any(row.status for row in record.table)
@@ -306,11 +306,11 @@ def _check_statuses(checks: Checks, record: records.Record) -> None:
 
 
 def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> None:
-    """Check those of the pairs whose folds are stored; others are nonnegative, and none is of a single fold."""
+    """Check the standard errors of pairs with stored folds; others must be nonnegative, and None for a single fold."""
     stored = {(record.gamma, record.tau): record.chosen_folds}
     if record.least is not None and record.least_folds is not None:
         stored[record.least.gamma, record.least.tau] = record.least_folds
-    told = any(row.standard_error is not None for row in record.table)  # not in older records
+    told = any(row.standard_error is not None for row in record.table)  # missing in older records
     for i, row in enumerate(record.table):
         said, place = row.standard_error, f"table[{i}].standard_error"
         if said is None:
@@ -326,7 +326,7 @@ def _standard_errors(checks: Checks, record: records.Record, scored: Scored) -> 
 
 
 def _check_so_far(checks: Checks, record: records.Record, so_far: records.CertifiedSoFar) -> None:
-    """Check the results that are certified of a grid without a proof against the rows of the table."""
+    """Check the results certified without a complete proof against the rows of the table."""
     for name, status in (("solved", "decided"), ("excluded", "excluded"), ("open", "open")):
         said, count = getattr(so_far, name), sum(row.status == status for row in record.table)
         checks.that(said == count, f"so_far.{name}", f"is {said}, the table has {count} such pairs")
@@ -335,7 +335,7 @@ def _check_so_far(checks: Checks, record: records.Record, so_far: records.Certif
 
 
 def _region(checks: Checks, record: records.Record, region: records.Region, gap: float, path: str) -> None:
-    """Check that the best pair of a region is proved to a gap by the table's bounds of the pairs in it."""
+    """Check that the best pair of a region is certified to a gap by the bounds of the pairs in it."""
     request, top, from_gamma = record.request, region.up_to_tau, region.from_gamma
     checks.that(top is None or top in request.taus, f"{path}up_to_tau", f"{top} was not asked for")
     in_grid = from_gamma is None or from_gamma in request.gammas
@@ -359,7 +359,7 @@ def _region(checks: Checks, record: records.Record, region: records.Region, gap:
 def _check_widths(
     checks: Checks, claim: records.Record | records.Least | records.Region, lowest: records.TableRow, path: str = ""
 ) -> None:
-    """Check ties and rounding of a claim: no more than the interval of the pair with the least lower bound is wide."""
+    """Check ties and rounding of a claim: at most the width of the interval with the smallest lower bound."""
     room = (lowest.upper - lowest.lower) + CROSSING_RTOL * claim.upper
     for name in ("tie_width", "allowance"):
         said = getattr(claim, name)
@@ -368,7 +368,7 @@ def _check_widths(
 
 
 def _one_se(checks: Checks, record: records.Record, one: records.OneSe, scored: Scored) -> None:
-    """Check the rule: the simplest pair whose upper bound is within one standard error of the least CV error."""
+    """Check the rule: the simplest pair whose upper bound is within one standard error of the minimum CV error."""
     if not checks.that(scored.has_standard_error, "one_se", "a single fold has no standard error"):
         return
     best, folds = record.certificate, record.least_folds or record.chosen_folds
@@ -395,7 +395,7 @@ def _is_simpler(row: records.TableRow, record: records.Record) -> bool:
 
 
 def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, limit: float) -> None:
-    """`estimate` of the rule: whether an open pair could still change it, or is the one that it chose."""
+    """Check `estimate` of the rule: whether an open pair could change the choice, or is the choice."""
     best, top = record.certificate, row_of(record.certificate, record.table)
     open_rows, missing = [row for row in record.table if row.folds_decided < row.folds], []
     for row in open_rows:
@@ -409,10 +409,10 @@ def _sure_of_one_se(checks: Checks, record: records.Record, one: records.OneSe, 
 
 
 def _check_descent(checks: Checks, record: records.Record) -> None:
-    """Check that a descent starts with a row, goes to better ones only, and ends where the record stands."""
+    """Check that a descent starts at a row, only moves to better pairs, and ends at the reported pair."""
     steps, certified = record.descent, record.work.engine == CERTIFIED_DESCENT
     checks.that(record.work.engine.startswith("descent"), "descent", f"the engine {record.work.engine!r} has no moves")
-    if not steps:  # a limit may come before the first row of the grid has been searched
+    if not steps:  # the limit may come before the first row of the grid
         checks.that(record.status != "proved", "descent", "is empty though the engine is one")
         return
     at = -1  # the last move accepted
@@ -429,7 +429,7 @@ def _check_descent(checks: Checks, record: records.Record) -> None:
 def _check_move(
     checks: Checks, i: int, step: records.DescentStep, before: records.DescentStep | None, certified: bool
 ) -> None:
-    """Check that the move number i is a known one, and accepted where it is better than what it came from."""
+    """Check that a move of a descent has a known kind, and is accepted if it improves on its start."""
     place, moves = f"descent[{i}].", ("start",) if i == 0 else ("gamma", "line")
     checks.that(step.move in moves, f"{place}move", f"{step.move!r} is not one of {', '.join(moves)}")
     value = step.upper if certified else step.cv_error
@@ -445,7 +445,7 @@ def _check_move(
 
 
 def _end_of_descent(checks: Checks, record: records.Record, at: int) -> None:
-    """Check that the answer stands where the last move accepted, number `at`, has led."""
+    """Check that the answer is the result of the last accepted move, number `at`."""
     here = record.descent[at]
     # under a limit another pair may be reported, and the one-SE rule has more of the row decided after its move
     final = record.status == "proved" and not record.request.one_se

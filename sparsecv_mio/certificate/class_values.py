@@ -16,8 +16,8 @@ from sparsecv_mio.certificate.lists_and_fits import Listed, SupportValues
 from sparsecv_mio.data.fold_plan import FoldPlan
 from sparsecv_mio.units import CROSSING_RTOL
 
-FITS_OF_FOLDS = MOST_FITS // 4  # of the verification of a common subset, each of some 5 ms
-LEAST_RIDGE = 1e-3  # of gamma, in fits that bound the losses of supports by all columns they may be of
+FITS_OF_FOLDS = MOST_FITS // 4  # fits in the verification of a common subset, about 5 ms each
+LEAST_RIDGE = 1e-3  # share of gamma, for fits of all columns that bound the losses of supports
 
 
 class RefittedValues(SupportValues):
@@ -28,9 +28,9 @@ class RefittedValues(SupportValues):
     design : UnitColumns
     gamma : float
     plan : FoldPlan or None
-        None for the training objective.
+        Folds; None for the training objective.
     classes : GlmDesign
-        What fits.
+        Design that computes the fits.
     """
 
     how = "branching over"
@@ -40,7 +40,7 @@ class RefittedValues(SupportValues):
         self.classes = classes
 
     def exact(self, support: Sequence[int]) -> float:
-        """Value of a support by fits of the rows; see `SupportValues`."""
+        """Return the value of a support from fits of the rows; see `SupportValues`."""
         columns = tuple(int(self.design.columns[place]) for place in support)
         if self.plan is None:
             return self.classes.fit(columns, self.gamma).objective
@@ -51,30 +51,31 @@ class RefittedValues(SupportValues):
         return losses / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
-        """Value of a support; see `SupportValues`."""
+        """Return the value of a support; see `SupportValues`."""
         return self.exact(support)
 
     def slack(self, value: float, tau: int) -> float:
-        """Bound what rounding may do to a value of the search."""
+        """Return a bound on the rounding error of a value of the search."""
         return CROSSING_RTOL * value
 
     def every(self, supports: IntArray) -> FloatArray:
-        """Values of all supports of one size."""
+        """Return the values of all supports of one size."""
         return np.array([self.exact(support) for support in supports.tolist()])
 
     @property
     def branches(self) -> bool:
-        """Whether branching leaves supports out by their fits on all rows: every row is held out, by one fold."""
+        """True if branching can exclude supports by full-data fits: one fold holds out every row."""
         plan = self.plan
         return plan is not None and plan.is_partition and plan.scored == plan.n
 
     def lowest(self, tau: int, level: float) -> float | None:
-        """Return the least CV error of a size, a level where none is below it; None where that takes many fits.
+        """Return the minimum CV error of a size, or `level` if none is below it; None if this takes too many fits.
 
-        A fold's rows lose at least what they lose at the fit on all rows: with F the objective there, G that without
-        the rows, `F(b) = G(b) + l(b)`, b the fit on all rows and c the fold's, `G(c) + l(c) >= F(b) >= G(c) + l(b)`.
-        So H(S) is at least the loss L_S of that fit. Of the columns A, of which S is a part, with a ridge `r gamma`,
-        the least objective is at most `L_S + r (F_0 - L_S)`, F_0 the objective of no column, whatever S is.
+        The held-out rows of a fold lose at least as much as under the full-data fit. With F the full-data objective and
+        G that without these rows, `F(b) = G(b) + l(b)`; let b be the full-data fit and c the fit of the fold. Then
+        `G(c) + l(c) >= F(b) >= G(c) + l(b)`. H(S) is therefore at least the loss L_S of the full-data fit. For a set A
+        of columns that contains S and a ridge weight `r gamma`, the minimum objective is at most `L_S + r (F_0 - L_S)`,
+        with F_0 the objective without columns, for every S.
         """
         if not self.branches:
             return super().lowest(tau, level)
@@ -89,7 +90,7 @@ class RefittedValues(SupportValues):
         return least
 
     def _unless_above(self, columns: Support, level: float) -> float:
-        """Value of a support, or something at least at a level that is below it; folds of large losses come first."""
+        """Return the value of a support, or a lower bound at or above a level; folds with large losses come first."""
         assert self.plan is not None
         design, plan = self.classes, self.plan
         losses, _ = design.fit(columns, self.gamma).of_rows(design.dataset, slice(0, plan.n))
@@ -102,7 +103,7 @@ class RefittedValues(SupportValues):
         return float(at_least.sum()) / self.total
 
     def too_many(self, taus: Sequence[int], gammas: int) -> str:
-        """Say why not all supports of some sizes are tried; empty where they are, or branching may leave them out."""
+        """Return the reason why supports of some sizes are not enumerated; empty if they are, or branching applies."""
         if self.plan is None:
             return ""
         free, forced = self.design.q - len(self.classes.forced), len(self.classes.forced)
@@ -111,7 +112,7 @@ class RefittedValues(SupportValues):
         return f"it takes more than {MOST_FITS:,} fits" if fits > MOST_FITS else ""
 
     def none_missing(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
-        """Check by branching that none is missing in the list of a size; returns whether it could be done."""
+        """Check by branching that the list of a size is complete; return True if this was possible."""
         if self.plan is not None:
             return super().none_missing(checks, record, size, path, listed)
         level = max(size.complete_to, size.best if math.isfinite(size.best) else 0.0) * (1.0 + CROSSING_RTOL)

@@ -20,48 +20,48 @@ from sparsecv_mio.errors import CorruptStore
 from sparsecv_mio.units import GAMMA_RANGE
 
 T = TypeVar("T")
-AT = " - at `$"  # before the path in msgspec's messages
+AT = " - at `$"  # text before the path in messages of msgspec
 LARGEST = sys.float_info.max
 Number = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Gamma = Annotated[float, msgspec.Meta(ge=0.0, le=GAMMA_RANGE[1])]
-PositiveGamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]  # an end of an interval
+PositiveGamma = Annotated[float, msgspec.Meta(ge=GAMMA_RANGE[0], le=GAMMA_RANGE[1])]  # a bound of an interval
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**18)]
 
 if TYPE_CHECKING:
     Bound = float
     Coefficients = Mapping[str, float]
-else:  # classes of their own, since msgspec asks `_custom` about those only
+else:  # separate classes, since msgspec calls `_custom` for those only
 
     class Bound(float):
         """A bound that may be unknown."""
 
     class Coefficients(dict):
-        """Numbers by name: msgspec itself would not name the one that is wrong."""
+        """Numbers by name; with a plain dict, errors of msgspec would not name the key."""
 
 
 def plain(value: Any, hint: Any, field: str) -> Any:
-    """Turn a value into JSON material: dict, list, str, int, float, bool, None.
+    """Return a value as JSON material: dict, list, str, int, float, bool, None.
 
     Parameters
     ----------
     value : object
-        What the field holds; numpy numbers count as numbers.
+        Value of the field; numpy numbers count as numbers.
     hint : type
-        The annotated type of the field.
+        Annotated type of the field.
     field : str
-        Its name in messages.
+        Name of the field in messages.
 
     Returns
     -------
     object
-        An iterator of `Encoded` lines where the value has the method `json_items`.
+        JSON material, or an iterator of `Encoded` lines if the value has the method `json_items`.
 
     Raises
     ------
     ValueError
-        A number that JSON cannot carry (NaN, or an infinity outside a `Bound`), or any other value that would not be
-        read back: a bug of the caller, never written.
+        If a number has no JSON form (NaN, or an infinity outside a `Bound`), or a value could not be read back: a bug
+        of the caller, which is never written.
     """
     if hasattr(value, "json_items"):
         return value.json_items()
@@ -69,7 +69,7 @@ def plain(value: Any, hint: Any, field: str) -> Any:
         builtins = msgspec.convert(msgspec.to_builtins(value, enc_hook=_builtin), hint, dec_hook=_check)
     except msgspec.ValidationError as error:
         raise ValueError(f"record {_sentence(error, field)}") from None
-    # msgspec writes +inf as null: by now these are the unknown bounds
+    # msgspec writes +inf as null; only unknown bounds are infinite here
     return msgspec.json.decode(msgspec.json.encode(builtins, enc_hook=_builtin))
 
 
@@ -80,7 +80,7 @@ def _builtin(value: Any) -> Any:
 
 
 def checked(value: Any, hint: Any, place: str = "") -> Any:
-    """Return JSON material as a type, inside of a `from_json_items`; a `ValueError` tells msgspec what is wrong.
+    """Return JSON material converted to a type, for use in `from_json_items`; errors are reported to msgspec.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def checked(value: Any, hint: Any, place: str = "") -> Any:
     Raises
     ------
     ValueError
-        The value is not of this type.
+        If the value does not have this type.
     """
     try:
         return msgspec.convert(value, hint)
@@ -99,7 +99,7 @@ def checked(value: Any, hint: Any, place: str = "") -> Any:
 
 
 def _custom(kind: Any, value: Any, unknown: float | None) -> Any:
-    """Build what msgspec does not know; `unknown` stands for an unknown bound."""
+    """Return an object of a type unknown to msgspec; `unknown` is the value of an unknown bound."""
     if kind is Bound:
         return Bound(math.inf if value == unknown else checked(value, Number))
     if hasattr(kind, "from_json_items"):
@@ -111,19 +111,19 @@ _check, _read = partial(_custom, unknown=math.inf), partial(_custom, unknown=Non
 
 
 def read_as(value: Any, kind: type[T], field: str) -> T:
-    """Turn JSON material into a type.
+    """Return JSON material converted to a type.
 
     Parameters
     ----------
     value : object
-        Material as `plain` makes it.
+        Material as returned by `plain`.
     field : str
-        Its name in messages.
+        Name of the field in messages.
 
     Raises
     ------
     CorruptStore
-        As `decode`.
+        As for `decode`.
     """
     try:
         return msgspec.convert(value, kind, dec_hook=_read)
@@ -132,15 +132,15 @@ def read_as(value: Any, kind: type[T], field: str) -> T:
 
 
 def decode(text: str, kind: type[T]) -> T:
-    """Read strict JSON (no NaN, no Infinity) as a type.
+    """Return strict JSON (no NaN, no Infinity) converted to a type.
 
-    Unknown fields are ignored, so that a record with later additions still reads.
+    Unknown fields are ignored, so that records with later additions can be read.
 
     Raises
     ------
     CorruptStore
-        A missing field or a value of the wrong type or size, named by its path (`table[3].gamma`), or text that is not
-        JSON, with the place where reading stopped.
+        If a field is missing or has the wrong type or size; the message names its path (`table[3].gamma`). If the text
+        is not JSON, the message gives the position of the error.
     """
     try:
         return msgspec.json.decode(text, type=kind, dec_hook=_read)
@@ -161,9 +161,9 @@ _WORDS = {
 
 
 def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
-    """Say what msgspec found, in words, the field named by its path.
+    """Return an error of msgspec as a sentence with the path of the field.
 
-    An error inside of `_custom` bears several paths, the innermost first.
+    An error inside `_custom` has several paths, the innermost first.
     """
     message, *places = str(error).split(AT)
     path = (field + "".join(place.rstrip("`") for place in reversed(places))).lstrip(".")
@@ -178,7 +178,7 @@ def _sentence(error: msgspec.ValidationError, field: str = "") -> str:
 
 
 def _stopped(error: msgspec.DecodeError, text: str) -> str:
-    """Say where the text stops to be JSON, and what stands before that place."""
+    """Return the position at which a text is no longer JSON, and the text before it."""
     match = re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", str(error))
     if match is None:
         return str(error).lower()
@@ -188,13 +188,14 @@ def _stopped(error: msgspec.DecodeError, text: str) -> str:
 
 
 class Encoded(str):
-    """Text that is JSON already."""
+    """A text that is already JSON."""
 
 
 def json_pieces(material: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the JSON text of one object in pieces: one line per field, and one per item of a list of objects.
+    """Yield the JSON text of an object in pieces: one line for each field and each item of a list of objects.
 
-    An iterator of `Encoded` items is written as it comes: a record of millions of folds is never one string in memory.
+    An iterator of `Encoded` items is written item by item, so a record of millions of folds is never one string in
+    memory.
     """
     separator = "{\n"
     for key, value in material.items():

@@ -26,14 +26,14 @@ from sparsecv_mio.units import ACCURATE_RTOL, CROSSING_RTOL
 
 
 def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> bool:
-    """Whether side constraints are of features of the data, and the model keeps to them.
+    """Check side constraints: they concern features of the data, and the model satisfies them; return the result.
 
     Parameters
     ----------
     record : FitRecord
-        Its support is of features of the data.
+        Record whose support has features of the data.
     side : Side
-        Of the record.
+        Side constraints of the record.
     """
     features = set(dataset.names)
     right = [checks.that(name in features, f"side.{place}", f"there is no feature {name!r}")
@@ -65,14 +65,14 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
 
 
 def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) -> None:
-    """Compare the lower bound with all models within the side constraints, if these are few.
+    """Compare the lower bound with all models allowed by the side constraints, if these are few.
 
-    Under boxes the fit of a support is not made here: only supports whose ridge fit lies in them are compared.
+    With boxes no constrained fit is made here: only supports whose ridge fit lies within the boxes are compared.
 
     Parameters
     ----------
     side : Side
-        Of the record, `check_side` passed.
+        Side constraints of the record, which passed `check_side`.
     """
     restrictions = side.restrictions or NONE
     design = enumeration.UnitColumns.within(dataset, record.data.scale, record.data.intercept, restrictions)
@@ -93,12 +93,12 @@ def check_least(checks: Checks, record: FitRecord, side: Side, dataset: Dataset)
 
 
 def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dataset) -> None:
-    """Compare the lower bound with every model of the size whose coefficients lie in [-end, end], if these are few.
+    """Compare the lower bound with all models of the size with coefficients in [-end, end], if these are few.
 
     Parameters
     ----------
     end : float
-        The assumed box of the record.
+        Bound of the assumed box of the record.
     """
     beyond = [name for name, value in record.coefficients.items() if not abs(value) <= end]
     checks.that(not beyond, "assumed_box", f"is {end!r}, less than the coefficient of {', '.join(beyond)}")
@@ -118,7 +118,7 @@ def check_within_box(checks: Checks, record: FitRecord, end: float, dataset: Dat
 
 
 def _least_in_boxes(design: enumeration.UnitColumns, record: FitRecord, side: Side) -> float:
-    """Return the least objective of the ridge fits with their coefficients in the boxes; inf where there is none."""
+    """Return the minimum objective of ridge fits with coefficients within the boxes; inf without such fits."""
     allowed, least = design.allowed, math.inf
     assert allowed is not None
     ends = _coefficient_ends(side)
@@ -142,7 +142,7 @@ def _size_of_end(end: float) -> float:
 
 
 def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
-    """Return the ends of the coefficients that are bounded, signs among them."""
+    """Return the bounds of bounded coefficients, including signs."""
     restrictions = side.restrictions or NONE
     intervals = [(name, 0.0, math.inf) for name in restrictions.nonnegative]
     intervals += [(name, -math.inf, 0.0) for name in restrictions.nonpositive]
@@ -157,24 +157,24 @@ def _coefficient_ends(side: Side) -> Mapping[str, tuple[float, float]]:
 
 
 def _features(side: Side) -> Iterator[tuple[str, str]]:
-    """Every feature that is named, and in which field."""
+    """Yield every named feature, with the name of its field."""
     restrictions = side.restrictions or NONE
     yield from ((f"restrictions.{field}", name) for field, name in restrictions.named())
     yield from (("together", name) for group in side.together or () for name in group)
     yield from (("box", bounds.feature) for bounds in side.box or ())
 
 
-LISTED_REFITS = 200  # listed models of a size that are fitted anew, the best and the last ones
+LISTED_REFITS = 200  # listed models of a size that are refitted, the best and the last ones
 Listed = dict[tuple[int, ...], float]
 
 
 class SupportValues:
-    """The value of any support at one gamma: its training objective, or its CV error, the same in every fold.
+    """The value of any support at one gamma: its training objective, or its CV error with one support for all folds.
 
     Parameters
     ----------
     plan : FoldPlan or None
-        None for the training objective.
+        Folds; None for the training objective.
     """
 
     how = "enumeration of"
@@ -184,7 +184,7 @@ class SupportValues:
         self.total = 1.0 if plan is None else float(Scored.of(design.dataset, plan).total)
 
     def exact(self, support: Sequence[int]) -> float:
-        """Value of a support by fits of the rows.
+        """Return the value of a support from fits of the rows.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class SupportValues:
         return float(errors.sum()) / self.total
 
     def one(self, support: Sequence[int], exact: bool) -> float:
-        """Value of a support, by fits of the rows where asked for or where these are few.
+        """Return the value of a support, from fits of the rows if requested or if these are few.
 
         Parameters
         ----------
@@ -210,18 +210,18 @@ class SupportValues:
         return float(self.every(np.array([support], dtype=np.int64).reshape(1, len(support)))[0])
 
     def slack(self, value: float, tau: int) -> float:
-        """Bound what rounding may do to a value of the search."""
+        """Return a bound on the rounding error of a value of the search."""
         design = self.design
         if self.plan is None:
             return objective_slack(value, design.dataset, design.intercept)
         return design.slack(value, self.gamma, tau, CROSSING_RTOL)
 
     def too_many(self, taus: Sequence[int], gammas: int) -> str:
-        """Say why not all supports of some sizes are tried; empty where they are."""
+        """Return the reason why supports of some sizes are not enumerated; empty if they are."""
         return self.design.too_many(list(taus), gammas, 1 if self.plan is None else self.plan.k)
 
     def none_missing(self, checks: Checks, record: NearRecord, size: NearSize, path: str, listed: Listed) -> bool:
-        """Check by all supports that none is missing in the list of a size; returns whether it could be done."""
+        """Check by enumeration that the list of a size is complete; return True if this was possible."""
         supports, truths = [], []
         for table in self.design.exactly(size.tau):
             truths.append(self.every(table))
@@ -238,14 +238,14 @@ class SupportValues:
         return True
 
     def bounded(self, checks: Checks, size: NearSize, path: str, least: float) -> float:
-        """Check the least value of a size against the true one; returns the room that rounding has."""
+        """Check the minimum value of a size against the true one; return the allowance for rounding."""
         room = CROSSING_RTOL * least + 2.0 * self.slack(least, size.tau)
         checks.at_most(f"{path}lower", size.lower, least, f"the true minimum {least!r}", room)
         checks.at_least(f"{path}best", size.best, least, f"the true minimum {least!r}", room)
         return room
 
     def every(self, supports: IntArray) -> FloatArray:
-        """Values of all supports of one size, by closed forms where these can be trusted."""
+        """Return the values of all supports of one size, by closed forms if these are accurate enough."""
         design, unit = self.design, self.design.y_unit**2
         if self.plan is None:
             train = enumeration.moments(design, np.zeros(0, dtype=np.int64))
@@ -269,11 +269,11 @@ class SupportValues:
 
     @property
     def branches(self) -> bool:
-        """Whether `lowest` tries few supports, however many there are."""
+        """True if `lowest` needs few supports even if there are many."""
         return False
 
     def lowest(self, tau: int, level: float) -> float | None:
-        """Return the least value of a size, or a level where none is below it; None where that takes long.
+        """Return the minimum value of a size, or `level` if none is below it; None if this would take long.
 
         Parameters
         ----------
@@ -301,19 +301,19 @@ class SupportValues:
 
 
 def _enumerable(checks: Checks, values: SupportValues, taus: Sequence[int], gammas: int) -> bool:
-    """Whether the supports of some sizes are few enough to try them all; if not, the caveat says why."""
+    """Return True if the supports of some sizes can be enumerated; otherwise the caveat gives the reason."""
     reason = values.too_many(taus, gammas)
     checks.caveat = f"optimality not verified ({reason})" if reason else ""
     return not reason
 
 
 def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> None:
-    """Check the models of a list, what is said of each size and, where supports are few, that none is missing.
+    """Check the listed models, the claims about each size and, by enumeration, the completeness of the list.
 
     Parameters
     ----------
     values : SupportValues
-        Of the models, at the gamma of the record.
+        Values of models at the gamma of the record.
     """
     taus = [size.tau for size in record.sizes]
     wanted_sizes = sorted({min(tau, values.design.terms) for tau in record.request.taus})
@@ -348,7 +348,7 @@ def check_near(checks: Checks, record: NearRecord, values: SupportValues) -> Non
 
 
 def _models_listed(checks: Checks, record: NearRecord, tau: int, values: SupportValues) -> Listed | None:
-    """Return the models of a size as places of columns, with their values; None where one is no support."""
+    """Return the models of a size as column positions, with their values; None if one is not a valid support."""
     design, listed = values.design, Listed()
     for i, model in enumerate(record.models):
         if model.tau != tau:
@@ -374,9 +374,9 @@ def _models_listed(checks: Checks, record: NearRecord, tau: int, values: Support
 def _check_size(
     checks: Checks, record: NearRecord, size: NearSize, path: str, values: SupportValues, listed: Listed
 ) -> None:
-    """Check what a record says of a size against its own models."""
+    """Check the claims about a size against its listed models."""
     design = values.design
-    adjusted = {design.dataset.names[j] for j in design.free}  # in every list, of no model too
+    adjusted = {design.dataset.names[j] for j in design.free}  # columns in no listed support
     checks.equal(f"{path}models", size.models, len(listed))
     if not listed:
         nothing = math.isinf(size.best) and not size.never and adjusted.issuperset(size.always)
@@ -406,12 +406,12 @@ def _check_size(
 def _replacements(
     checks: Checks, size: NearSize, path: str, names: Mapping[str, int], given: tuple[Listed, Mapping[int, int]]
 ) -> None:
-    """Check how often a feature stands in another's place, and that no pair that does so more often is left out.
+    """Check the counts of replacements, and that no more frequent pair is missing.
 
     Parameters
     ----------
     given : pair
-        The models that are listed, and by column the first one of its term.
+        Listed models, and the first column of the term of each column.
     """
     listed, first_of = given
     joined: dict[tuple[int, ...], list[int]] = {}
@@ -431,9 +431,9 @@ def _replacements(
 def _fit_anew(
     truth: FloatArray, supports: Sequence[tuple[int, ...]], size: NearSize, values: SupportValues, listed: Listed
 ) -> None:
-    """Fit the rows where objectives from moments contradict a record, as they lose digits in nearly perfect fits.
+    """Refit rows if objectives from moments contradict a record, since moments lose digits in nearly perfect fits.
 
-    The first support that contradicts it still ends this.
+    The check stops at the first support that still contradicts the record.
     """
     is_listed = np.array([support in listed for support in supports], dtype=bool)
     best, least = min(listed, key=listed.__getitem__, default=()), max(size.lower, 0.0) * (1.0 - CROSSING_RTOL)
@@ -446,12 +446,12 @@ def _fit_anew(
 
 
 def check_common(checks: Checks, record: CommonRecord, values_at: Callable[[float], SupportValues]) -> None:
-    """Check the CV errors and bounds of a common subset and of the table, by enumeration where supports are few.
+    """Check the CV errors and bounds of a common subset and of the table, by enumeration if supports are few.
 
     Parameters
     ----------
     values_at : callable
-        Returns the CV errors of supports at a gamma.
+        Function that returns the CV errors of supports at a gamma.
     """
     own = values_at(record.gamma)
     taus = sorted({min(tau, own.design.terms) for tau in record.request.taus})
@@ -479,7 +479,7 @@ def check_common(checks: Checks, record: CommonRecord, values_at: Callable[[floa
 
 
 def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: SupportValues, taus: list[int]) -> None:
-    """Check that the grid is the one asked for, and that bounds, gap and status follow from the table."""
+    """Check that the grid is the requested one, and that bounds, gap and status follow from the table."""
     grid = [(row.gamma, row.tau) for row in record.table]
     wanted_grid = [(gamma, tau) for gamma in record.request.gammas for tau in taus]
     checks.that(grid == wanted_grid or record.status != "proved", "table", "is not the requested grid, once")
@@ -501,7 +501,7 @@ def _check_bounds_of_common(checks: Checks, record: CommonRecord, values: Suppor
 
 
 def _check_common_row(checks: Checks, record: CommonRecord, i: int, values: SupportValues) -> None:
-    """Check the CV error of a row of the table, and of the answer where it is that row."""
+    """Check the CV error of a row of the table, and of the answer if it is that row."""
     row, design = record.table[i], values.design
     most, adjusted = design.most_columns(row.tau), [design.dataset.names[j] for j in design.free]
     support = checked_support(checks, row.support, design.index, most, f"table[{i}].support", adjusted=adjusted)

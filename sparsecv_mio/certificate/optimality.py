@@ -27,7 +27,7 @@ Supports = list[tuple[int, ...]]
 
 
 class TruePair(NamedTuple):
-    """The truth about one (gamma, tau): h over the tied optima, and over all supports that may pass for tied."""
+    """The truth about one (gamma, tau): h over the tied optima, and over all supports that may count as tied."""
 
     low: float
     high: float
@@ -38,9 +38,9 @@ class TruePair(NamedTuple):
 
 @dataclass(frozen=True)
 class ReportedPair:
-    """A pair of the record whose folds it holds: the answer's, or that of the least CV error where it is another.
+    """A pair whose folds the record stores: that of the answer, or that with the minimum CV error if it differs.
 
-    `name` is the field of the folds, `path` stands before the names of the pair's fields in messages.
+    `name` is the field of the folds; `path` is the prefix of the fields of the pair in messages.
     """
 
     known: records.Record | records.Least
@@ -50,12 +50,12 @@ class ReportedPair:
 
     @property
     def words(self) -> str:
-        """Say which pair it is, where it is not that of the answer."""
+        """Return the name of the pair if it is not the answer."""
         return " of the pair with the least CV error" if self.path else ""
 
 
 def reported_pairs(record: records.Record) -> list[ReportedPair]:
-    """Return the pairs whose folds a record holds."""
+    """Return the pairs whose folds a record stores."""
     pairs = [ReportedPair(record, record.chosen_folds)]
     if record.least is not None and record.least_folds is not None:
         pairs.append(ReportedPair(record.least, record.least_folds, "least_folds", "least."))
@@ -63,18 +63,18 @@ def reported_pairs(record: records.Record) -> list[ReportedPair]:
 
 
 def level_of(record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan) -> tuple[EnumerationLevel, str]:
-    """Say how much is enumerated.
+    """Return the extent of the enumeration and its reason.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that may be in a support.
+        Design of all columns that may be in a support.
 
     Returns
     -------
     level : EnumerationLevel
     reason : str
-        Why that is not all; empty where it is.
+        Reason why not everything is enumerated; empty if everything is.
     """
     if reason := design.too_many([pair.known.tau for pair in reported_pairs(record)], 2, plan.k):
         return EnumerationLevel.NEIGHBOURS, reason
@@ -87,12 +87,12 @@ def level_of(record: records.Record, design: enumeration.UnitColumns, plan: Fold
 
 
 class Optimality:
-    """Enumerations of one record, each pair once.
+    """Enumerations for one record; each pair is enumerated once.
 
     Parameters
     ----------
     supports : list of (ReportedPair, list of tuple of int)
-        The pairs whose folds the record holds, with the support of every fold as positions in the data set.
+        Pairs whose folds the record stores, with the support of every fold as positions in the data set.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Optimality:
         self._known: dict[tuple[float, int], TruePair] = {}
 
     def truth(self, gamma: float, tau: int) -> TruePair:
-        """Enumerate one pair."""
+        """Return the enumerated truth about one pair."""
         if (gamma, tau) not in self._known:
             reported = self.reported[gamma, tau][1] if (gamma, tau) in self.reported else None
             optima = enumeration.fold_optima(self.design, self.plan, gamma, tau, reported)
@@ -117,7 +117,7 @@ class Optimality:
     # -- enumeration ------------------------------------------------------------------------------------------------
 
     def enumerate(self, level: EnumerationLevel) -> None:
-        """Check everything that all supports of a fold decide."""
+        """Check all claims that follow from enumerating the supports of the folds."""
         checks, record = self.checks, self.record
         least = min(record.table, key=lambda row: row.lower, default=None)
         ceiling = min(record.table, key=lambda row: row.upper, default=None)
@@ -156,7 +156,7 @@ class Optimality:
         self.checks.that(right, name, f"gamma {row.gamma!r}, tau {row.tau} has h = {truth.low!r}")
 
     def _interval(self, row: records.TableRow | records.Refined, place: str, truth: TruePair, decided: bool) -> None:
-        """Lower and upper hold h; of a pair whose folds are all decided everything is h, ties apart."""
+        """Check that an interval contains h; for a pair with all folds solved every number must equal h up to ties."""
         slack = self.design.refit_slack(truth.high) + TINY
         self.checks.at_most(f"{place}lower", row.lower, truth.low, f"the true {truth.low!r}", slack)
         self.checks.at_least(f"{place}upper", row.upper, truth.high, f"the true {truth.high!r}", slack)
@@ -170,7 +170,7 @@ class Optimality:
             self.checks.that(low <= said <= high, f"{place}{name}", words)
 
     def _standard_error(self, row: records.TableRow, said: float, place: str, optima: enumeration.FoldOptima) -> None:
-        """Of a decided pair: by the true errors of its folds, ties and rounding apart."""
+        """Check the standard error of a solved pair by the true errors of its folds, up to ties and rounding."""
         sizes, low, high = self.scored.by_fold, optima.loose_low, optima.loose_high
         times = self.scored.times
         spread = standard_error((low + high) / 2.0, sizes, times)
@@ -184,7 +184,7 @@ class Optimality:
     def _widths(
         self, claim: records.Record | records.Least | records.Region, row: records.TableRow, path: str = ""
     ) -> None:
-        """Ties and rounding of a certificate: those of the pair with the least lower bound."""
+        """Check ties and rounding of a certificate: those of the pair with the smallest lower bound."""
         truth = self.truth(row.gamma, row.tau)
         room = self.design.slack(truth.loose_high, row.gamma, row.tau, FOLLOWS_RTOL)
         ties = truth.loose_high - truth.loose_low
@@ -209,7 +209,7 @@ class Optimality:
         self.checks.part("optimality of the support of every decided fold, by enumeration")
 
     def _moves(self) -> None:
-        """Pairs off the grid: the moves of a descent, the refined gamma."""
+        """Check pairs outside the grid: the moves of a descent, and the refined gamma."""
         checks, record = self.checks, self.record
         estimated = record.descent and not all(math.isfinite(step.upper) for step in record.descent)
         for i, step in enumerate(record.descent):
@@ -237,7 +237,7 @@ class Optimality:
     # -- neighbours -------------------------------------------------------------------------------------------------
 
     def neighbours(self) -> None:
-        """Whether an exchange of one column, or another support of the record, beats more supports than are open."""
+        """Check that one-column exchanges and other supports of the record improve no more supports than are open."""
         record, claim = self.record, self.record.certificate
         path = "" if record.least is None else "least."
         least = min(record.table, key=lambda row: row.lower, default=None)
@@ -253,18 +253,18 @@ class Optimality:
             self._exchanges(pair, supports)
 
     def _only_read(self, which: str) -> None:
-        """Say what of the rows of the table nothing bounds."""
+        """Record which parts of the rows of the table nothing bounds."""
         names = (f"table[].{name}" for name in ("cv_error", "lower", "upper", "standard_error"))
         self.checks.leaves(f"how far it is from the true one is read, of pairs {which}", *names)
 
     def _allowance(self, claim: records.Record | records.Least, row: records.TableRow | None, path: str) -> None:
-        """Check the rounding of a certificate, which is that of the pair of a row."""
+        """Check the rounding allowance of a certificate, which is that of the pair of a row."""
         if row is not None and math.isfinite(claim.cv_error):
             room = self.design.slack(max(claim.cv_error, row.lower), row.gamma, row.tau, FOLLOWS_RTOL)
             self.checks.at_most(f"{path}allowance", claim.allowance, room, f"what rounding can do to h, {room!r}")
 
     def _exchanges(self, pair: ReportedPair, supports: Supports) -> None:
-        """Compare the supports of the decided folds of a pair with their neighbours."""
+        """Compare the supports of the solved folds of a pair with their neighbours."""
         exchanges = Exchanges(self.design, pair.known.gamma)
         cost = exchanges.cost(supports)
         if cost > EXCHANGE_LIMIT:
@@ -288,7 +288,7 @@ class Optimality:
 
 
 def check_refined(checks: Checks, record: records.Record) -> None:
-    """Check what needs no enumeration: tau is the answer's, the error inside its interval, no worse than the answer."""
+    """Check the claims that need no enumeration: tau of the answer, an error within its interval and no worse."""
     refined = record.refined
     if refined is None:
         return
@@ -307,7 +307,7 @@ def check_refined(checks: Checks, record: records.Record) -> None:
     checks.part("refined agrees with the answer")
 
 
-ENUMERATED_FITS = 2e5  # of supports, some 20 seconds; beyond, fewer places are tried
+ENUMERATED_FITS = 2e5  # fits of supports, about 20 seconds; beyond it fewer gammas are tried
 
 Numbered = tuple[int, records.GammaPiece]
 
@@ -358,14 +358,14 @@ def _check_cover(
 def check_surface(
     checks: Checks, record: fit_records.PathRecord, design: enumeration.UnitColumns, enumerated: bool
 ) -> None:
-    """Check the best subsets of every size as a function of gamma, where there are any.
+    """Check the best subsets of every size as functions of gamma, if the record has them.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     enumerated : bool
-        Whether there are few enough supports to try all of them in the middle of every piece.
+        True if all supports can be enumerated at the midpoint of every piece.
     """
     surface = record.surface
     if surface is None:
@@ -420,14 +420,14 @@ def check_by_enumeration(
     checks: Checks, record: records.Record, design: enumeration.UnitColumns, plan: FoldPlan,
     truth: Callable[[float, int], TruePair],
 ) -> None:  # fmt: skip
-    """Check bounds and supports of the pieces at their ends and in their middles, by trying all supports there.
+    """Check bounds and supports of the pieces at their ends and midpoints, by enumeration.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     truth : callable
-        `Optimality.truth` of the record.
+        Method `Optimality.truth` of the record.
     """
     continuous = record.continuous
     if continuous is None or any(failure.field.startswith("continuous") for failure in checks.failures):
@@ -469,7 +469,7 @@ def check_by_enumeration(
 def _pieces_to_try(
     pieces: Sequence[records.GammaPiece], design: enumeration.UnitColumns, plan: FoldPlan
 ) -> list[Numbered]:
-    """Return the pieces to try: all, or those of the least bounds and every so many of the others."""
+    """Return the pieces to check: all, or those with the smallest bounds and a regular sample of the others."""
     cost = {tau: 4.0 * _work(design, plan, tau) for tau in {p.tau for p in pieces}}
     order = sorted(enumerate(pieces), key=lambda one: one[1].lower)
     whole = sum(cost[piece.tau] for piece in pieces)
@@ -479,7 +479,7 @@ def _pieces_to_try(
 
 
 def _work(design: enumeration.UnitColumns, plan: FoldPlan, tau: int) -> float:
-    """Fits of a support that all supports of one pair take, roughly; large ones count as several."""
+    """Return the approximate number of fits for all supports of one pair; large ones count as several."""
     large = design.cost([tau], 1, plan.k) / 2e4
     return large + math.comb(design.q, min(tau, design.q))
 
@@ -487,7 +487,7 @@ def _work(design: enumeration.UnitColumns, plan: FoldPlan, tau: int) -> float:
 def _not_listed(
     design: enumeration.UnitColumns, plan: FoldPlan, pair: tuple[float, int], listed: Sequence[Sequence[str]]
 ) -> Iterator[int]:
-    """Yield the folds whose optimum no listed support reaches."""
+    """Yield the folds whose optimum no listed support attains."""
     gamma, tau = pair
     supports = design.supports(tau)
     place = {tuple(row): i for i, row in enumerate(supports.tolist())}
@@ -499,7 +499,7 @@ def _not_listed(
         room = 2.0 * TIE_RTOL * float(objective.min()) + TIE_RTOL * float(design.t @ design.t)
         if best <= float(objective.min()) + room:
             continue
-        # moments have lost digits of a fit that is nearly perfect: the rows decide
+        # moments lose digits of a nearly perfect fit, so the rows decide
         train = plan.train_rows(fold)
         least = design.least(supports[objective <= best], gamma, train)
         if not len(rows_listed) or design.least(supports[rows_listed], gamma, train) > (

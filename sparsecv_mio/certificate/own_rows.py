@@ -26,18 +26,18 @@ from sparsecv_mio.words import Missing, Scale, Within
 
 
 def within_of(record: Record) -> OfTrainingRows:
-    """Return what a record says of its training rows: whether they fill empty cells, and measure columns."""
+    """Return the fold-specific preprocessing of a record: imputation and scaling."""
     ask = record.request
     return OfTrainingRows(*(Within.ALL if said is None else Within.FOLDS for said in (ask.na_within, ask.scale_within)))
 
 
 def seen_by_folds(record: Record) -> Record:
-    """Return the record as it is of the table of the rows of all folds, whose columns are measured already."""
+    """Return the record in terms of the expanded table, whose columns are already scaled."""
     return replace(record, data=replace(record.data, scale=str(Scale.NONE)))
 
 
 def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFolds | None:
-    """Return the rows of the folds of a record; None where all folds see the rows of the data.
+    """Return the expanded table of a record; None if all folds see the rows of the data.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFo
     Raises
     ------
     BadInput
-        The data have no cells that were filled, or a fold none to fill them by.
+        If the data have no imputed cells, or a column is missing in every training row of a fold.
     """
     within = within_of(record)
     if not within:
@@ -58,13 +58,13 @@ def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFo
 
 
 def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFolds | None:
-    """Return the rows of the folds of a record, compared with what the definition gives; None where they differ.
+    """Return the expanded table of a record, compared with the definition; None if they differ.
 
     Parameters
     ----------
     checks : Checks
     record : Record
-        That says of some folds that they have rows of their own.
+        Record with fold-specific preprocessing.
     dataset : Dataset
     plan : FoldPlan
     """
@@ -90,7 +90,7 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
 
 def _alike(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray) -> bool:
-    """Whether rows of the table, by their places, are the given rows with the given cells."""
+    """Return True if rows of the table, given by position, are the given rows with the given cells."""
     stand_for = own.row_of[places]
     spread = 1.0 + np.abs(cells).max(axis=0, initial=0.0)
     off = np.abs(own.dataset.X[places] - cells[stand_for]) <= ACCURATE_RTOL * spread
@@ -98,7 +98,7 @@ def _alike(own: RowsOfFolds, cells: FloatArray, rows: IntArray, places: IntArray
 
 
 def _cells(record: Record, dataset: Dataset, train: IntArray) -> FloatArray:
-    """(n, p) all rows as a fold sees them that trains on some."""
+    """Return (n, p) all rows as seen by a fold with the given training rows."""
     X, within, everyone = dataset.X.copy(), within_of(record), np.arange(dataset.n)
     varying = set(varying_columns(dataset.X).tolist())
     for j in range(dataset.p):
@@ -117,7 +117,7 @@ def _cells(record: Record, dataset: Dataset, train: IntArray) -> FloatArray:
 
 
 def _filler(there: FloatArray, dataset: Dataset) -> float:
-    """Return the mean, or the median, of the numbers that are there."""
+    """Return the mean or the median of the observed numbers."""
     assert dataset.reading is not None
     if dataset.reading.how.na is Missing.MEAN:
         return math.fsum(there.tolist()) / len(there)
@@ -126,7 +126,7 @@ def _filler(there: FloatArray, dataset: Dataset) -> float:
 
 
 def _moments(dataset: Dataset, column: FloatArray, rows: IntArray) -> tuple[float, float]:
-    """Return the mean of some rows of a column, and their length about it; weighted."""
+    """Return the weighted mean of some rows of a column, and their length about it."""
     weights = np.ones(len(rows)) if dataset.row_weights is None else dataset.row_weights[rows]
     mean = math.fsum((weights * column[rows]).tolist()) / math.fsum(weights.tolist())
     return mean, math.sqrt(math.fsum((weights * (column[rows] - mean) ** 2).tolist()))

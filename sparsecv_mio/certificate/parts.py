@@ -50,7 +50,7 @@ STATUSES: tuple[Status, ...] = ("proved", "limit", "interrupted", "doubtful")
 
 
 def relative_gap(lower: float, upper: float) -> float:
-    """`(upper - lower) / upper`: 0 when both are 0, +inf while `upper` is unknown.
+    """Return `(upper - lower) / upper`: 0 if both are 0, +inf if `upper` is unknown.
 
     Examples
     --------
@@ -64,12 +64,12 @@ def relative_gap(lower: float, upper: float) -> float:
 
 @dataclass(frozen=True)
 class OracleWork:
-    """What an oracle did for a search. Counts are facts of the run; `nodes` is an estimate, as those trees never grew.
+    """The work that an oracle saved a search. Counts are exact except `nodes`, which is an estimate.
 
-    `asked` questions put to it and the `seconds` it took; what was spared: `mios` cells decided without branching (nor
-    relaxed later), `relaxations` never run besides, `columns` fixed before a search over supports began, `rows` not
-    read; `hits` (of `iacv`, in records of 0.2) cells whose final support it was the first to name; `nodes` the trees
-    spared, at the mean of those grown.
+    `asked` is the number of queries and `seconds` their time. Savings: `mios` subproblems solved without branching (or
+    later relaxation), `relaxations` that were not needed, `columns` fixed before a search over supports began, and
+    `rows` not read. `hits` (of `iacv`, in records of 0.2) is the number of subproblems whose final support it named
+    first. `nodes` is the estimated size of the saved trees, at the mean of the trees that were grown.
     """
 
     oracle: str
@@ -85,13 +85,14 @@ class OracleWork:
 
 @dataclass(frozen=True)
 class SourceWork:
-    """What one source of bounds cost and brought: subproblem trees, full-data trees, enclosures and so on.
+    """The cost and gain of one source of bounds, such as subproblem trees, full-data trees or enclosures.
 
-    `slices` times that it was asked; its work in `problems` (ridge problems set up: the rows of a fold, or all, at one
-    gamma) and `nodes` of trees, which a run without a limit repeats on one thread; `seconds` by the wall clock and by
-    that of the processor. `decided` cells, and cells `ruled_out`: open ones of a pair whose lower bound came to exclude
-    it. `gap_closed`: by how much the relative gap of the grid fell meanwhile, which is 1 at first; a gap that is not
-    the same pair's before and after, as of a descent, adds up to more.
+    `slices` is the number of its work units. `problems` (ridge problems set up: the rows of a fold, or all, at one
+    gamma) and `nodes` of trees measure its work; a run without a limit repeats both on one thread. `seconds` and
+    `cpu_seconds` are wall-clock and processor time. `decided` is the number of solved subproblems, and `ruled_out` that
+    of open subproblems of pairs that its lower bounds excluded. `gap_closed` is the decrease of the relative gap of the
+    grid, which starts at 1; if the gap belongs to different pairs before and after, as in a descent, the decreases add
+    up to more.
     """
 
     source: str
@@ -107,7 +108,7 @@ class SourceWork:
 
 @dataclass(frozen=True)
 class GapStep:
-    """The relative gap of the grid after so many `seconds`, and the source that worked since the step before."""
+    """The relative gap of the grid at a time in `seconds`, and the source that worked since the previous step."""
 
     source: str
     seconds: Seconds
@@ -116,10 +117,10 @@ class GapStep:
 
 @dataclass(frozen=True)
 class PlanSetting:
-    """A number, switch or list of names that decided what a search ran.
+    """A number, switch or list of names that determined what a search ran.
 
-    `setting` is its value, null for a limit that is infinite, in a `unit`; `reason` is the condition that turns it on,
-    or says why it has this value. `is_default`: neither the data nor the options have changed it.
+    `setting` is its value, null for an infinite limit, in a `unit`. `reason` is the condition that enables it, or the
+    reason for its value. `is_default` is true if neither the data nor the options changed it.
     """
 
     name: str
@@ -131,10 +132,10 @@ class PlanSetting:
 
 @dataclass(frozen=True)
 class Work:
-    """The cost: `mios` cells (gamma, tau, fold) decided by branching, `nodes` of all trees, wall-clock `seconds`.
+    """The cost of a run: `mios` subproblems (gamma, tau, fold) solved by branching, `nodes` of all trees, `seconds`.
 
-    `sources`: what each source of bounds cost and brought; `course`: how the gap fell; `plan`: every setting that
-    decided what the search ran, as docs/how_it_decides.md lists them. All are empty in records of before, and where no
+    `sources` has the cost and gain of each source of bounds, `course` the gap over time, and `plan` every setting that
+    determined what the search ran, as listed in docs/how_it_decides.md. All three are empty in older records, and if no
     grid was searched.
     """
 
@@ -150,15 +151,15 @@ class Work:
 
 @dataclass(frozen=True)
 class ReadingInfo:
-    """How a file was read that is no plain table of numbers: what was asked for, and what was learnt of its columns.
+    """The preprocessing of a file that is not a plain table of numbers: options, and values learned from columns.
 
-    `columns`: the features as the file names them; a column of words became those of `DataInfo.names` that begin with
-    its name. `means` (medians with na median) fill the empty cells of new rows, `levels` are the words of a column in
-    the order of their codes. `order`: columns coded by rank, each with its declared words.
-    `skip_lines`: numbers of the lines of the file that were left out. `filled`: the columns that had empty cells
-    which were filled; null in records from before it. `left_out`: number of rows left out for their empty cells.
-    `marked`: columns beside which another one says which cells were empty. `dates`: the numbers that dates became;
-    `date_forms`: the form of the dates of each column that held dates.
+    `columns` are the features as named in the file; a text column became those `DataInfo.names` that begin with its
+    name. `means` (medians with na median) replace missing cells of new rows, `levels` are the levels of a text column
+    in the order of their codes. `order` has the columns coded by rank, with their declared levels. `skip_lines` are the
+    numbers of the skipped lines of the file. `filled` are the columns with imputed cells; null in older records.
+    `left_out` is the number of rows dropped for missing cells. `marked` are the columns with an additional column that
+    marks their missing cells. `dates` are the numbers that dates became, and `date_forms` the format of each date
+    column.
     """
 
     sep: str | None
@@ -186,13 +187,13 @@ class ReadingInfo:
 
     @property
     def ranked(self) -> dict[str, tuple[str, ...]]:
-        """The words of each column that is coded by rank, in the order of their codes 0, 1, ..."""
+        """Levels of each column that is coded by rank, in the order of their codes 0, 1, ..."""
         by_rank = self.columns if self.encode == Encode.ORDINAL else self.order
         return {column: self.levels[column] for column in by_rank if column in self.levels}
 
     @property
     def code_texts(self) -> dict[str, str]:
-        """The codes of each of these columns: `poor = 0, fair = 1, good = 2`."""
+        """Codes of each of these columns as text: `poor = 0, fair = 1, good = 2`."""
         return {
             column: ", ".join(f"{word} = {code}" for code, word in enumerate(words))
             for column, words in self.ranked.items()
@@ -200,12 +201,12 @@ class ReadingInfo:
 
     @property
     def code_lines(self) -> list[str]:
-        """A line for each of these columns."""
+        """One line for each of these columns."""
         return [f"codes of {column}: {codes}" for column, codes in self.code_texts.items()]
 
 
 def reading_info(applied: Applied | None) -> ReadingInfo | None:
-    """Describe how a file was read, for the record; None for a plain table of numbers."""
+    """Return the preprocessing of a file for the record; None for a plain table of numbers."""
     if applied is None or not applied.is_told:
         return None
     words: dict[str, Any] = {
@@ -220,12 +221,12 @@ def reading_info(applied: Applied | None) -> ReadingInfo | None:
 
 
 def applied_reading(info: ReadingInfo | None) -> Applied | None:
-    """Return how the file of a record was read.
+    """Return the preprocessing of the file of a record.
 
     Raises
     ------
     CorruptStore
-        The record holds what is no option of a reading.
+        If the record has an invalid reading option.
     """
     if info is None:
         return None
@@ -244,13 +245,12 @@ def applied_reading(info: ReadingInfo | None) -> Applied | None:
 
 @dataclass(frozen=True)
 class DataInfo:
-    """Which data: `names` are the features in their order, so that a reader can select the same columns again.
+    """The data of a record: `names` are the features in order, so that a reader can select the same columns again.
 
-    `weights`: the column that says how much each row counts; `class_weight`, `balanced`, lets both classes weigh the
-    same besides. `n` and `fingerprint` are of the rows that do,
-    `total_weight` is theirs; null beside a column in records from before it, of rows repeated as often as they count.
-    `reading`: how the file was read, null where it is a plain table of numbers. `exposure`: the column of exposures of
-    counts.
+    `weights` is the column of row weights; with `class_weight` `balanced` both classes also have the same total weight.
+    `n` and `fingerprint` belong to the rows with positive weight, and `total_weight` is their weight; it is null with a
+    column of weights in older records, in which rows were repeated by their weights. `reading` is the preprocessing of
+    the file; null for a plain table of numbers. `exposure` is the column of exposures of counts.
     """
 
     n: Count
@@ -269,7 +269,7 @@ class DataInfo:
 
 @dataclass(frozen=True)
 class FoldInfo:
-    """Which folds: rebuilt from `spec` and `seed`, compared by `digest`; `k` counts those of all `repeats`."""
+    """The folds of a record: rebuilt from `spec` and `seed`, compared by `digest`; `k` counts all `repeats`."""
 
     spec: str
     seed: Count | None
@@ -280,7 +280,7 @@ class FoldInfo:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for: the grid, the relative gap, the limits, restrictions where there are any."""
+    """The request of a run: the grid, the relative gap, the limits, and restrictions if there are any."""
 
     gammas: tuple[Gamma, ...]
     taus: tuple[Count, ...]
@@ -294,13 +294,12 @@ class Request:
 
 @dataclass(frozen=True)
 class SearchRequest(Request):
-    """What was asked of a search besides, word for word; None in records from before these fields, too.
+    """The further options of a search, as requested; None in records that are older than an option.
 
-    `method_used` is the method that `auto` stands for, `oracles` None where the choice was left to the search,
-    `stability` the weights of the instability, None where none was asked for. `scale_within` and `na_within` are
-    `folds` where the training rows of each fold say how columns are measured and empty cells filled, else None.
-    `sources` has the sources of bounds that were switched off, each with a minus; None where all were on. Only records
-    from before 0.2.0 have `engine` and `tau_step`.
+    `method_used` is the method that `auto` selected. `oracles` is None if the choice was left to the search.
+    `stability` has the requested weights of the instability, or None. `scale_within` and `na_within` are `folds` if
+    scaling and imputation use the training rows of each fold, else None. `sources` has the disabled sources of bounds,
+    each with a minus sign; None if all were enabled. Only records older than 0.2.0 have `engine` and `tau_step`.
     """
 
     method: str | None = None
@@ -325,7 +324,7 @@ class SearchRequest(Request):
 
 @dataclass(frozen=True)
 class CoefficientBox:
-    """Ends of the coefficient of a feature where it is chosen, in units of the file; null for an open one."""
+    """Bounds on the coefficient of a feature in the support, in units of the file; null for an open side."""
 
     feature: str
     low: Number | None
@@ -338,9 +337,9 @@ class CoefficientBox:
 
 @dataclass(frozen=True)
 class Side:
-    """The side constraints of one fit, each null where there is none: `together` are chosen all or none.
+    """The side constraints of one fit, null if absent; features in `together` enter together.
 
-    `reference` are the levels against which tables and figures show coefficients of factors.
+    `reference` are the reference levels of factors for coefficients in tables and figures.
     """
 
     restrictions: Restrictions | None = None
@@ -349,7 +348,7 @@ class Side:
     reference: tuple[str, ...] | None = None
 
     def words(self) -> str:
-        """Return the side constraints as one text; empty where there is none.
+        """Return the side constraints as text; empty without constraints.
 
         Examples
         --------
@@ -363,18 +362,18 @@ class Side:
 
 @dataclass(frozen=True)
 class Head:
-    """The field that says which record a text is."""
+    """The field that identifies the schema of a text."""
 
     schema: str
 
 
 def schema_of(text: str) -> str:
-    """Return which record a text is."""
+    """Return the schema of a text."""
     return decode(text, Head).schema
 
 
 def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
-    """Return dataclasses of one kind as a pandas frame, a column for every field."""
+    """Return dataclass instances as a pandas frame with a column for every field."""
     with naming_extras():
         import pandas as pd
 
@@ -382,19 +381,19 @@ def frame_of(rows: Sequence[DataclassInstance]) -> pd.DataFrame:
 
 
 class JsonRecord:
-    """A record as JSON text and as a file; `schema_name` is what its field `schema` must hold."""
+    """A record as JSON text and as a file; `schema_name` is the required value of its field `schema`."""
 
     schema_name: ClassVar[str]
 
     @property
     def loss(self) -> Loss:
-        """The loss that is fitted: of two classes, of counts, or of squares."""
+        """Loss of the fits: for two classes, counts, or squared error."""
         if getattr(self, "classes", None) is not None:
             return Loss.LOGISTIC
         return Loss.SQUARED if getattr(self, "counts", None) is None else Loss.POISSON
 
     def pieces(self) -> Iterator[str]:
-        """Yield the text of `to_json` in pieces: a record of millions of folds is never one string in memory."""
+        """Yield the text of `to_json` in pieces, so that a large record is never one string in memory."""
         hints = get_type_hints(type(self), include_extras=True)
         return json_pieces({f.name: plain(getattr(self, f.name), hints[f.name], f.name) for f in fields(self)})  # type: ignore[arg-type]
 
@@ -403,23 +402,23 @@ class JsonRecord:
         return "".join(self.pieces())
 
     def write_record(self, path: str | os.PathLike[str]) -> None:
-        """Write the record so that the file is never half-written; a pipe or device is written through.
+        """Write the record completely or not at all; to a pipe or device it is written directly.
 
         Raises
         ------
         BadInput
-            The file cannot be written.
+            If the file cannot be written.
         """
         write_text(path, self.pieces(), "record", through=True)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read a record back.
+        """Return the record of a JSON text.
 
         Raises
         ------
         CorruptStore
-            A record of another schema, or a field is missing or malformed; the message names it.
+            If the schema is another one, or a field is missing or malformed; the message names it.
         """
         schema = schema_of(text)
         if schema != cls.schema_name:
@@ -431,7 +430,7 @@ class JsonRecord:
 
     @classmethod
     def decoded(cls, text: str) -> Self:
-        """Read a record whatever its field `schema` says; `CorruptStore` as `from_json`."""
+        """Return the record of a JSON text for any value of `schema`; raise `CorruptStore` as `from_json` does."""
         record: Any = decode(text, cls)
         if record.status not in STATUSES:
             raise CorruptStore(f"record: field status must be one of {', '.join(STATUSES)}, not {record.status[:40]!r}")
@@ -445,7 +444,8 @@ class JsonRecord:
         return record
 
 
-# Fields of any part of a record: names of features, and numbers that are squares, sums or means of absolute values.
+# Fields of any part of a record with feature names, and with nonnegative numbers (sums of squares, mean absolute
+# values).
 NAMES = ("support", "supports", "coefficients", "always", "never", "feature", "other")
 SQUARES = (
     "cv_error", "objective", "upper", "error", "value", "best", "threshold", "standard_error", "mae", "instability",
@@ -454,7 +454,7 @@ SQUARES = (
 
 
 def _check_data(data: DataInfo) -> None:
-    """Refuse a record whose data have no rows, or not so many features of different names as it says."""
+    """Raise an error for a record whose data have no rows, or another number of distinct features than stated."""
     if not data.n:
         raise CorruptStore("record: field data.n is 0: there are no rows")
     if len(data.names) != data.p:
@@ -467,11 +467,11 @@ def _check_data(data: DataInfo) -> None:
 
 
 def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozenset[str]) -> None:
-    """Refuse features that the data have not, a model without a coefficient of its own, and squares below 0."""
+    """Raise an error for features that the data lack, a model without its coefficients, and negative squares."""
     if isinstance(part, tuple):
         for i, item in enumerate(part):
             _check_parts(item, known, f"{path}[{i}]", adjusted)
-    if hasattr(part, "json_items"):  # folds, by column: nothing of them is a part
+    if hasattr(part, "json_items"):  # folds are stored by column and have no parts
         inside = {"supports": part.supports, "error": part.error.tolist()}
     elif is_dataclass(part):
         inside = {field.name: getattr(part, field.name) for field in fields(part)}
@@ -490,14 +490,14 @@ def _check_parts(part: Any, known: frozenset[str], path: str, adjusted: frozense
 
 
 def _check_features(value: Any, known: frozenset[str], place: str) -> None:
-    """Refuse a text that is no feature of the data."""
+    """Raise an error for a text that is not a feature of the data."""
     for name in _flat(value):
         if isinstance(name, str) and name not in known:
             raise CorruptStore(f"record: field {place} names {name!r}, which data.names has not")
 
 
 def _check_together(inside: Mapping[str, Any], path: str, adjusted: frozenset[str]) -> None:
-    """Refuse fields of one part that do not go together."""
+    """Raise an error for inconsistent fields of one part."""
     if "curve_gammas" in inside and len(inside["curve_gammas"]) != len(inside["curve_errors"]):
         raise CorruptStore(f"record: field {path}.curve_errors are not one for each of curve_gammas")
     if "low" in inside and "high" in inside and "pieces" in inside and not inside["low"] < inside["high"]:
@@ -517,7 +517,7 @@ def _flat(value: Any) -> Iterator[Any]:
 @cache
 def _package_version(package: str) -> str:
     if loaded := getattr(sys.modules.get(package), "__version__", None):
-        return str(loaded)  # at once: it takes longer to look up what is installed
+        return str(loaded)  # faster than looking up the installed package
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -527,7 +527,7 @@ def _package_version(package: str) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the package, of Python and of the numerical libraries, for the record; looked up once."""
+    """Return the versions of the package, Python and the numerical libraries for the record; cached."""
     numbers = {"sparsecv_mio": __version__, "python": platform.python_version()}
     return numbers | {name: _package_version(name) for name in ("numpy", "scipy", "numba")}
 
@@ -536,7 +536,7 @@ def versions() -> dict[str, str]:
 class ChosenFold:
     """One fold of the reported pair: the support fitted without it and the held-out sum of squares of that fit.
 
-    `decided`: the support is optimal; else it is the one with the least training objective known.
+    If `decided`, the support is optimal; otherwise it is the known support with the minimum training objective.
     """
 
     fold: Count
@@ -546,21 +546,21 @@ class ChosenFold:
 
 
 class ChosenFolds(Sequence[ChosenFold]):
-    """Every fold of the reported pair: few distinct supports, and which one each fold uses.
+    """Every fold of the reported pair: the few distinct supports, and the one that each fold uses.
 
     Parameters
     ----------
     supports : tuple of tuple of str
-        The distinct supports.
+        Distinct supports.
     which : (k,) integers
-        Fold j uses `supports[which[j]]`.
+        Indices of supports: fold j uses `supports[which[j]]`.
     error : (k,) floats
-        Held-out sum of squares of fold j; NaN never occurs.
+        Held-out sums of squares by fold; never NaN.
     decided : (k,) bools
-        Whether the support of fold j is optimal.
+        True for each fold whose support is optimal.
     """
 
-    # no dataclass: msgspec would take its fields for those of the JSON, instead of asking `from_json_items`
+    # not a dataclass: msgspec would use its fields as the JSON, instead of calling `from_json_items`
     def __init__(
         self, supports: tuple[tuple[str, ...], ...], which: IntArray, error: FloatArray, decided: BoolArray
     ) -> None:
@@ -573,15 +573,15 @@ class ChosenFolds(Sequence[ChosenFold]):
         errors: Sequence[float] | FloatArray,
         decided: Sequence[bool] | None = None,
     ) -> ChosenFolds:
-        """Build from one support and one error per fold.
+        """Return the folds from one support and one error for each fold.
 
         Parameters
         ----------
         supports : sequence of sequences of str
-            The features of each fold's model.
+            Features of the model of each fold.
         errors : (k,) floats
         decided : (k,) bools, optional
-            Every fold by default.
+            Mask of solved folds; all folds by default.
 
         Examples
         --------
@@ -617,7 +617,7 @@ class ChosenFolds(Sequence[ChosenFold]):
     __hash__ = None  # type: ignore[assignment]
 
     def json_items(self) -> Iterator[Encoded]:
-        """Yield one line of JSON per fold."""
+        """Yield one line of JSON for each fold."""
         if not np.isfinite(self.error).all():
             raise ValueError("record field chosen_folds holds an error that is not finite")
         encoded = [json.dumps(list(support), ensure_ascii=False) for support in self.supports]
@@ -629,7 +629,7 @@ class ChosenFolds(Sequence[ChosenFold]):
 
     @classmethod
     def from_json_items(cls, items: list[Any]) -> ChosenFolds:
-        """Build from what `json_items` wrote; folds must come in order 0, 1, ..."""
+        """Return the folds from the output of `json_items`, in the order 0, 1, ..."""
         folds = checked(items, list[ChosenFold])
         for i, fold in enumerate(folds):
             if fold.fold != i:
@@ -641,7 +641,7 @@ class ChosenFolds(Sequence[ChosenFold]):
 
 @dataclass(frozen=True)
 class InstabilityRow:
-    """The certified interval of the instability of one pair of the table, `0 ..` unknown where it cannot matter."""
+    """The certified interval of the instability of one pair of the table, `0 ..` unknown if it cannot matter."""
 
     lower: Number
     upper: Bound
@@ -649,7 +649,7 @@ class InstabilityRow:
 
 @dataclass(frozen=True)
 class OuterModel:
-    """The model that a weight chose without an outer fold, and its mean squared `error` there."""
+    """The model that a weight chose without an outer fold, and its mean squared `error` on this fold."""
 
     fold: Count
     gamma: Gamma
@@ -660,9 +660,9 @@ class OuterModel:
 
 @dataclass(frozen=True)
 class TriedWeight:
-    """A weight that was tried by nested cross-validation: its mean squared `error` over the rows of the outer folds.
+    """A weight tried by nested cross-validation, and its mean squared `error` over the rows of the outer folds.
 
-    With logistic loss their mean log loss.
+    With logistic loss `error` is the mean log loss.
     """
 
     weight: Number
@@ -672,7 +672,7 @@ class TriedWeight:
 
 @dataclass(frozen=True)
 class WeighedModel:
-    """The model of all rows at the pair that a weight chooses; `proved` as in `StableChoice`."""
+    """The full-data model at the pair that a weight chooses; `proved` as in `StableChoice`."""
 
     weight: Number
     gamma: Gamma
@@ -683,14 +683,14 @@ class WeighedModel:
 
 @dataclass(frozen=True)
 class StableChoice:
-    """What is proved of the pair with the least `h + weight * instability`.
+    """The certified statements about the pair with the minimum of `h + weight * instability`.
 
-    `lower` bounds the criterion over the whole grid from below, `upper` that of the pair from above. `proved`:
-    `upper - lower <= gap * upper + allowance`, where `allowance` is the width of the interval of the pair with the
-    least lower end where its best models are all known (ties and rounding), else 0. `intervals`: of the instability,
-    by row of the table. `models`: of every weight, where several were given. With a weight from nested
-    cross-validation, `outer` says which outer folds and `tried` which weights, each with its error; null and empty for
-    a weight that was given.
+    `lower` is a lower bound on the criterion over the whole grid, `upper` an upper bound for the pair. `proved` means
+    `upper - lower <= gap * upper + allowance`. `allowance` is the width of the interval of the pair with the smallest
+    lower bound if all its optimal models are known (ties and rounding), else 0. `intervals` bound the instability by
+    row of the table. `models` has the model of every weight, if several were given. If nested cross-validation chose
+    the weight, `outer` describes the outer folds and `tried` the weights with their errors; they are null and empty for
+    a given weight.
     """
 
     weight: Number
@@ -706,18 +706,18 @@ class StableChoice:
 
 @dataclass(frozen=True)
 class Stability:
-    """How much the model changes where a fold is left out of its training.
+    """The change of the model if a fold is held out of its training set.
 
-    Of the reported pair, `instability` is the largest change that leaving out one fold makes to the squared errors of
-    all rows, per row,
+    The `instability` of the reported pair is the largest change that holding out one fold makes to the squared errors
+    of all rows, per row,
 
         max over folds j of  (1/n) sum_i |(y_i - x_i' b^(-N_j))^2 - (y_i - x_i' b)^2|,
 
-    at the supports of the record, `fold` the fold that makes it; `instability_lower` and `instability_upper` hold it
-    for every optimum, ties and open folds included. With logistic loss log losses stand in place of squares.
-    `estimate`: some best model, of a fold or of all rows, is not known; `instability` is then moved to the nearer end
-    of its interval where it lies outside. `chosen`: what is proved of the choice where a weight was asked for, else
-    null.
+    at the supports of the record; `fold` is the maximising fold. `instability_lower` and `instability_upper` bound it
+    over all optima, including ties and unsolved folds. With logistic loss, log losses replace the squares. If
+    `estimate` is true, some optimal model, of a fold or of all rows, is not known; `instability` is then moved to the
+    nearer bound of its interval if it lies outside. `chosen` has the certified statements about the choice if a weight
+    was requested, else null.
     """
 
     instability: Number

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class HasRows(Protocol):
-    """Data with the names of their columns."""
+    """Data with column names."""
 
     X: FloatArray
     names: tuple[str, ...]
@@ -32,7 +32,7 @@ class HasRows(Protocol):
 
 
 class LinearModel:
-    """A record that predicts: coefficients by the names of the columns, in units of the file."""
+    """A record that predicts: coefficients by column name, in units of the file."""
 
     coefficients: json_text.Coefficients
     intercept: json_text.Number
@@ -40,31 +40,30 @@ class LinearModel:
 
     @property
     def predictor(self) -> Any:
-        """What has the coefficients and the intercept that predict."""
+        """The object with the coefficients and the intercept that predict."""
         return self
 
     def predict(self, X: Any) -> FloatArray:
-        """Predict the target of new rows.
+        """Return predictions for new rows.
 
         Parameters
         ----------
         X : pandas.DataFrame, table with `__arrow_c_stream__`, Dataset, path or (n, p) array_like
-            A frame, another table, a `Dataset` or a file, which is read as that of the record was, needs the columns of
-            the model, by name and in any order; an array all columns that were read, in their order.
+            New rows. A frame, another table, a `Dataset` or a file, which is read with the options of the record, needs
+            the columns of the model by name, in any order; an array needs all columns of the data in their order.
 
         Returns
         -------
         (n,) array
-            In units of the target, with logistic loss the probability of the positive class, of counts their expected
-            value, for which `X` needs the column of exposures too where the model has one; one for each row of `X` in
-            its order, as scikit-learn has it: with the index of a frame,
-            `pd.Series(record.predict(frame), frame.index)`. NaN for rows of a frame with an empty cell, where such rows
-            were left out of the fit.
+            Predictions, one for each row of `X` in order: in units of the target, with logistic loss the probability of
+            the positive class, with Poisson loss the expected count (if the model has exposures, `X` needs their
+            column). With the index of a frame: `pd.Series(record.predict(frame), frame.index)`. If rows with missing
+            cells were dropped from the fit, such rows of a frame have the prediction NaN.
 
         Raises
         ------
         BadInput
-            The message names the columns that are missing, or what is wrong with the array.
+            If a column is missing or the array is invalid; the message names the problem.
         """
         model = self.predictor
         wanted = list(model.coefficients)
@@ -91,7 +90,7 @@ def probabilities(predictors: FloatArray) -> FloatArray:
 
 
 def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatArray:
-    """Return the coefficients of a model in the order of all columns; `KeyError` for one that is none of them.
+    """Return the coefficients of a model in the order of all columns; raise `KeyError` for an unknown name.
 
     Examples
     --------
@@ -104,21 +103,21 @@ def by_column(coefficients: Mapping[str, float], names: Sequence[str]) -> FloatA
 
 
 def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
-    """Return some columns of new rows as finite numbers.
+    """Return selected columns of new rows as finite numbers.
 
     Parameters
     ----------
     data : DataInfo
-        Of the rows that a model was fitted on.
+        Description of the data of the model.
     X : frame, Dataset, path or array_like
-        As for the `predict` of a record.
+        New rows as for the `predict` of a record.
     wanted : list of str
         Names of the columns.
 
     Raises
     ------
     BadInput
-        As `predict`.
+        As for `predict`.
     """
     X = as_pandas(X)
     if data.exposure in wanted:
@@ -136,7 +135,7 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
         or not set(wanted).issubset(map(str, X.columns))
         or (learnt.how.na.fills and X[wanted].isna().to_numpy().any())
     ):
-        rows = frame_alike(X, wanted, learnt)  # it holds words or empty cells, as the file did
+        rows = frame_alike(X, wanted, learnt)  # it has text values or missing cells, as the file had
     table, header = (X, getattr(X, "columns", data.names)) if rows is None else (rows.X, rows.names)
     numbers = _columns_chosen(np.asarray(table), [str(name) for name in header], wanted)
     if not isinstance(rows, Made) or KEPT not in rows.aux:
@@ -147,7 +146,7 @@ def columns_named(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray
 
 
 def _with_exposures(data: parts.DataInfo, X: Any, wanted: list[str]) -> FloatArray:
-    """Return the wanted columns, of which the last one is that of exposures."""
+    """Return the wanted columns, the last of which has the exposures."""
     exposure, columns = wanted[-1], wanted[:-1]
     if isinstance(X, str | Path):
         new = made_by("read_rows")(

@@ -27,7 +27,7 @@ from sparsecv_mio.files import check_readable
 AnyRecord = Record | PathRecord | FitRecord | CommonRecord
 StoredRecord = AnyRecord | NearRecord
 
-RECORD_BYTES = 1 << 30  # some ten million folds
+RECORD_BYTES = 1 << 30  # maximum size of a record, about ten million folds
 
 
 def read_record(path: str | os.PathLike[str]) -> StoredRecord:
@@ -36,7 +36,7 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
     Raises
     ------
     CorruptStore
-        The file cannot be read, is no regular file, is larger than 1 GiB, or is not a record.
+        If the file cannot be read, is not a regular file, is larger than 1 GiB, or is not a record.
     """
     check_readable(path, "record", CorruptStore, RECORD_BYTES)
     try:
@@ -53,9 +53,9 @@ def read_record(path: str | os.PathLike[str]) -> StoredRecord:
 
 
 def unknown_fields(path: str | os.PathLike[str], record: StoredRecord) -> list[str]:
-    """Return the fields of a stored record that no record of this version has, in the order of the file.
+    """Return the fields of a stored record that this version does not know, in the order of the file.
 
-    They are read past, so that records with later additions can be read; nothing says that they are right.
+    Unknown fields are skipped, so that records with later additions can be read; they are not verified.
     """
     with open(path, encoding="utf-8") as stream:
         return list(dict.fromkeys(_unknown(json.load(stream), json.loads(record.to_json()), "")))
@@ -74,14 +74,14 @@ def _unknown(stored: Any, known: Any, path: str) -> Iterator[str]:
 
 
 def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
-    """Return the record stored at `path`, of a kind that figures and reports are made of.
+    """Return the record stored at `path`, of a kind that has figures and reports.
 
     Raises
     ------
     CorruptStore
-        As `read_record`, or the record holds no row of a table.
+        As for `read_record`, and if the table of the record is empty.
     BadInput
-        A record of another kind.
+        If the record is of another kind.
     """
     stored = read_record(path)
     if isinstance(stored, NearRecord):
@@ -94,12 +94,12 @@ def read_drawn(path: str | os.PathLike[str]) -> AnyRecord:
 
 
 def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[str, Any] | None) -> Applied | None:
-    """Return how a file of another format is read alike.
+    """Return the reading options of a record for a file of another format.
 
     Parameters
     ----------
     applied : Applied or None
-        How the file of a record was read.
+        Preprocessing of the file of the record.
     names : tuple of str
         Features of the record.
     reading : dict, optional
@@ -108,7 +108,7 @@ def in_format(applied: Applied | None, names: tuple[str, ...], reading: Mapping[
     Raises
     ------
     BadInput
-        The message names the option that is wrong.
+        If an option is invalid; the message names it.
     """
     changes = {name: value for name, value in (reading or {}).items() if value is not None}
     if not changes:
@@ -126,9 +126,9 @@ def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None =
     ----------
     record : record of any command
     data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
-        A file or a table is read as the record states; a `Dataset` is returned as it is.
+        Data; a file or a table is read as the record states, and a `Dataset` is returned unchanged.
     reading : dict, optional
-        The format of the file, where it is another one than the record's.
+        Format of the file, if it differs from that of the record.
 
     Raises
     ------
@@ -146,17 +146,17 @@ def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None =
 
 
 def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapping[str, Any] | None = None) -> Dataset:
-    """Read the data of a record from their file, or from a table in memory, as they were read for it.
+    """Return the data of a record from their file, or from a table in memory, with the options of the record.
 
     Parameters
     ----------
     path : path, pandas.DataFrame or table with `__arrow_c_stream__`
     info : DataInfo
-        What the record says of its data.
+        Description of the data in the record.
     aux : sequence of str
-        Columns that give folds and weights.
+        Columns of folds and weights.
     reading : dict, optional
-        The format of the file, where it is another one now.
+        Format of the file, if it differs now.
 
     Raises
     ------
@@ -174,16 +174,15 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
     data = read_by(path, replace(wanted, index=how.index_col), how)
     if applied is stored:
         return data
-    read = data.reading  # another format of the same cells is no other reading
+    read = data.reading  # another format of the same cells does not change the preprocessing
     return replace(data, reading=None if stored is None or read is None else replace(read, how=stored.how))
 
 
 def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
-    """Return the data of a record of two classes with its target as 0 and 1, weighed by class where the record is.
+    """Return the data of a record in the form of its loss.
 
-    Those of a record of counts have their exposures.
-
-    Those of other records are returned as they are.
+    With logistic loss the target becomes 0 and 1, with class weights if the record has them; with Poisson loss
+    exposures are added. Data of other records are returned unchanged.
     """
     classes = getattr(record, "classes", None)
     if getattr(record, "counts", None) is not None:
@@ -195,13 +194,13 @@ def in_classes(record: StoredRecord, dataset: Dataset) -> Dataset:
 
 
 def has_weights(info: DataInfo, dataset: Dataset) -> bool:
-    """Whether a data set whose rows have no weights yet comes with those of a record."""
+    """Return True if a data set without row weights has those of a record."""
     name = info.weights or ""
     return dataset.weights is None and (name in dataset.aux or name.startswith(FILE))
 
 
 def _check_named_file(field: str, text: str) -> None:
-    """Raise `BadInput` where a record names a file outside of the working directory: a record may come from anyone."""
+    """Raise `BadInput` if an untrusted record names a file outside the working directory."""
     place = text.removeprefix(FILE)
     if place == text or "\0" in place or Path(os.path.realpath(place)).is_relative_to(os.path.realpath(os.curdir)):
         return
@@ -224,19 +223,19 @@ def folds_again(info: FoldInfo, dataset: Dataset) -> FoldPlan:
     Raises
     ------
     BadInput
-        As `make_folds`; or the record names a file outside of the working directory.
+        As for `make_folds`, and if the record names a file outside the working directory.
     """
     _check_named_file("folds.spec", info.spec)
     return make_folds(info.spec, replace(dataset, classes=None), info.seed or 0)
 
 
 def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
-    """Give the rows of a record's data the weights that the record names, if it names any.
+    """Return the data of a record with the weights that the record names, if any.
 
     Parameters
     ----------
     dataset : Dataset
-        With the column of weights in `aux`; as it is where it has weights already.
+        Data with the column of weights in `aux`; returned unchanged if they have weights already.
     """
     if not has_weights(info, dataset):
         return dataset
@@ -248,7 +247,7 @@ def weighted_again(info: DataInfo, dataset: Dataset) -> Dataset:
 def weighted_and_dealt(
     data: DataInfo, info: FoldInfo, dataset: Dataset, folds: FoldPlan | None = None
 ) -> tuple[Dataset, FoldPlan]:
-    """Give the rows of a record's data their weights, and deal them to folds as the record says.
+    """Return the data of a record with row weights, and its folds.
 
     Parameters
     ----------
@@ -263,9 +262,9 @@ def weighted_and_dealt(
     Returns
     -------
     data : Dataset
-        The rows that count.
+        Rows with positive weight.
     folds : FoldPlan
-        Of these rows.
+        Folds of these rows.
     """
     if folds is not None and folds.spec.endswith(WEIGHTED):
         return weighted_again(data, dataset), folds

@@ -24,16 +24,16 @@ from sparsecv_mio.problem.coordinates import size_of_target
 from sparsecv_mio.problem.objective import RidgeFit
 from sparsecv_mio.units import CROSSING_RTOL, PROVED_RTOL, TIE_RTOL
 
-EXCHANGE_LIMIT = 2e10  # elementary operations
+EXCHANGE_LIMIT = 2e10  # maximum number of operations of exchanges
 
 
 class Exchanges:
-    """Training objectives of the neighbours of a support, from the moments of all rows less those left out.
+    """Training objectives of the neighbours of a support, from full-data moments minus those of held-out rows.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     """
 
     def __init__(self, design: UnitColumns, gamma: float) -> None:
@@ -46,13 +46,13 @@ class Exchanges:
         self._rows: dict[tuple[int, ...], FloatArray] = {}
 
     def cost(self, supports: list[tuple[int, ...]]) -> float:
-        """Elementary operations of all folds, roughly."""
+        """Return the approximate number of operations for all folds."""
         size = max((len(s) for s in supports), default=0) + 1.0
         n, q = self.design.Z.shape
         return q * size * (len(set(supports)) * n + n + len(supports) * 4.0 * size)
 
     def beats(self, train: IntArray, other: tuple[int, ...], support: tuple[int, ...]) -> bool:
-        """Whether another support fits the training rows better, by more than a tie.
+        """Return True if another support fits the training rows better, by more than a tie.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class Exchanges:
         return theirs * (1.0 + 2.0 * TIE_RTOL) + self.design.rounding(theirs) < mine
 
     def best(self, test: IntArray, support: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Return the best support one column away without the rows `test`; None if, by moments, none is better."""
+        """Return the best support one column away without the rows `test`; None if no such support is better."""
         S = np.array(support, dtype=np.int64)
         Z, t = self.design.Z[test], self.design.t[test]
         cross = self._full_rows(support) - Z[:, S].T @ Z
@@ -110,18 +110,18 @@ def improvable_folds(
     others: list[tuple[int, ...]],
     wanted: list[int],
 ) -> Iterator[tuple[int, str]]:
-    """Folds whose support is not the best of its neighbours and of other supports, and what beats it.
+    """Yield folds whose support is worse than a neighbour or another given support, and what beats it.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     supports : list of tuple of int
-        One per fold, as sorted positions in `design.columns`.
+        Supports by fold, as sorted positions in `design.columns`.
     others : list of tuple of int
-        Of the same size or smaller, tried in every fold as far as `MOST_FITS` allows, first ones first.
+        Supports of at most the same size, tried in every fold in this order as far as `MOST_FITS` allows.
     wanted : list of int
-        The folds to check.
+        Folds to check.
 
     Yields
     ------
@@ -146,7 +146,7 @@ def improvable_folds(
 def _least_others(
     design: UnitColumns, folds: FoldPlan, gamma: float, others: list[tuple[int, ...]], wanted: list[int]
 ) -> dict[int, tuple[int, ...]]:
-    """For every fold the one of some supports with the least training objective, by refits of the training rows."""
+    """Return, for every fold, the given support with the minimum training objective, by refits."""
     if len(others) < 2:
         return dict.fromkeys(range(folds.k), others[0]) if others else {}
     best: dict[int, tuple[int, ...]] = {}
@@ -189,16 +189,16 @@ def checked_support(
 
 
 def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...], tau: int, path: str) -> bool:
-    """Whether a support has every column that is forced in, and keeps to the other restrictions.
+    """Check that a support has every forced column and satisfies the other restrictions; return the result.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that may be in a support.
+        Design of all columns that may be in a support.
     support : tuple of int
         Positions in `design.columns`.
     path : str
-        What stands before `support` in messages.
+        Prefix of `support` in messages.
     """
     if design.allowed is not None:
         right = design.allowed.holds(support, tau)
@@ -208,16 +208,16 @@ def check_allowed(checks: Checks, design: UnitColumns, support: tuple[int, ...],
 
 
 def check_signs(checks: Checks, design: UnitColumns, support: tuple[int, ...], model: RidgeFit, path: str) -> bool:
-    """Whether the coefficients of a fit have the signs that are held.
+    """Check that the coefficients of a fit satisfy the sign constraints; return the result.
 
     Parameters
     ----------
     support : tuple of int
         Positions in `design.columns`.
     model : RidgeFit
-        Its fit.
+        Fit of the support.
     path : str
-        What stands before `support` in messages.
+        Prefix of `support` in messages.
     """
     right = design.signed_right(support, model)
     return checks.that(right, f"{path}support", "its fit has a coefficient of the wrong sign")
@@ -230,26 +230,26 @@ def check_fit(
     row: Refit | PathRow | CommonRecord,
     path: str = "",
 ) -> RidgeFit | None:
-    """Refit a support on all rows and compare names, coefficients and intercept.
+    """Refit a support to all rows, and compare names, coefficients and intercept.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     said : Record, PathRow or CommonRecord
-        What the record says; an objective stands in `row`.
+        Part of the record with the model; its objective is in `row`.
     row : Refit, PathRow or CommonRecord
-        At which gamma and tau.
+        Part of the record with gamma and tau.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
 
     Returns
     -------
     RidgeFit or None
-        None where the support is none.
+        The refit; None if the support is invalid.
     """
     dataset, adjusted = design.dataset, [design.dataset.names[j] for j in design.free]
-    exact = design.allowed is None  # under other restrictions a smaller one may be the best
+    exact = design.allowed is None  # with other restrictions a smaller support may be optimal
     support = checked_support(
         checks, said.support, design.index, design.most_columns(row.tau), f"{path}support", exact, adjusted=adjusted
     )
@@ -268,10 +268,11 @@ def check_fit(
     for name, value, reach, more in zip(names, model.beta.tolist(), spread.tolist(), moved.tolist(), strict=True):
         checks.close(f"{path}coefficients.{name}", said.coefficients[name], value, slack / reach + more)
     beta = np.array([said.coefficients[name] for name in names])
-    # by the record's own coefficients: what they are off is tolerated above, not once more times the centre
+    # with the coefficients of the record: their error is tolerated above, and must not be multiplied by the centre
+    # again
     expected = float(model.y_center - model.x_center @ beta)
     offset = float(np.abs(model.x_center) @ np.abs(beta)) + abs(model.y_center)
-    # means that are 0 but for the rounding of their sums
+    # means that are 0 up to the rounding of their sums
     rounded = 1e-15 * (target + float(spread @ np.abs(beta))) + design.target_noise
     checks.close(f"{path}intercept", said.intercept, expected, 1e-13 * offset + 1e-12 * slack + rounded)
     return model
@@ -280,16 +281,16 @@ def check_fit(
 def check_objective(
     checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, gap: float, path: str
 ) -> None:
-    """Compare the objective with its refit, the bounds around it, and `proved` with their width.
+    """Compare the objective with its refit, with its bounds, and `proved` with the width of the bounds.
 
     Parameters
     ----------
     model : RidgeFit
-        The refit of its support.
+        Refit of the support.
     gap : float
-        The relative gap that was asked for.
+        Requested relative gap.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
     slack = design.objective_slack(model.objective)
     checks.close(f"{path}objective", row.objective, model.objective, slack)
@@ -303,18 +304,18 @@ def check_objective(
 
 
 def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, model: RidgeFit, path: str) -> bool:
-    """Compare the lower bound of a fit on all rows with the best support one column away, where any may be.
+    """Compare the lower bound of a full-data fit with the best support one column away, if all are allowed.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     model : RidgeFit
-        The refit of its support.
+        Refit of the support.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
-    if design.allowed is not None:  # a neighbour may not be allowed
+    if design.allowed is not None:  # a neighbour may violate the restrictions
         return False
     support = tuple(np.searchsorted(design.columns, model.support).tolist())
     better = Exchanges(design, row.gamma).best(np.zeros(0, dtype=np.int64), support)
@@ -327,14 +328,14 @@ def check_neighbours(checks: Checks, design: UnitColumns, row: Refit | PathRow, 
 
 
 def check_optimum(checks: Checks, design: UnitColumns, row: Refit | PathRow, path: str) -> None:
-    """Compare the bounds of a fit on all rows with the enumerated minimum.
+    """Compare the bounds of a full-data fit with the enumerated minimum.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that vary.
+        Design of all varying columns.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
     least = least_objective(design, row.gamma, row.tau)
     slack = design.objective_slack(least)

@@ -37,7 +37,7 @@ from sparsecv_mio.words import Loss
 
 
 def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
-    """Check what a record says of its outer folds; nothing where it has none.
+    """Check the claims about outer folds, if the record has them.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def check_nested(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
 
 
 def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], nested: Nested) -> None:
-    """Check what is said of the probabilities of rows of outer folds, each by the model without them."""
+    """Check the claims about probabilities on outer folds, each row by the model without its fold."""
     quality, of_classes = nested.classes, record.classes is not None
     if not checks.that((quality is not None) == of_classes, "nested.classes", "is null or not") or quality is None:
         return
@@ -92,7 +92,7 @@ def _outer_classes(checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan
 def _fit_by_rows(
     record: Record, dataset: Dataset, support: Sequence[int], gamma: float, train: IntArray
 ) -> glm_objective.GlmModel:
-    """Fit a support on some rows by another loss than squares, in units of these."""
+    """Return the fit of a support to some rows with another loss than squared error, in units of the file."""
     ridge = _ridge(record, dataset, support, gamma)
     return glm_objective.fit_of_data(
         dataset.take(train), record.loss, support, ridge, scale=record.data.scale, intercept=record.data.intercept
@@ -100,19 +100,19 @@ def _fit_by_rows(
 
 
 def _averaged_predictors(model: OuterAverage, X: FloatArray, names: tuple[str, ...]) -> FloatArray:
-    """(m,) linear predictors of rows by the coefficients of an averaged model."""
+    """Return (m,) linear predictors of rows from the coefficients of an averaged model."""
     columns = [names.index(name) for name in model.coefficients]
     return np.asarray(model.intercept + X[:, columns] @ np.array(list(model.coefficients.values())))
 
 
 def _ridge(record: Record, dataset: Dataset, support: Sequence[int], gamma: float) -> float | FloatArray:
-    """Return the ridge weight of columns, none of what the record adjusts for."""
+    """Return the ridge weight of columns, 0 for adjusted columns."""
     free = [dataset.names.index(name) for name in adjusted_for(record)]
     return objective.ridge_weights(support, free, gamma)
 
 
 def _in_order(models: Sequence[NestedFold | OuterModel], k: int) -> bool:
-    """Whether models are of outer folds in their order, each once."""
+    """Return True if models are of consecutive outer folds, each once."""
     numbers = [model.fold for model in models]
     return len(numbers) > 0 and numbers == sorted(set(numbers)) and numbers[-1] < k
 
@@ -130,16 +130,16 @@ def _outer_errors(
 
 
 def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, path: str) -> FoldPlan | None:
-    """Deal the outer folds again; None where they are not those of the record.
+    """Return the outer folds, built again; None if they differ from those of the record.
 
     Parameters
     ----------
     said : FoldInfo
-        What the record says of them.
+        Description of the outer folds in the record.
     plan : FoldPlan
         Folds of the record.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
     try:
         outer = outer_folds(said.k, plan, dataset)
@@ -154,14 +154,14 @@ def outer_of(checks: Checks, said: FoldInfo, dataset: Dataset, plan: FoldPlan, p
 def check_outer_model(
     checks: Checks, record: Record, rows: tuple[Dataset, FoldPlan], one: NestedFold | OuterModel, path: str
 ) -> None:
-    """Fit the support of an outer model on its training rows, and score it on the rows left out.
+    """Fit the support of an outer model to its training rows, and score it on the held-out rows.
 
     Parameters
     ----------
     rows : Dataset, FoldPlan
         All rows, and the outer folds.
     path : str
-        What stands before the names of the fields in messages.
+        Prefix of the fields in messages.
     """
     (dataset, outer), request = rows, record.request
     train, test = outer.train_rows(one.fold), outer.scored_rows(one.fold)
@@ -174,12 +174,12 @@ def check_outer_model(
     if support is None:
         return
     if limits:
-        # a sign may hold the coefficient of a feature that is forced in at zero
+        # a sign constraint may force the coefficient of a forced feature to zero
         forced = set(limits.force_in) - {*limits.nonnegative, *limits.nonpositive}
         allowed = forced <= set(one.support) and not set(limits.force_out) & set(one.support)
         allowed &= limits.features(one.support) <= one.tau
         checks.that(allowed, f"{path}support", "does not keep to the restrictions")
-    by_rows = record.loss is not Loss.SQUARED  # then the default ones depend on the number of rows
+    by_rows = record.loss is not Loss.SQUARED  # then default gammas depend on the number of rows
     if not record.descent and not by_rows:
         checks.that(one.gamma in request.gammas, f"{path}gamma", "is not one that was asked for")
     checks.leaves("that it is best is read", f"{path}gamma", f"{path}support")
@@ -206,7 +206,7 @@ def check_outer_model(
 
 
 def _outer_average(checks: Checks, record: Record, test: Dataset, one: NestedFold, path: str) -> None:
-    """Score an averaged model on the rows left out, by its own coefficients."""
+    """Score an averaged model on the held-out rows by its stored coefficients."""
     model = one.average
     assert model is not None
     adjusted = adjusted_for(record)
@@ -231,19 +231,19 @@ def _optimism(checks: Checks, record: Record, nested: Nested, error: float) -> N
         checks.close("nested.optimism", nested.optimism or 0.0, optimism, 1e-10 * (abs(optimism) + 100.0))
 
 
-SAME_OBJECTIVE = 4.0 * ROUNDING  # of an objective: no fit tells closer ones apart
-STABILITY_NUMBERS = 5e8  # numbers: refits of one pair beyond which its instability is only read
-LAST = 1e-11  # relative: sums rounded outward
+SAME_OBJECTIVE = 4.0 * ROUNDING  # relative difference below which objectives are equal
+STABILITY_NUMBERS = 5e8  # size of the refits of one pair, beyond which its instability is only read
+LAST = 1e-11  # relative outward rounding of sums
 INTERVAL_BOUNDS = "stability.chosen.intervals[].lower", "stability.chosen.intervals[].upper"
 
 
 class LossesOfModels:
-    """Losses of all rows, weighted, of models with a support of their own: squared errors.
+    """Weighted squared errors of all rows under models with given supports.
 
     Parameters
     ----------
     design : UnitColumns
-        All columns that may be in a support.
+        Design of all columns that may be in a support.
     """
 
     how = "enumeration of"
@@ -253,7 +253,7 @@ class LossesOfModels:
         self.total = design.dataset.weight_of(slice(0, design.dataset.n))
 
     def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
-        """(n,) losses of the fit of a support on some rows; on all rows for None."""
+        """Return (n,) losses of the fit of a support to some rows, or to all rows for None."""
         return self._squares(self.design.refit(tuple(support), gamma, train))
 
     def _squares(self, model: objective.RidgeFit) -> FloatArray:
@@ -261,16 +261,16 @@ class LossesOfModels:
         return objective.squared_errors(model, data.X, data.y, data.row_weights)
 
     def noise(self, losses: FloatArray, level: float) -> float:
-        """Bound what rounding may do to a mean change of losses of that size: a thousand ulps of a residual."""
+        """Return a bound on the rounding of a mean change of losses: 1,000 ulps of a residual."""
         data = self.dataset
         noise = 5e-13 * size_of_target(data, self.design.intercept) + 1e-15 * float(np.abs(data.y).max())
         size = math.sqrt(level) + math.sqrt(float(losses.max(initial=0.0)))
         return noise * (2.0 * size + noise)
 
     def room(self, pair: tuple[float, int], largest: float) -> float:
-        """Bound what an interval may allow for rounding in fits that are nearly singular, by the largest loss of a row.
+        """Return a bound on the rounding allowed in an interval for nearly singular fits, by the largest loss of a row.
 
-        Each of two models may be off by it.
+        Each of two models may have this error.
         """
         noise = self.design.residual_noise(largest, *pair)
         return 2.0 * noise * (2.0 * math.sqrt(largest) + noise)
@@ -278,16 +278,16 @@ class LossesOfModels:
     def optima(
         self, left_out: IntArray, train: IntArray | None, pair: tuple[float, int], start: Sequence[int]
     ) -> tuple[list[FloatArray], list[FloatArray]] | None:
-        """Return the losses of the tied optima of a training set, and of all that may pass for tied; None if unknown.
+        """Return the losses of the tied optima of a training set, and of all possible ties; None if unknown.
 
         Parameters
         ----------
         left_out : int array
         train : int array or None
-            The other rows; None for all.
+            Training rows; None for all.
         pair : gamma, tau
         start : sequence of int
-            A support to begin with.
+            Initial support.
         """
         design, (gamma, tau) = self.design, pair
         fits = [model for model, _ in close_fits(design, design.sets(tau), gamma, tau, left_out, train)]
@@ -299,15 +299,15 @@ class LossesOfModels:
 
 
 class LogLossesOfModels(LossesOfModels):
-    """The same with log losses.
+    """Losses of all rows under models with given supports, for logistic and Poisson loss.
 
     Parameters
     ----------
     design : UnitColumns
     classes : GlmDesign
-        What fits.
+        Design that computes the fits.
     most : int
-        Fits that the optima of one training set may take.
+        Maximum number of fits for the optima of one training set.
     """
 
     how = "branching over"
@@ -317,7 +317,7 @@ class LogLossesOfModels(LossesOfModels):
         self.classes, self.most, self.doubt = classes, most, 0.0
 
     def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
-        """(n,) losses; see `LossesOfModels`."""
+        """Return (n,) losses; see `LossesOfModels`."""
         columns = tuple(int(self.design.columns[place]) for place in support)
         return self._losses(columns, gamma, train)
 
@@ -327,7 +327,7 @@ class LogLossesOfModels(LossesOfModels):
         return losses
 
     def noise(self, losses: FloatArray, level: float) -> float:
-        """Bound what rounding may do to a mean change: what fits of both models leave in doubt."""
+        """Return a bound on the rounding of a mean change, from the errors of the fits of both models."""
         return 2.0 * self.doubt / self.total + 1e-12 * float(losses.sum()) / self.total
 
     def room(self, pair: tuple[float, int], largest: float) -> float:
@@ -337,7 +337,7 @@ class LogLossesOfModels(LossesOfModels):
     def optima(
         self, left_out: IntArray, train: IntArray | None, pair: tuple[float, int], start: Sequence[int]
     ) -> tuple[list[FloatArray], list[FloatArray]] | None:
-        """See `LossesOfModels`; by branching. A search may tell fits apart that are further apart than its rounding."""
+        """Return the same by branching; a search distinguishes fits that differ by more than its rounding."""
         begin = tuple(int(self.design.columns[place]) for place in start)
         best = self.classes.best(pair[1], pair[0], train, begin, self.most)
         if best is None:
@@ -351,13 +351,13 @@ class LogLossesOfModels(LossesOfModels):
 def check_stability(
     checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, level: EnumerationLevel
 ) -> None:
-    """Check what a record says of the stability of its model, and of a choice by it.
+    """Check the claims about the stability of the model, and about a choice by it.
 
     Parameters
     ----------
     models : LossesOfModels
     level : EnumerationLevel
-        How far supports are tried.
+        Extent of the enumeration of supports.
     """
     stable, requested = record.stability, record.request.stability is not None
     if stable is None:
@@ -394,7 +394,7 @@ def check_stability(
 
 
 def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPlan) -> None:
-    """Check the weights that nested cross-validation tried: every outer model scored again, and the best one taken.
+    """Check the weights tried by nested cross-validation: every outer model is scored again, and the best is chosen.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def check_weights(checks: Checks, record: Record, dataset: Dataset, plan: FoldPl
 
 
 def _choice(checks: Checks, record: Record, stable: Stability, chosen: StableChoice) -> None:
-    """Check the criterion: its bounds follow from the table and the intervals, and the pair from its bounds."""
+    """Check that the bounds of the criterion follow from the table and the intervals, and the pair from its bounds."""
     path, weight = "stability.chosen.", chosen.weight
     weights = record.request.stability or ()
     checks.that(weight in weights[:1] and weight >= 0.0, f"{path}weight", "is not the one that was asked for")
@@ -469,7 +469,7 @@ def _criterion_bounds(record: Record, chosen: StableChoice, weight: float) -> tu
 
 
 def _largest_allowance(record: Record, lower: FloatArray, upper: FloatArray) -> float:
-    """Return the width of the pair with the smallest lower bound where all its folds are solved, else 0."""
+    """Return the width of the pair with the smallest lower bound if all its folds are solved, else 0."""
     lowest = int(lower.argmin())
     if record.table[lowest].folds_decided < record.table[lowest].folds:
         return 0.0
@@ -477,7 +477,7 @@ def _largest_allowance(record: Record, lower: FloatArray, upper: FloatArray) -> 
 
 
 def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, asked: tuple[float, ...]) -> None:
-    """Check that the models of several weights are of those asked for, and that the first is the answer."""
+    """Check that the models are for the requested weights, and that the first one is the answer."""
     for i, model in enumerate(chosen.models):
         _model(checks, record, model, f"{path}[{i}].")
         lower, upper = _criterion_bounds(record, chosen, model.weight)
@@ -498,7 +498,7 @@ def _models(checks: Checks, record: Record, chosen: StableChoice, path: str, ask
 
 
 def _model(checks: Checks, record: Record, one: WeighedModel, path: str) -> None:
-    """Check that the model of a weight is at a pair of the grid, of features of the data."""
+    """Check that the model of a weight is at a pair of the grid and has features of the data."""
     pairs = {(row.gamma, row.tau) for row in record.table}
     checks.that((one.gamma, one.tau) in pairs, f"{path}gamma", "the pair is not in the table")
     size = (record.request.restrictions or NONE).features(one.support)
@@ -514,7 +514,7 @@ def _near(a: float, b: float) -> bool:
 def _at_supports(
     checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> bool:
-    """Refit the model of all rows and of every fold; return whether the changes agree with what the record says."""
+    """Refit the full-data model and that of every fold; return True if the changes agree with the record."""
     data, design = models.dataset, models.design
     if float(data.n) * plan.k * (record.tau + 1.0) ** 2 > STABILITY_NUMBERS:
         checks.only_read("stability.instability", "too many rows and folds to fit all again")
@@ -531,7 +531,7 @@ def _at_supports(
     ])  # fmt: skip
     worst = float(changes.max())
     slack = FOLLOWS_RTOL * worst + models.noise(model, worst)
-    if stable.estimate:  # moved to the nearer end of its interval
+    if stable.estimate:  # moved to the nearer bound of its interval
         said = min(max(worst, stable.instability_lower), stable.instability_upper)
         if level is EnumerationLevel.NEIGHBOURS and abs(said - worst) > slack:
             words = f"the supports of the record give {worst!r}, the interval that it is moved to is read"
@@ -545,7 +545,7 @@ def _at_supports(
 
 
 def _claimed_intervals(record: Record, stable: Stability) -> list[tuple[float, int, InstabilityRow, str]]:
-    """Return gamma, tau, interval and path of every pair with a claim: the model's pair, then the smallest bounds."""
+    """Return gamma, tau, interval and path of every pair with a claim: the reported pair, then the smallest bounds."""
     own = InstabilityRow(stable.instability_lower, stable.instability_upper)
     claimed = [(record.gamma, record.tau, own, "stability.instability")]
     if stable.chosen is None:
@@ -563,7 +563,7 @@ def _claimed_intervals(record: Record, stable: Stability) -> list[tuple[float, i
 def _by_enumeration(
     checks: Checks, record: Record, models: LossesOfModels, plan: FoldPlan, stable: Stability, level: EnumerationLevel
 ) -> int:
-    """Compare the intervals of instabilities with the truth; return how many pairs were compared."""
+    """Compare the intervals of instabilities with the truth; return the number of compared pairs."""
     claimed = _claimed_intervals(record, stable)
     most = max(1, MOST_ENUMERATED // plan.k) if level is EnumerationLevel.GRID else 1
     for i, (gamma, tau, interval, path) in enumerate(claimed[:most]):
@@ -584,7 +584,7 @@ def _check_true_interval(
     checks: Checks, record: Record, given: tuple[LossesOfModels, FoldPlan], pair: tuple[float, int],
     ends: tuple[float, float], path: str, stable: Stability | None,
 ) -> bool:  # fmt: skip
-    """Compare the interval of a pair with the changes of its true optima, tied ones included; False if unknown."""
+    """Compare the interval of a pair with the changes of its true optima, including ties; False if unknown."""
     (models, plan), none = given, np.zeros(0, dtype=np.int64)
     design = models.design
     features = sorted(design.index[name] for name in record.support if name in design.index)[: pair[1]]
@@ -611,7 +611,7 @@ def _check_true_interval(
 
 
 def _instability_ends(models: Sequence[list[FloatArray]], total: float) -> tuple[float, float]:
-    """Return the least and the largest instability over the models of all rows, first, and of every fold."""
+    """Return the smallest and the largest instability over the full-data models (first) and the fold models."""
     full, *folds = models
     ends = []
     for model in full:

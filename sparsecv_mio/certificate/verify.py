@@ -73,37 +73,37 @@ from sparsecv_mio.words import Loss
 if TYPE_CHECKING:
     import pandas as pd
 
-MAE_RTOL = 2.0 * FOLLOWS_RTOL  # of the mean absolute error, whose squares agree with those of the folds so
-FOLD_RTOL = 1e-8  # of the mean error: a fold's own error may happen to be next to nothing
+MAE_RTOL = 2.0 * FOLLOWS_RTOL  # tolerance of the mean absolute error, given the agreement of squares
+FOLD_RTOL = 1e-8  # share of the mean error, since the error of a single fold may be negligible
 
 
 def verify(
     record: StoredRecord, dataset: str | Path | pd.DataFrame | ArrowTable | Dataset, folds: FoldPlan | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> VerifyReport:  # fmt: skip
-    """Check a record of `solve`, `path`, `fit` or `near`.
+    """Return the result of checking a record of `solve`, `path`, `fit` or `near` against its data.
 
     Parameters
     ----------
     record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
     dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
-        The data of the record, as `solve` took them: a file or a table is read as the record states. A `Dataset` must
-        have the target and the features of the record, and the columns that its folds and weights need.
+        Data of the record, as passed to `solve`: a file or a table is read as the record states. A `Dataset` must have
+        the target and the features of the record, and the columns that its folds and weights need.
     folds : FoldPlan, optional
-        Of a cross-validation: by default rebuilt from the record's spec and seed; needed for folds that came from
-        labels or a splitter.
+        Folds of a cross-validation; by default rebuilt from the spec and seed of the record. Required for folds that
+        came from labels or a splitter.
     progress : callable, optional
-        Called with (done, total) of what is done of a part that may take long.
+        Function that is called with (done, total) during parts that may take long.
 
     Returns
     -------
     VerifyReport
-        With every disagreement found; a wrong data set or wrong folds end the check at once.
+        Report with every disagreement; a wrong data set or wrong folds end the check at once.
 
     Raises
     ------
     BadInput
-        The folds cannot be rebuilt from their spec; what is given is no record; or the data cannot be read.
+        If the folds cannot be rebuilt from their spec, the argument is not a record, or the data cannot be read.
 
     Examples
     --------
@@ -126,14 +126,14 @@ def verify(
         checks.that(False, "support", str(error).removeprefix("record: "))
         return checks.report(None)
     dataset = in_classes(record, dataset)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be as large as it likes
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # an altered number may be arbitrarily large
         rows = _rows_and_folds(checks, record, dataset, folds)
         complete = rows is not None and _claims(checks, record, *rows)
     return checks.report(record if complete else None)
 
 
 def _claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: FoldPlan | None) -> bool:
-    """Check what a record says of its data; return whether nothing kept the checks from being complete."""
+    """Check the claims of a record about its data; return True if every check could be completed."""
     if isinstance(record, FitRecord):
         return _verify_fit(checks, record, dataset)
     if isinstance(record, PathRecord):
@@ -147,9 +147,9 @@ def _claims(checks: Checks, record: StoredRecord, dataset: Dataset, plan: FoldPl
 def _rows_and_folds(
     checks: Checks, record: StoredRecord, dataset: Dataset, folds: FoldPlan | None
 ) -> tuple[Dataset, FoldPlan | None] | None:
-    """Return the data with their weights and the folds; None where these are not those of the record."""
+    """Return the data with weights, and the folds; None if they differ from those of the record."""
     info = None if isinstance(record, PathRecord | FitRecord) else record.folds
-    if info is None:  # folds that are given are of another record
+    if info is None:  # the given folds belong to another record
         dataset, folds = weighted_again(record.data, dataset), None
     elif has_weights(record.data, dataset):
         dataset, folds = weighted_and_dealt(record.data, info, dataset, folds)
@@ -194,7 +194,7 @@ def _verify_search(checks: Checks, record: Record, dataset: Dataset, plan: FoldP
         check_weights(checks, record, dataset, plan)
         complete = check_classes(checks, record, dataset, plan, lambda pair: _fold_supports(checks, pair, design), own)
         of_classes = LogLossesOfModels(design, GlmDesign(record, dataset), MOST_FITS // (plan.k + 1))
-        grid_proved = complete and not checks.caveat  # the instability of every pair takes about as many fits
+        grid_proved = complete and not checks.caveat  # the instability of every pair takes a similar number of fits
         level = EnumerationLevel.GRID if grid_proved else EnumerationLevel.PAIR
         check_stability(checks, record, of_classes, plan, level)
         level, _ = optimality.level_of(record, design, plan)
@@ -224,7 +224,7 @@ def _check_least(
     afresh: optimality.Optimality,
     reached: tuple[EnumerationLevel, str],
 ) -> None:
-    """Check by enumeration that nothing is less, of the folds and of all rows; `reached` is how far, and why."""
+    """Check by enumeration the optimality in folds and on all rows; `reached` is the extent and its reason."""
     model, (level, reason) = _refit(checks, record, whole), reached
     if level is EnumerationLevel.NEIGHBOURS:
         checks.caveat = f"optimality not verified ({reason})"
@@ -241,7 +241,7 @@ def _check_least(
 
 
 def _as_fitted(data: DataInfo, dataset: Dataset) -> tuple[Dataset, str]:
-    """Return the data, as pandas 2 reads them where the record is of these numbers, and what to say of that."""
+    """Return the data, rounded as by pandas 2 if the record has these numbers, and a note on this."""
     same = all(getattr(data, name) == getattr(dataset, name) for name in ("n", "p", "target", "names"))
     if not same or data.fingerprint == dataset.fingerprint:
         return dataset, ""
@@ -267,7 +267,7 @@ def _data(checks: Checks, data: DataInfo, dataset: Dataset, read: str = "") -> b
 
 
 def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Iterable[int] = ()) -> bool:
-    """Whether restrictions are of features of the data that vary where they must, and leave every size a model."""
+    """Check that restrictions concern varying features of the data and allow a model of every size."""
     restrictions, place = request.restrictions, "request.restrictions"
     _check_reference(checks, "request", request, dataset)
     if restrictions is None:
@@ -288,7 +288,7 @@ def _restrictions(checks: Checks, request: Request, dataset: Dataset, sizes: Ite
 
 
 def _check_reference(checks: Checks, place: str, asked: Request | Side, dataset: Dataset) -> None:
-    """Check that coefficients are shown against levels of factors, one a factor."""
+    """Check that the reference levels are levels of factors, one for each factor."""
     if not asked.reference:
         return
     try:
@@ -309,7 +309,7 @@ def _fold_supports(checks: Checks, pair: optimality.ReportedPair, design: UnitCo
     size = design.most_columns(pair.known.tau)
     translated = [design.positions(names) for names in pair.folds.supports]
     supports: optimality.Supports = []
-    allowed = set[int]()  # few supports serve many folds
+    allowed = set[int]()  # few supports occur in many folds
     for fold, which in enumerate(pair.folds.which.tolist()):
         support = translated[which]
         if support is None or len(support) > size:
@@ -337,7 +337,7 @@ def _check_fold_errors(
     said, rows = pair.folds.error, Scored.of(design.dataset, plan).total
     mean, square = float(errors.sum()) / rows, float(errors.sum()) / plan.scored
     noise = design.residual_noise(square, gamma, tau)
-    # a residual is a difference of numbers of the target's size: near 0 it is exact only against that size
+    # a residual is a difference of numbers of the size of the target, so its error is relative to that size
     reach = CROSSING_RTOL * np.sqrt(errors) + (FOLD_RTOL * math.sqrt(square) + noise) * np.sqrt(plan.sizes)
     wrong = np.flatnonzero(~(np.abs(np.sqrt(np.maximum(said, 0.0)) - np.sqrt(errors)) <= reach) | (said < 0.0))
     for fold in wrong[:3].tolist():
@@ -346,7 +346,7 @@ def _check_fold_errors(
     checks.part(f"held-out error of every fold{pair.words} ({how})")
     sum_of, own = float(said.sum()) / rows, row_of(pair.known, record.table)
     if own is not None and own.folds_decided < own.folds:
-        if level is EnumerationLevel.NEIGHBOURS:  # up to 15 features the interval is proved
+        if level is EnumerationLevel.NEIGHBOURS:  # with up to 15 features the interval is proved
             _moved(checks, pair, own, mean)
         sum_of, mean = (min(max(value, own.lower), own.upper) for value in (sum_of, mean))
     checks.close(f"{pair.path}cv_error", pair.known.cv_error, sum_of, 1e-12 * sum_of)
@@ -359,7 +359,7 @@ def _check_fold_errors(
 
 
 def _moved(checks: Checks, pair: optimality.ReportedPair, own: TableRow, mean: float) -> None:
-    """Say of an estimate outside of the interval of its pair, into which it is moved, that the interval is read."""
+    """Record that the interval of an estimate, which was moved into it, is only read."""
     if own.lower - ACCURATE_RTOL * mean <= mean <= own.upper + ACCURATE_RTOL * mean:
         return
     words = f"the errors of the folds give {mean!r}, the interval of the pair that it is moved to is read"
@@ -413,7 +413,7 @@ def _verify_path(checks: Checks, record: PathRecord, dataset: Dataset) -> bool:
 
 
 def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dataset, plan: FoldPlan | None) -> bool:
-    """Check a near-optimal list or a common subset: values and, with at most 15 varying features, what is claimed."""
+    """Check a near-optimal list or a common subset: values and, with at most 15 varying features, all claims."""
     if not _restrictions(checks, record.request, dataset):
         return False
     check_asked(checks, record.request, record.data.p)
@@ -450,9 +450,9 @@ def _verify_near(checks: Checks, record: NearRecord | CommonRecord, dataset: Dat
 def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
     """Check the record of one MIO: the objective at its own coefficients, bounds, gap and status.
 
-    The model must keep to the side constraints of the record. With at most 15 varying features the lower bound is
-    compared with every model that does, or with every model within an assumed box. An older record does not hold the
-    side constraints: then neither the optimality of the support nor the lower bound can be proved again.
+    The model must satisfy the side constraints of the record. With at most 15 varying features the lower bound is
+    compared with every model that satisfies them, or with every model within an assumed box. Older records lack the
+    side constraints; neither the optimality of the support nor the lower bound can be proved again for them.
     """
     checks.caveat = "optimality not verified (the record does not hold the side constraints)"
     checks.that(0 <= record.tau <= dataset.p, "tau", f"{record.tau} is out of range: there are {dataset.p} features")
@@ -489,7 +489,7 @@ def _verify_fit(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
 def _check_coefficients_of_fit(
     checks: Checks, record: FitRecord, dataset: Dataset, support: tuple[int, ...], index: Mapping[str, int]
 ) -> None:
-    """Check objective and intercept at the coefficients."""
+    """Check objective and intercept at the stored coefficients."""
     names = [dataset.names[j] for j in support]
     if not checks.that(set(record.coefficients) == set(names), "coefficients", "are not those of the support"):
         return
@@ -506,7 +506,7 @@ def _check_coefficients_of_fit(
 
 
 def _verify_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) -> bool:
-    """Check the record of one MIO of logistic loss."""
+    """Check the record of one MIO with logistic or Poisson loss."""
     side = record.side
     if side is not None and not lists_and_fits.check_side(checks, record, side, dataset):
         return False
@@ -530,9 +530,9 @@ def _fit_claims(checks: Checks, record: FitRecord, slack: float, nothing: float)
     checks : Checks
     record : FitRecord
     slack : float
-        What rounding may be worth in its objective.
+        Rounding error of the objective.
     nothing : float
-        The objective of no column.
+        Objective without columns.
     """
     check_gap(checks, record)
     checks.that(0.0 <= record.requested_gap < 1.0, "requested_gap", f"{record.requested_gap!r} is not in [0, 1)")
