@@ -1,1 +1,1 @@
-"""Compiled arithmetic (numba): plain arrays in and out; imports nothing else of the package."""
+"""Kernels compiled with numba: functions of plain arrays that import nothing else of the package."""

@@ -1,14 +1,14 @@
-"""The alive-fold tree: the path tree of the full data, carrying the leave-one-out fits of the folds still alive.
+"""The leave-one-out tree: the path tree of the full data with the leave-one-out fits of all folds that can still win.
 
-Every fold is one row. A node holds, over its free columns F, beta and `V = M_A^{-1}` of the full data as in
-`path_tree`, and for each fold i still alive the residual e_i, the leverage h_i and the column `W_i = V x_i` over F.
-Then (theory section 5), exactly, for the data without row i:
+Every fold is one row. A node stores, over its free columns F, the full-data beta and `V = M_A^{-1}` as in `path_tree`.
+For each fold i still alive it also stores the residual e_i, the leverage h_i and the column `W_i = V x_i` over F. Then
+(theory section 5), exactly, for the data without row i:
 
     f_i(A)  = f(A) - e_i^2 / (1 - h_i)
     D_ji    = (beta_j - W_ji e_i / (1 - h_i))^2 / (V_jj + W_ji^2 / (1 - h_i))        the cost of dropping j
 
-A fold is alive below a child while some tau of the range has at least m columns j with `f_i + D_ji` under the fold's
-bar, m the number still to be dropped.
+A fold stays alive at a child if, for some tau of the range, at least m columns j have `f_i + D_ji` below the fold's
+cutoff, with m the number of columns still to be dropped.
 """
 
 from typing import NamedTuple
@@ -37,10 +37,10 @@ from sparsecv_mio.kernels.path_tree import (
     put_child,
 )
 
-WORK = 3  # where folds alive are counted, beside what every path tree counts
-GROUP = 192  # folds a tree: its columns stay in the cache
-SLICE = 2_000  # nodes between two looks at the clock
-KEPT_AT_FIRST = 1024  # supports that a tree has room for
+WORK = 3  # index in `ctrl` of the number of products
+GROUP = 192  # folds of one tree, few enough for its columns to stay in the cache
+SLICE = 2_000  # nodes between two checks of the clock
+KEPT_AT_FIRST = 1024  # supports that a tree can store at first
 
 
 class Alive(NamedTuple):
@@ -49,15 +49,15 @@ class Alive(NamedTuple):
     Attributes
     ----------
     folds : (levels,) int array
-        How many.
+        Number of folds.
     fold : (levels, k) int array
-        Which they are.
+        Their indices.
     e, p, value : (levels, k) arrays
-        Residual, `1 / (1 - h)` and f_i of each.
+        Residual, `1 / (1 - h)` and f_i of each fold.
     start : (levels,) int array
-        Where the columns W_i of a level start.
+        Start of the columns W_i of a level.
     W : array
-        By level, free column by free column.
+        Columns W_i by level, free column by free column.
     """
 
     folds: np.ndarray
@@ -70,18 +70,18 @@ class Alive(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What is known of the folds, by (row of a size, fold).
+    """Results for the folds, by (row of a size, fold).
 
     Attributes
     ----------
     row_of : (q + 1,) int array
-        Row of a size, -1 where it is not asked for.
+        Row of a size, -1 for a size that is not requested.
     bar : (T, n) array
-        Pruning bars; lowered in place as better supports are found.
+        Cutoffs; lowered in place as better supports are found.
     best, second : (T, n) arrays
-        The two least values found.
+        The two smallest values found.
     which : (T, n) int array
-        Number of the kept support that is best, -1 for none.
+        Number of the stored support that is best, -1 for none.
     """
 
     row_of: np.ndarray
@@ -92,7 +92,7 @@ class Answers(NamedTuple):
 
 
 class AliveState(NamedTuple):
-    """Everything the tree knows between two calls: `ctrl` = (level, nodes, kept supports, products)."""
+    """State of the tree between two calls: `ctrl` = (level, nodes, stored supports, products), and its arrays."""
 
     ctrl: np.ndarray
     levels: Levels
@@ -102,25 +102,25 @@ class AliveState(NamedTuple):
 
 
 def memory(m, folds):
-    """Bytes of the state for m columns and so many folds."""
+    """Return the bytes of the state for m columns and a number of folds."""
     return 8 * (m * (m + 1) // 2 * folds + m**3 // 3 + 4 * m * folds)
 
 
 def new_state(levels, W, e, h, folds, row_of, bar, capacity):
-    """State with the root as its only node.
+    """Return a state with the root as its only node.
 
     Parameters
     ----------
     levels : Levels
-        The tree of the full data; its range of sizes is `1 <= low <= high < m`.
+        Tree of the full data; its range of sizes is `1 <= low <= high < m`.
     W, e, h : (m, k), (k,), (k,)
-        `V x_i`, residual and leverage of the k folds to be solved.
+        `V x_i`, residual and leverage of the k folds.
     folds : (k,) int array
-        Their columns in `bar`.
-    row_of, bar
-        As in `Answers`.
+        Columns of the folds in `bar`.
+    row_of, bar : arrays
+        Rows of sizes and cutoffs, as in `Answers`.
     capacity : int
-        Supports that can be kept before the tree asks for room.
+        Number of supports that can be stored before the state must grow.
     """
     m = len(levels.status)
     k = len(folds)
@@ -156,13 +156,13 @@ def new_state(levels, W, e, h, folds, row_of, bar, capacity):
 
 
 def grown(state):
-    """State with room for twice as many supports."""
+    """Return a state with twice the capacity for supports."""
     return state._replace(kept_mask=np.concatenate((state.kept_mask, np.zeros_like(state.kept_mask))))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "arcp", "nsz"})
 def _drop_values(beta_t, v_tt, w, e, p, value_i, count, out):
-    """`f_i + D_ti` of every alive fold."""
+    """Fill `out` with `f_i + D_ti` of every fold alive."""
     for a in range(count):
         b = beta_t - w[a] * e[a] * p[a]
         out[a] = value_i[a] + b * b / (v_tt + w[a] * w[a] * p[a])
@@ -170,9 +170,9 @@ def _drop_values(beta_t, v_tt, w, e, p, value_i, count, out):
 
 @njit(cache=True, nogil=True)
 def _mark_alive(drop, bar, columns, count, need, tally, hit):
-    """Mark the folds in which at least `need` columns can be dropped under their bar; whether there are any.
+    """Mark the folds in which at least `need` columns can be dropped below the cutoff; return True if there are any.
 
-    A count over columns, folds innermost, beats a sort per fold by SIMD. O(columns count).
+    A count over columns with folds in the inner loop is faster by SIMD than a sort for each fold. O(columns count).
     """
     for a in range(count):
         tally[a] = 0
@@ -190,7 +190,7 @@ def _mark_alive(drop, bar, columns, count, need, tally, hit):
 
 @njit(cache=True, nogil=True)
 def _take(s, row, fold, value, number, margin):
-    """Take in that a support of the row's size reaches `value` in a fold: keep the two best values, lower the bar."""
+    """Record that a support of the row's size has `value` in a fold: keep the two smallest values, lower the cutoff."""
     if value < s.best[row, fold]:
         s.second[row, fold] = s.best[row, fold]
         s.best[row, fold] = value
@@ -204,7 +204,7 @@ def _take(s, row, fold, value, number, margin):
 
 @njit(cache=True, nogil=True)
 def _record(s, row, level, values, copies, margin):
-    """Take in the support of the columns not dropped, with its value in every fold that is alive at the level."""
+    """Record the support of the columns not dropped, with its value in every fold alive at the level."""
     status, answers, alive = s.levels.status, s.answers, s.alive
     number = -1
     for a in range(alive.folds[level]):
@@ -222,20 +222,23 @@ def _record(s, row, level, values, copies, margin):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def run(s, copies, margin, max_nodes):
-    """Work on the tree for at most `max_nodes` nodes: FINISHED, BUDGET or FULL (grow the state, call again).
+    """Process at most `max_nodes` nodes; return FINISHED, BUDGET or FULL (grow the state and call again).
 
     Parameters
     ----------
     s : AliveState
+        State of the tree.
     copies : Copies
+        Duplicate columns.
     margin : Margin
-        What is kept beside the best.
+        Margin above the best values within which supports are kept.
     max_nodes : int
+        Maximum number of nodes.
 
     Notes
     -----
-    A node costs O(alive) when the joint values close it, O(|F| alive + |F|^2) when it is expanded; `ctrl[WORK]` counts
-    the products.
+    A node costs O(alive) if the joint values close it, O(|F| alive + |F|^2) if it is expanded; `ctrl[WORK]` counts the
+    products.
     """
     levels, alive, answers = s.levels, s.alive, s.answers
     node, column, status, V = levels.node, levels.column, levels.status, levels.V
@@ -280,7 +283,7 @@ def run(s, copies, margin, max_nodes):
         _drop_values(
             levels.beta[level, t], v_tt, w, alive.e[level], alive.p[level], alive.value[level], count, dropped_value
         )
-        # the support A' itself
+        # the support of all columns of the child
         row = answers.row_of[top] if top <= node[level, HIGH] else -1
         status[j] = DROPPED
         if row >= 0:
@@ -292,7 +295,7 @@ def run(s, copies, margin, max_nodes):
             continue
         # folds that may still win at the smallest size of the range
         new = level + 1
-        kept = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
+        kept = np.int64(0)  # a literal 0 has its own type, and functions called with it would be compiled twice
         for a in range(count):
             i = alive.fold[level, a]
             hope = False
@@ -336,7 +339,7 @@ def run(s, copies, margin, max_nodes):
                 child.beta[c], d, alive.W[out : out + kept], alive.e[new], alive.p[new], alive.value[new], kept, drop[c]
             )
         s.ctrl[WORK] += m * kept
-        # which folds have, for some tau, enough columns to drop under their bar
+        # mark the folds that, for some tau, have enough columns to drop below their cutoff
         least = q + 1
         most = -1
         for a in range(kept):
@@ -378,7 +381,7 @@ def run(s, copies, margin, max_nodes):
 
 
 def grow(solved, fits, rows, bar, copies, margin, most, expired):
-    """Grow the tree of some folds; the state, and whether it came to its end.
+    """Grow the tree of some folds; return the state, and True if the tree is finished.
 
     Parameters
     ----------
@@ -387,14 +390,15 @@ def grow(solved, fits, rows, bar, copies, margin, most, expired):
     fits : tuple
         `V x_i`, residual and leverage of the folds, as for `new_state`.
     rows : dict of int to int
-        By size asked for, its row of `bar`.
+        Row of `bar` for each requested size.
     bar : (T, folds) array
-        Lowered in place where the margin is finite.
+        Cutoffs, lowered in place if the margin is finite.
     copies, margin : Copies, Margin
+        Duplicate columns, and margin within which supports are kept.
     most : int
-        Nodes from which on the tree is given up.
+        Maximum number of nodes, after which the tree is abandoned.
     expired : callable
-        True gives it up as well.
+        Function that returns True to abandon the tree.
     """
     V, beta, value = solved
     row_of = np.full(len(beta) + 1, -1, dtype=np.int64)

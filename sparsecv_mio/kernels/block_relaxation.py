@@ -1,18 +1,18 @@
-"""Bounds of a node by a block-diagonal part of M: columns that are nearly copies of each other are seen together.
+"""Bounds of a node by a block-diagonal part of M, for columns that come in groups of nearly collinear ones.
 
-With W block-diagonal, `G = M - W` positive semidefinite, any b and `g = c - G b` (docs/theory/bounds.md 9)
+With W block-diagonal, `G = M - W` positive semidefinite, any b and `g = c - G b` (docs/theory/bounds.md, section 9)
 
     f(S)  >=  D(b) = yy - b'G b - max over the node's S of  (sum over blocks B of  g_A' (W_AA)^{-1} g_A,  A = S in B).
 
-The largest sum is a knapsack over the blocks: best value of every block for every count, by all its subsets. With
-blocks of one column it is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
+The maximum is a knapsack over the blocks: for every block and every number of columns, the best value over all subsets.
+With blocks of one column this is the bound of :mod:`sparsecv_mio.kernels.node_relaxation`.
 
-The best b comes from the primal: with `H_S` the matrix that holds `(W_{S in B})^{-1}` on the columns of S,
+The best b comes from the primal problem. With `H_S` the matrix that holds `(W_{S in B})^{-1}` on the columns of S,
 
     phi(lambda) = yy - c' (H^{-1} + G)^{-1} c,        H = sum over S of lambda_S H_S,   lambda >= 0, sum lambda = 1
 
-has its minimum where D has its maximum, at `b = H g`. Supports enter the mixture as the knapsack finds them; their
-shares move by Newton steps. Nothing needs to be exact: every b met gives a valid D.
+has its minimum where D has its maximum, at `b = H g`. Supports enter the mixture when the knapsack finds them; their
+shares lambda_S are updated by Newton steps. Nothing needs to be exact, because every b gives a valid D.
 """
 
 from typing import NamedTuple
@@ -23,32 +23,34 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, dot
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE
 
-MOST_SUPPORTS = 24  # in a mixture
-MOST_STEPS = 20  # of Newton, at a node
-NEAR = 0.5  # accuracy, of what it misses to the bar, of a bound that cannot reach it: nodes are ordered by it
-GONE = 1e-9  # share from which on a support stays in the mixture
-DEPENDENT = 1e-13  # of a diagonal entry of H, what is left of it beside other columns and taken as nothing
+MOST_SUPPORTS = 24  # maximum number of supports in a mixture
+MOST_STEPS = 20  # maximum number of Newton steps at a node
+NEAR = 0.5  # accuracy of a bound that cannot reach the cutoff, as a share of its distance: it only orders nodes
+GONE = 1e-9  # minimum share of a support that stays in the mixture
+DEPENDENT = 1e-13  # share of a diagonal entry of H left by other columns up to which the column counts as dependent
 
 
 class Blocks(NamedTuple):
     """Blocks of at most s columns, and the inverses of W on each of their subsets.
 
-    A subset is a mask; with j its highest column and A the others, `v(A + j) = v(A) + pivot (g_j - factor'g_A)^2`.
+    A subset is a mask. With j its highest column and A the others, `v(A + j) = v(A) + pivot (g_j - factor'g_A)^2`.
 
     Attributes
     ----------
     G : (q, q) array
-        `M - W`.
+        Matrix `M - W`.
     member : (blocks, s) int array
         Columns of each block; -1 beyond its size.
     block, place : (q,) int arrays
-        Where a column is.
+        Block of each column, and its position there.
     factor : (blocks, 2^s, s) array
+        Factors of the formula.
     pivot : (blocks, 2^s) array
+        Pivots of the formula.
     length : (q,) array
-        Roots of the diagonal of M.
+        Square roots of the diagonal of M.
     unit, prior, blur : float
-        Rounding that D is lowered by: `unit (prior + sum_j length_j |b_j|)^2 + blur (largest sum)`.
+        Rounding by which D is lowered: `unit (prior + sum_j length_j |b_j|)^2 + blur (largest sum)`.
     """
 
     G: np.ndarray
@@ -64,16 +66,16 @@ class Blocks(NamedTuple):
 
 
 class Mixture(NamedTuple):
-    """Supports by the masks of their blocks, (MOST_SUPPORTS, blocks), and their shares."""
+    """Supports, given by the masks of their blocks (MOST_SUPPORTS, blocks), and their shares."""
 
     masks: np.ndarray
     share: np.ndarray
 
 
 class BlockWork(NamedTuple):
-    """Work of a node: masks that are in and out, lengths of masks, values of subsets, the knapsack, H, small systems.
+    """Work arrays of a node: included and excluded masks, mask sizes, subset values, the knapsack, H, small systems.
 
-    Last, the slope g of the point that was met last, and D of it but for the largest sum.
+    The last two are the slope g of the last point, and its D without the largest sum.
     """
 
     needed: np.ndarray
@@ -101,7 +103,7 @@ class BlockWork(NamedTuple):
 
 
 def new_block_work(q, tau, blocks):
-    """Room for nodes of supports of tau of q columns."""
+    """Return work arrays for nodes of supports of tau of q columns."""
     count, s = blocks.member.shape
     most = MOST_SUPPORTS
     return BlockWork(
@@ -117,17 +119,18 @@ def new_block_work(q, tau, blocks):
 
 @njit(cache=True, nogil=True)
 def fill_tables(W, size, factor, pivot):
-    """Fill the tables of one block; returns the least share of a column beside others of it, 0 where W is not positive.
+    """Fill the tables of one block; return the smallest share of a column next to others, 0 if W is not positive.
 
     O(2^s s^3 / 3).
 
     Parameters
     ----------
     W : (s, s) array
+        Block of W.
     size : int
-        Columns of the block.
+        Number of columns of the block.
     factor, pivot : (2^s, s), (2^s,) arrays
-        Filled.
+        Tables to fill.
     """
     work, x = np.empty((size, size)), np.empty(size)
     least = 1.0
@@ -167,15 +170,20 @@ def fill_tables(W, size, factor, pivot):
 
 @njit(cache=True, nogil=True)
 def largest_sum(g, blocks, tau, work):
-    """Largest sum over the node's supports of at most tau columns; its masks are left in `choice`. O(blocks 2^s s).
+    """Return the largest sum over the node's supports of at most tau columns; leave its masks in `choice`.
+
+    The cost is O(blocks 2^s s).
 
     Parameters
     ----------
     g : (q,) array
+        Slopes.
     blocks : Blocks
+        Blocks.
     tau : int
+        Maximum number of columns.
     work : BlockWork
-        With the masks that are needed and barred.
+        Work arrays with the required and excluded masks.
     """
     best, best_mask, sums, taken, choice = work.best, work.best_mask, work.sums, work.taken, work.choice
     count, s = blocks.member.shape
@@ -200,7 +208,7 @@ def largest_sum(g, blocks, tau, work):
             if barred & own:
                 continue
             below, some = (own - 1) & ~(barred | needed), 0
-            while True:  # over what may be chosen below, and all that is needed there
+            while True:  # over all subsets of the allowed columns, each with the required ones
                 low = needed & (own - 1) | some
                 mask = own | low
                 k = work.length[mask]
@@ -234,7 +242,7 @@ def largest_sum(g, blocks, tau, work):
 
 @njit(cache=True, nogil=True)
 def _inverse_times(masks, g, blocks, u):
-    """`u = H_S g` of the support of some masks."""
+    """Fill `u = H_S g` for the support given by masks."""
     u[:] = 0.0
     for b in range(masks.shape[0]):
         mask = masks[b]
@@ -254,9 +262,9 @@ def _inverse_times(masks, g, blocks, u):
 
 @njit(cache=True, nogil=True)
 def _factor_mixture(mixture, held, blocks, work):
-    """Fill `columns` with those of the mixture and L with a Cholesky factor of H on them; returns how many.
+    """Fill `columns` with those of the mixture and L with a Cholesky factor of H on them; return their number.
 
-    Columns of a block follow each other: row p of L is zero before `first[p]`, column p from `last[p]` on.
+    Columns of a block are consecutive: row p of L is zero before `first[p]`, column p from `last[p]` on.
     """
     H, L, columns, first, last = work.H, work.L, work.columns, work.first, work.last
     count, s = blocks.member.shape
@@ -312,17 +320,20 @@ def _solve_columns(L, R, size, count):
 
 @njit(cache=True, nogil=True)
 def _move_shares(A, slope, share, held, system, to):
-    """Minimise `slope'd + d'A d / 2` over shares `share + d` on the simplex, by active sets; fills `to`.
+    """Minimise `slope'd + d'A d / 2` over shares `share + d` on the simplex, by active sets; fill `to`.
 
     Parameters
     ----------
     A : (held, held) array or larger
+        Curvature.
     slope, share : arrays
+        Slopes and present shares.
     held : int
+        Number of supports.
     system : (held, held) array or larger
-        Work.
+        Work array.
     to : array
-        Filled.
+        Array to fill with the new shares.
     """
     free = np.empty(held, dtype=np.bool_)
     which = np.empty(held, dtype=np.int64)
@@ -393,14 +404,18 @@ def _move_shares(A, slope, share, held, system, to):
 
 @njit(cache=True, nogil=True)
 def fitting(status, blocks, work, mixture):
-    """Set the masks of a node, and drop from a mixture what does not fit it; returns how many supports are left.
+    """Set the masks of a node and remove the supports of a mixture that are not in the node; return the number left.
 
     Parameters
     ----------
     status : (q,) int8 array
+        Status of the columns at the node.
     blocks : Blocks
+        Blocks.
     work : BlockWork
+        Work arrays.
     mixture : Mixture
+        Mixture, changed in place.
     """
     needed, barred = work.needed, work.barred
     needed[:] = 0
@@ -430,29 +445,32 @@ def fitting(status, blocks, work, mixture):
 
 @njit(cache=True, nogil=True)
 def bound_node(form, blocks, status, ends, mixture, work, b, z):
-    """Bound every support of at most tau columns of a node, as far as it matters.
+    """Return a lower bound for every support of at most tau columns of a node, as accurate as needed.
 
     Parameters
     ----------
     form : Form
-        c and yy are used.
+        Problem, of which c and yy are used.
     blocks : Blocks
+        Blocks.
     status : (q,) int8 array
-        Some supports of tau columns fit it.
+        Status of the columns; some support of tau columns is in the node.
     ends : (float, float)
-        Stop once the bound reaches the first, or no bound can reach the second and this one is near the best.
+        Stopping rule: the bound reaches the first value, or no bound can reach the second and this one is near the
+        best.
     mixture : Mixture
-        Start, and the last one on return.
+        Start; the last mixture on return.
     work : BlockWork
-        Of this tau.
+        Work arrays for this tau.
     b, z : (q,) arrays
-        Filled with the last point and its weights.
+        Arrays to fill with the last point and its weights.
 
     Returns
     -------
     dual, primal : float
-        Lower bound, rounding taken off; about the largest bound that there is, or more.
+        Lower bound minus rounding, and an upper bound on all such bounds, up to accuracy.
     steps : int
+        Number of steps.
 
     Notes
     -----
@@ -600,18 +618,20 @@ def bound_node(form, blocks, status, ends, mixture, work, b, z):
 
 @njit(cache=True, nogil=True)
 def fix_columns(blocks, bar, work, status):
-    """Fix the free columns that all supports of a node below a bar have, or none has; returns how many.
+    """Fix the free columns that all supports of a node below a cutoff contain, or none does; return the number.
 
-    The point that was met last bounds the supports with a column, and those without it, by the largest sum of these.
+    The last point bounds the supports with a column, and those without it, by the largest sum of each kind.
 
     Parameters
     ----------
     blocks : Blocks
+        Blocks.
     bar : float
+        Cutoff.
     work : BlockWork
-        As `bound_node` left it.
+        Work arrays as `bound_node` left them.
     status : (q,) int8 array
-        Of the node; changed.
+        Status of the columns at the node, changed in place.
 
     Notes
     -----
@@ -620,7 +640,7 @@ def fix_columns(blocks, bar, work, status):
     best, sums = work.best, work.sums
     count, s = blocks.member.shape
     tau = sums.shape[1] - 1
-    most = (work.base[0] - bar) / (1.0 + blocks.blur)  # sums up to here lie beyond the bar
+    most = (work.base[0] - bar) / (1.0 + blocks.blur)  # a largest sum up to this value gives a bound above the cutoff
     if not most > -np.inf:
         return 0
     after, level, longer = np.full(tau + 1, -np.inf), np.empty(tau + 1), np.empty(tau + 1)
@@ -633,7 +653,7 @@ def fix_columns(blocks, bar, work, status):
         size = 0
         while size < s and member[size] >= 0:
             size += 1
-        for x in range(tau + 1):  # of x columns in all other blocks, at most
+        for x in range(tau + 1):  # x: maximum number of columns in all other blocks
             level[x] = -np.inf
             for y in range(x + 1):
                 level[x] = max(level[x], sums[b, y] + after[x - y])

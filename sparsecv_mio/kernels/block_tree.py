@@ -1,8 +1,8 @@
-"""The tree of one size, best bound first, where the bound of a node sees blocks of columns together.
+"""The best-first tree of one size whose nodes are bounded by blocks of columns.
 
-It goes on with the open nodes of a :mod:`sparsecv_mio.kernels.perspective_tree`: a node is closed by
-:mod:`sparsecv_mio.kernels.block_relaxation`, its children begin with the supports of its mixture that fit them, and the
-last levels are scanned.
+The tree continues from the open nodes of a :mod:`sparsecv_mio.kernels.perspective_tree`. A node is closed by
+:mod:`sparsecv_mio.kernels.block_relaxation`, its children start from the supports of its mixture that they contain, and
+the last levels are scanned.
 """
 
 from typing import NamedTuple
@@ -15,19 +15,19 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.node_pool import STEPS, TAKEN, branch, ends_here, new_scratch, take_node, try_largest
 from sparsecv_mio.kernels.nodes import FREE, Node, list_columns
 
-SWEEPS = 3  # bounds of a node at most: columns that one fixes sharpen the next
-MANY_FIXED = 10  # of the free columns, a share of one in so many is worth another bound
+SWEEPS = 3  # maximum number of bounds of a node: each is sharper by the columns that the last one fixed
+MANY_FIXED = 10  # another bound is computed if at least 1 in 10 of the free columns was fixed
 
 
 class Mixtures(NamedTuple):
-    """The mixture that each row of a pool begins with: (capacity, MOST_SUPPORTS, blocks) masks, their shares."""
+    """The mixture from which each row of a pool starts: (capacity, MOST_SUPPORTS, blocks) masks, and shares."""
 
     masks: np.ndarray
     share: np.ndarray
 
 
 def new_mixtures(capacity, blocks):
-    """None yet, for each of some rows."""
+    """Return empty mixtures for a number of rows."""
     count = blocks.member.shape[0]
     return Mixtures(
         np.zeros((capacity, MOST_SUPPORTS, count), dtype=np.int16), np.zeros((capacity, MOST_SUPPORTS), np.float32)
@@ -35,13 +35,13 @@ def new_mixtures(capacity, blocks):
 
 
 def grown(mixtures):
-    """Room for twice as many rows."""
+    """Return the mixtures with capacity for twice as many rows."""
     return Mixtures(*(np.concatenate((array, np.zeros_like(array))) for array in mixtures))
 
 
 @njit(cache=True, nogil=True)
 def _branch_column(status, z, b):
-    """Free column with the largest `z (1 - z) b^2` (of |b| trees are a third larger), else the largest z."""
+    """Return the free column with the largest `z (1 - z) b^2` (|b| gives trees a third larger), else the largest z."""
     most, pick = -1.0, 0
     for j in range(status.shape[0]):
         if status[j] == FREE:

@@ -1,20 +1,23 @@
-"""The perspective relaxation with intervals of the coefficients and clusters of columns (docs/theory.md, section 4).
+"""The perspective relaxation with intervals of the coefficients and clusters of columns (theory section 4).
 
-Normal form: `M = G + I`, G positive semidefinite. Supports of k columns with at least one column of every cluster,
-clusters being disjoint, and `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
+Normal form: `M = G + I`, G positive semidefinite. The supports have k columns, with at least one column of each of some
+disjoint clusters, and coefficients `lo_j <= b_j <= hi_j`, `lo_j <= 0 <= hi_j`. For any point b0 and `g = c - G b0`
 
     f(S) >= D = yy - b0'G b0 - max { sum_S h_j },      h_j = -min { b^2 - 2 g_j b : lo_j <= b <= hi_j } >= 0,
 
-the maximum over those supports: the best column of every cluster, and the k - clusters largest of all others. Further
-disjoint sets of columns may have at most so many columns in a support: of each that many of the largest count. h is
-`g^2` inside of the interval and linear beyond. The point is found by accelerated proximal gradient: in the proximal map
-of step s the weight of a column is `|v| / r - s`, or where its interval holds it back, M its end on that side, `|v| / M
-- s (r^2 + M^2) / (2 M^2)`, clipped to [0, 1]; r is common to all columns, but in a cluster no larger than it takes for
-its weights to sum to 1, and in a set with a most no smaller than it takes for them to sum to that.
+with the maximum over those supports: the best column of every cluster, and the k - clusters largest of all others.
+There may be further disjoint sets of columns with a maximum number of columns in a support; of each set only that many
+of the largest h count. h is `g^2` inside of the interval and linear beyond.
 
-A *term* is what is chosen as one: a column, or several that enter together. Its h is the sum of theirs, and they share
-their weight, in which `|v|` is the length of v on them. Everything above is then of terms, k and clusters too. Of the
-intervals of a term's columns the map knows open ends alone; any point gives a bound.
+The point is found by accelerated proximal gradient. In the proximal map of step s the weight of a column is
+`|v| / r - s`. If its interval binds, with M the bound on its side, the weight is `|v| / M - s (r^2 + M^2) / (2 M^2)`.
+Weights are clipped to [0, 1]. The number r is common to all columns, with two exceptions: in a cluster it is at most
+the r for which the weights sum to 1, and in a set with a maximum it is at least the r for which they sum to the
+maximum.
+
+A *term* is a column, or several columns that enter together. Its h is the sum of theirs, and its columns share one
+weight, in which `|v|` is the length of v on them. Everything above then holds for terms, including k and clusters. For
+terms of several columns, the map uses only open (infinite) bounds of the intervals; any point gives a valid D.
 """
 
 from typing import NamedTuple
@@ -26,37 +29,37 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 
-LOOK = 5  # steps between two values
-WEIGHT_ACCURACY = 1e-10  # of the sum of the weights, relative
-DIVERGED = 4.0  # times yy: a step too long for the curvature
+LOOK = 5  # steps between two evaluations of the dual value
+WEIGHT_ACCURACY = 1e-10  # relative accuracy of the sum of the weights
+DIVERGED = 4.0  # value, in units of yy, that shows that the step is too long for the curvature
 NO_CLUSTER = -1
 NO_MOST = np.zeros(0, dtype=np.int64)
-NO_TERM = np.zeros(0, dtype=np.int64)  # every column is one by itself
+NO_TERM = np.zeros(0, dtype=np.int64)  # every column is a separate term
 TINY = 1e-150
 
 
 class BoxEnds(NamedTuple):
-    """Ends of the coefficients: `lo <= 0 <= hi`, (q,) each, infinite where nothing is known."""
+    """Bounds on the coefficients: `lo <= 0 <= hi`, (q,) each, infinite if unknown."""
 
     lo: np.ndarray
     hi: np.ndarray
 
 
 class ClusterChoice(NamedTuple):
-    """Supports of at most k columns with at least one of every cluster, and at most so many of other sets.
+    """Supports of at most k columns with at least one of every cluster, and limited numbers of other sets.
 
     Attributes
     ----------
     cluster : (q,) int64 array
-        Number of a column's cluster, `asked` and more for the sets with a most, or NO_CLUSTER.
+        Number of a column's cluster, `asked` and more for the sets with a maximum, or NO_CLUSTER.
     asked : int
-        Clusters, none of them empty.
+        Number of clusters, none of them empty.
     k : int
-        `asked <= k <= q`.
+        Maximum number of columns, `asked <= k <= q`.
     most : int64 array
-        Of each further set.
+        Maximum number of columns of each further set.
     term : (q,) int64 array
-        Place of a column's term, of which the three above are then said; NO_TERM where every column is one.
+        Index of a column's term, to which `cluster`, `k` and `most` then refer; NO_TERM if every column is a term.
     """
 
     cluster: np.ndarray
@@ -72,13 +75,14 @@ class BestChoice(NamedTuple):
     Attributes
     ----------
     total : float
+        The sum.
     first, second : (asked,) arrays
-        Column of every cluster that it takes, and the next best value there (-inf for a single column).
+        Chosen column of every cluster, and the next best value there (-inf for a single column).
     taken : (q,) bool array
-        Columns that it takes beside those.
+        Other chosen columns.
     least, beyond : float
-        Smallest value that it takes beside those (inf where it may take none, 0 where there is room for more), and the
-        largest that it does not; -inf where there is none.
+        Smallest value of the other chosen columns (inf if there may be none, 0 if more may be chosen), and the largest
+        value that is not chosen; -inf if there is none.
     """
 
     total: float
@@ -96,7 +100,9 @@ def product(G, b, out):
     Parameters
     ----------
     G : (q, q) array
+        Matrix.
     b, out : (q,) arrays
+        Vector, and array to fill.
     """
     q = b.shape[0]
     for i in range(q):
@@ -115,13 +121,16 @@ def product(G, b, out):
 
 @njit(cache=True, nogil=True)
 def scores(g, box, h):
-    """Fill `h_j` of the module's head. O(q).
+    """Fill the `h_j` defined in the module. O(q).
 
     Parameters
     ----------
     g : (q,) array
+        Slopes.
     box : BoxEnds
+        Bounds on the coefficients.
     h : (q,) array
+        Array to fill.
     """
     for j in range(g.shape[0]):
         x = g[j]
@@ -136,8 +145,11 @@ def of_terms(h, choice, total):
     Parameters
     ----------
     h : (q,) array
+        Scores of columns.
     choice : ClusterChoice
+        Supports.
     total : (terms,) array
+        Array to fill.
     """
     if choice.term.shape[0] == 0:
         put(h, total)
@@ -150,14 +162,16 @@ def of_terms(h, choice, total):
 
 @njit(cache=True, nogil=True)
 def best_choice(h, choice):
-    """Maximise the sum of h over the supports of a choice. O(q + k moves); with sets that have a most O(q log q).
+    """Maximise the sum of h over the supports of a choice. O(q + k moves); with sets that have a maximum O(q log q).
 
-    These sets do not overlap, so that taking columns by falling h is optimal (a truncated partition matroid).
+    The sets do not overlap, so taking columns in the order of falling h is optimal (a truncated partition matroid).
 
     Parameters
     ----------
     h : (q,) array
+        Scores of columns.
     choice : ClusterChoice
+        Supports.
     """
     q, count, k = h.shape[0], choice.asked, choice.k
     first = np.full(count, -1, dtype=np.int64)
@@ -203,15 +217,16 @@ def best_choice(h, choice):
 
 @njit(cache=True, nogil=True)
 def weight(a, end, r, step):
-    """Weight z of a column in the proximal map: falling in r, clipped to [0, 1].
+    """Return the weight z of a column in the proximal map: falling in r, clipped to [0, 1].
 
     Parameters
     ----------
     a : float
         `|v|`.
     end : float
-        End of the interval on its side.
+        Bound of the interval on its side.
     r, step : float
+        Numbers r and s of the module.
     """
     if a <= 0.0 or end <= 0.0:
         return 0.0
@@ -222,9 +237,9 @@ def weight(a, end, r, step):
 
 
 class ColumnLists(NamedTuple):
-    """Columns by set: those of set i are `columns[start[i]:start[i + 1]]`, the last of none; the most of each.
+    """Columns by set: those of set i are `columns[start[i]:start[i + 1]]`, the last ones are in no set.
 
-    It is -1 for a cluster.
+    `most` is the maximum number of columns of each set, -1 for a cluster.
     """
 
     columns: np.ndarray
@@ -234,11 +249,12 @@ class ColumnLists(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def by_cluster(choice):
-    """List the columns of every cluster. O(q).
+    """Return the columns of every cluster as lists. O(q).
 
     Parameters
     ----------
     choice : ClusterChoice
+        Supports.
     """
     q, count = choice.cluster.shape[0], choice.asked + choice.most.shape[0]
     most = np.full(count, -1, dtype=np.int64)
@@ -261,7 +277,7 @@ def by_cluster(choice):
 
 @njit(cache=True, nogil=True)
 def _sum_of(a, end, columns, r, step):
-    """Sum of the weights of some columns, and how fast it falls in r."""
+    """Return the sum of the weights of some columns, and its rate of fall in r."""
     total, slope = 0.0, 0.0
     for x in range(columns.shape[0]):
         j = columns[x]
@@ -283,7 +299,7 @@ def _sum_of(a, end, columns, r, step):
 
 @njit(cache=True, nogil=True)
 def _sum_all(a, end, lists, caps, r, step):
-    """Do so for all columns, those of a set at no more, or no less, than its cap, where they sum to its goal."""
+    """Return both for all columns, with the r of a set limited by its cap, at which its weights sum to their limit."""
     count = caps.shape[0] - 1
     total, slope = _sum_of(a, end, lists.columns[lists.start[count] : lists.start[count + 1]], r, step)
     for i in range(count):
@@ -300,7 +316,7 @@ def _sum_all(a, end, lists, caps, r, step):
 
 @njit(cache=True, nogil=True)
 def _level(a, end, lists, caps, which, goal, step, guess):
-    """Find r at which the weights sum to `goal`: of cluster `which`, or of all columns if it is negative; 0 if none."""
+    """Return the r at which the weights sum to `goal`: of cluster `which`, or of all columns if negative; 0 if none."""
     top = 0.0
     usable = 0
     low, high = 0, lists.columns.shape[0]
@@ -340,19 +356,24 @@ def _level(a, end, lists, caps, which, goal, step, guess):
 
 @njit(cache=True, nogil=True)
 def proximal_map(v, step, box, choice, lists, caps, b, z):
-    """Fill b and z with the proximal map of the penalty at v, and `caps` with the r of the clusters and of all columns.
+    """Fill b and z with the proximal map of the penalty at v, and `caps` with the r of the sets and of all columns.
 
     Parameters
     ----------
     v : (q,) array
+        Point.
     step : float
+        Step s.
     box : BoxEnds
+        Bounds on the coefficients.
     choice : ClusterChoice
+        Supports.
     lists : ColumnLists
-        Of the choice.
+        Columns of the sets.
     caps : (sets + 1,) array
         Guesses, overwritten.
     b, z : (q,) arrays
+        Arrays to fill.
     """
     q, count, terms = v.shape[0], lists.most.shape[0], choice.cluster.shape[0]
     a, end, weights = np.zeros(terms), np.full(terms, np.inf), np.zeros(terms)
@@ -384,14 +405,16 @@ def proximal_map(v, step, box, choice, lists, caps, b, z):
 
 @njit(cache=True, nogil=True)
 def primal_value(form, quad, b, z):
-    """Value of the relaxation at b and z.
+    """Return the value of the relaxation at b and z.
 
     Parameters
     ----------
     form : Form
+        Problem.
     quad : float
         `b'G b`.
     b, z : (q,) arrays
+        Point and weights.
     """
     s = form.yy + quad
     for j in range(b.shape[0]):
@@ -402,27 +425,31 @@ def primal_value(form, quad, b, z):
 
 @njit(cache=True, nogil=True)
 def descend(form, box, choice, stop, b, best_b, best_z):
-    """Maximise the dual of a choice by accelerated proximal gradient until it passes a bar or cannot any more.
+    """Maximise the dual of a choice by accelerated proximal gradient until it reaches the cutoff or cannot reach it.
 
     Parameters
     ----------
     form : Form
-        `lipschitz` need be no bound: where steps are too long for the curvature they are halved.
+        Problem. `lipschitz` need not be a bound: steps that are too long for the curvature are halved.
     box : BoxEnds
+        Bounds on the coefficients.
     choice : ClusterChoice
+        Supports.
     stop : Stop
+        Stopping rule.
     b : (q,) array
-        Warm start.
+        Point to start from.
     best_b, best_z : (q,) arrays
-        On return the point and the weights of the best dual value.
+        Arrays to fill with the point and the weights of the best dual value.
 
     Returns
     -------
     dual : float
-        Lower bound for every support of the choice, rounding not taken off.
+        Lower bound for every support of the choice, without allowance for rounding.
     primal : float
         Smallest value of the relaxation seen.
     steps : int
+        Number of steps.
     """
     G, c, yy = form.G, form.c, form.yy
     q = c.shape[0]
@@ -484,20 +511,22 @@ def descend(form, box, choice, stop, b, best_b, best_z):
 
 @njit(cache=True, nogil=True)
 def screen_choice(h, choice, room, status):
-    """Fix the columns that the largest sum decides: DROPPED or INSIDE is written into `status`; return how many.
+    """Fix the columns that the largest sum determines, by writing DROPPED or INSIDE to `status`; return their number.
 
-    A support within `room` of the dual value loses at most `room` of the largest sum. Forcing column j in costs the
-    least value that may leave for it, less h_j; forcing a chosen one out its h_j less the largest that may take its
-    place. O(q).
+    A support within `room` of the dual value loses at most `room` of the largest sum. Including column j costs the
+    smallest value that it may replace, minus h_j. Dropping a chosen column costs its h_j minus the largest value that
+    may replace it. O(q).
 
     Parameters
     ----------
     h : (q,) array
-        Of the point whose dual value is meant.
+        Scores at the point of the dual value.
     choice : ClusterChoice
+        Supports.
     room : float
+        Distance of the cutoff from the dual value.
     status : (q,) int8 array
-        Changed where a column is fixed.
+        Status of columns, changed in place.
     """
     best = best_choice(h, choice)
     fixed = 0
@@ -508,7 +537,7 @@ def screen_choice(h, choice, room, status):
             instead = best.beyond
             if chosen:
                 if best.second[i] == -np.inf:
-                    continue  # the only one of its cluster
+                    continue  # it is the only column of its cluster
                 if best.second[i] < best.least:
                     instead = best.second[i]
             if h[j] - instead > room:

@@ -4,26 +4,26 @@ import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
 
-LONG = 40  # from here on inner products are summed in any order, several numbers at a time
+LONG = 40  # minimum length of inner products that are summed in any order, several numbers at a time
 
 
 @njit(cache=True, nogil=True)
 def put(source, target):
-    """Copy a vector into another; `target[:] = source` compiles a message about shapes, a second of work."""
+    """Copy a vector to another; `target[:] = source` would also compile an error message, which takes a second."""
     for i in range(source.shape[0]):
         target[i] = source[i]
 
 
 @njit(cache=True, nogil=True)
 def put_at(source, target, places):
-    """Copy some entries of a vector into another."""
+    """Copy some entries of a vector to another."""
     for a in range(places.shape[0]):
         target[places[a]] = source[places[a]]
 
 
 @njit(cache=True, nogil=True)
 def times(a, b):
-    """Entrywise product of two vectors."""
+    """Return the entrywise product of two vectors."""
     out = np.empty(a.shape[0])
     for i in range(a.shape[0]):
         out[i] = a[i] * b[i]
@@ -32,12 +32,14 @@ def times(a, b):
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def dot(u, v, size):
-    """Inner product of the first `size` entries, in the order that the machine likes best.
+    """Return the inner product of the first `size` entries; long ones are summed in the order that is fastest.
 
     Parameters
     ----------
     u, v : arrays
+        Vectors.
     size : int
+        Number of entries.
     """
     s = 0.0
     for k in range(size):
@@ -47,7 +49,10 @@ def dot(u, v, size):
 
 @njit(cache=True, nogil=True)
 def cholesky_in_place(A, size):
-    """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive. O(size^3/3)."""
+    """Overwrite the lower triangle of `A[:size, :size]` by its Cholesky factor; False if not positive.
+
+    O(size^3 / 3).
+    """
     if size > LONG:
         for j in range(size):
             s = A[j, j] - dot(A[j], A[j], j)
@@ -81,11 +86,11 @@ def solve_lower(L, b, size):
     Parameters
     ----------
     L : (q, q) array
-        Its lower triangle counts.
+        Matrix, of which the lower triangle is used.
     b : (q,) array
         Right side, then solution.
     size : int
-        How many of its entries count.
+        Number of entries used.
     """
     if size > LONG:
         for i in range(size):
@@ -105,11 +110,11 @@ def solve_upper(L, b, size):
     Parameters
     ----------
     L : (q, q) array
-        Its lower triangle counts.
+        Matrix, of which the lower triangle is used.
     b : (q,) array
         Right side, then solution.
     size : int
-        How many of its entries count.
+        Number of entries used.
     """
     for i in range(size - 1, -1, -1):
         s = b[i]
@@ -125,11 +130,11 @@ def cholesky_solve(L, b, size):
     Parameters
     ----------
     L : (q, q) array
-        Its lower triangle counts.
+        Matrix, of which the lower triangle is used.
     b : (q,) array
         Right side, then solution.
     size : int
-        How many of its entries count.
+        Number of entries used.
     """
     solve_lower(L, b, size)
     solve_upper(L, b, size)
@@ -142,10 +147,11 @@ def invert_lower(L, out, size):
     Parameters
     ----------
     L : (q, q) array
-        Lower triangular.
+        Lower-triangular matrix.
     out : (q, q) array
+        Array to fill.
     size : int
-        How many rows and columns count.
+        Number of rows and columns used.
     """
     for j in range(size):
         out[j, j] = 1.0 / L[j, j]
@@ -158,7 +164,7 @@ def invert_lower(L, out, size):
 
 @njit(cache=True, nogil=True)
 def gram_of_lower(T, out):
-    """Fill `out` with `T'T`, T lower triangular: the inverse of `L L'` where T is that of L. O(q^3 / 3)."""
+    """Fill `out` with `T'T`, T lower triangular: the inverse of `L L'` if T is the inverse of L. O(q^3 / 3)."""
     q = T.shape[0]
     for i in range(q):
         for j in range(i + 1):
@@ -180,12 +186,13 @@ def gather(M, support, size, out):
     Parameters
     ----------
     M : (q, q) array
-        Symmetric.
+        Symmetric matrix.
     support : int array
+        Columns.
     size : int
-        How many entries of it count.
+        Number of columns used.
     out : array
-        At least (size, size).
+        Array to fill, at least (size, size).
     """
     for a in range(size):
         i = support[a]
@@ -202,16 +209,19 @@ def support_value(M, shift, c, yy, support, size, work, x):
     Parameters
     ----------
     M : (q, q) array
+        Symmetric matrix.
     shift : float
-        Added to the diagonal.
+        Number added to the diagonal.
     c, yy : (q,) array, float
+        Vector and number of the formula.
     support : int array
+        Columns.
     size : int
-        How many entries of it count.
+        Number of columns used.
     work : array
-        At least (size, size): holds the Cholesky factor on return.
+        Work array, at least (size, size), with the Cholesky factor on return.
     x : array
-        At least (size,).
+        Array to fill, at least (size,).
     """
     gather(M, support, size, work)
     for a in range(size):
@@ -228,7 +238,7 @@ def support_value(M, shift, c, yy, support, size, work, x):
 
 @njit(cache=True, nogil=True)
 def invert(M):
-    """Return the inverse of a symmetric positive definite matrix, and False if it is not. O(q^3)."""
+    """Return the inverse of a symmetric positive definite matrix, and False if it is not positive definite. O(q^3)."""
     q = M.shape[0]
     L = M.copy()
     out = np.zeros((q, q))
@@ -242,7 +252,7 @@ def invert(M):
 
 @njit(cache=True, nogil=True)
 def gershgorin(G):
-    """Bound the largest eigenvalue from above: by the smaller of the largest row sum and the trace. O(f^2)."""
+    """Return an upper bound on the largest eigenvalue: the smaller of the largest row sum and the trace. O(f^2)."""
     f = G.shape[0]
     top = 0.0
     trace = 0.0

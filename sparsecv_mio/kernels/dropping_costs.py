@@ -1,10 +1,10 @@
-"""What dropping columns from the ridge fit of a node costs at least (theory section 4): its sizes that stay alive.
+"""Lower bounds on the cost of dropping columns from the ridge fit of a node, by number of columns (theory section 4).
 
 A support that drops m of the free columns F of a node has
 
     f  >=  f(A) + max( m-th smallest beta_j^2 / V_jj,  sum of the m smallest w_j beta_j^2 )       over F
 
-for every diagonal w >= 0 under M_A.
+for every diagonal w >= 0 under M_A. The bound determines the sizes that stay alive at the node.
 """
 
 import numpy as np
@@ -14,22 +14,28 @@ from sparsecv_mio.kernels.jit import njit
 
 @njit(cache=True, nogil=True, inline="always")
 def sizes_left(value, child, count, top, sizes, w, bar, scratch):
-    """Range of sizes of which a node may hold a support below its bar; empty where low > high. O(|F|) moves of a sort.
+    """Return the range of sizes for which a node may contain a support below its cutoff; empty if low > high.
+
+    O(|F|) moves of a sort.
 
     Parameters
     ----------
     value : float
-        f of all columns of the node.
+        Objective f of all columns of the node.
     child : Child
-        Its free columns by falling cost; `count` of them.
+        Free columns by falling cost; `count` of them.
+    count : int
+        Number of free columns.
     top : int
-        Columns of the node.
+        Number of columns of the node.
     sizes : (int, int)
-        Range to begin with, less than `top`.
+        Initial range, less than `top`.
     w : float
-        `M - w I` is positive semidefinite; 0 leaves the second bound out.
+        Number with `M - w I` positive semidefinite; 0 skips the second bound.
     bar : (q + 1,) array
+        Cutoff of each size.
     scratch : (count,) array or larger
+        Work array.
     """
     low, high = sizes
     costs = child.cost
@@ -57,17 +63,18 @@ def sizes_left(value, child, count, top, sizes, w, bar, scratch):
 
 @njit(cache=True, nogil=True)
 def last_split(value, cost, ridge, included, sizes, bars):
-    """How many columns of a chain must be split off before its rest is a leaf, where it holds no support below a bar.
+    """Return how many columns of a chain must be split off before the rest is a leaf without a support below a cutoff.
 
     Parameters
     ----------
     value : float
-        f of all columns of the node.
+        Objective f of all columns of the node.
     cost, ridge : (count,) arrays
-        Cost of dropping each free column, falling, and its part of the ridge term, `w_j beta_j^2`.
+        Falling costs of dropping each free column, and its part of the ridge term, `w_j beta_j^2`.
     included : int
+        Number of included columns.
     sizes, bars : int array, (q + 1,) array
-        First and last size, and the bar of each.
+        First and last size, and the cutoff of each size.
     """
     count = len(cost)
     low, high = max(sizes[0], included), min(sizes[1], included + count)
@@ -79,7 +86,7 @@ def last_split(value, cost, ridge, included, sizes, bars):
     for tau in range(low, high + 1):
         place = tau - included
         if place == count:
-            continue  # A itself: bounded or listed
+            continue  # the support A is bounded or listed separately
         if max(value + cost[place], value + total[count - place]) < bars[tau]:
             last = place + 1
     return last

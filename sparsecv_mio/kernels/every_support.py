@@ -2,7 +2,7 @@
 
 Without a ridge weight, the relaxation on linearly dependent columns gives no bound. Small supports may still be well
 conditioned, and the rounding error of each is bounded by its own condition number. With M of diagonal 1 and
-`M_SS = L L'`, the product of the eigenvalues of `M_SS` is that of the squares of the diagonal of L, and their sum is s.
+`M_SS = L L'`, the product of the eigenvalues of `M_SS` equals that of the squared diagonal of L, and their sum is s.
 Hence
 
     lambda_min(M_SS)  >=  prod L_ii^2 ((s - 1) / s)^(s - 1)  >=  prod L_ii^2 / e.
@@ -25,13 +25,13 @@ class ScannedProblem(NamedTuple):
     Attributes
     ----------
     M, c, yy : (q, q), (q,), float
-        M has diagonal 1.
+        Moments; M has diagonal 1.
     beside : float
-        The magnitude that the rounding errors of objectives refer to.
+        Magnitude to which rounding errors of objectives refer.
     share, slack : float
         Minimum error of f, as a share of f and as a share of `beside`.
     rounding : float
-        Relative rounding error of f per unit of the condition of `M_SS`.
+        Relative rounding error of f for each unit of the condition number of `M_SS`.
     """
 
     M: np.ndarray
@@ -51,10 +51,11 @@ class KeptSupports(NamedTuple):
     level : (1,) array
         Upper bound on f of the best support so far; the scan lowers it.
     supports : (room, size) int array
+        Supports.
     values, lower : (room,) arrays
         f of each stored support, and a lower bound on its exact f; inf and -inf if rounding hides the value.
     filled : (1,) int array
-        Number of supports kept.
+        Number of stored supports.
     """
 
     level: np.ndarray
@@ -79,16 +80,17 @@ def scan_supports(problem, size, first, kept):
     Parameters
     ----------
     problem : ScannedProblem
+        Problem.
     size : int
-        Columns of a support, at least 1.
+        Number of columns of a support, at least 1.
     first : int
-        The first column.
+        First column.
     kept : KeptSupports
-        The supports of all first columns so far; changed in place.
+        Stored supports of all first columns so far; changed in place.
 
     Notes
     -----
-    O(1) a support, O(q size) a support without its last column.
+    O(1) for each support, plus O(q size) for each support without its last column.
     """
     M, c, yy, beside = problem.M, problem.c, problem.yy, problem.beside
     level, supports, values, lower = kept.level, kept.supports, kept.values, kept.lower

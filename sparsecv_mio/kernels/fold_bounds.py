@@ -1,8 +1,9 @@
-"""Every size of one fold: relaxation, incumbent, screening, reduction and the bounds of the held-out error.
+"""Relaxation, incumbent, screening, reduction and held-out error bounds of one fold, for every size.
 
-The columns of M come scaled to `M_jj = 1`. For a size k: relax on all columns; round; screen with the dual point;
-minimise out what must be in, forget what must be out, sharpen w on what is left, and again while that helps. What is
-left bounds the predictions and the sum of squares (docs/theory/bounds.md 3 to 5). A single support is an exact answer.
+The columns of M are scaled to `M_jj = 1`. For each size k, the relaxation of all columns is solved and its point is
+rounded to a support. The dual point screens columns: included columns are minimised out, dropped ones are removed, w is
+sharpened on the rest, and these steps are repeated while they help. The remaining problem bounds the predictions and
+the sum of squares (docs/theory/bounds.md, sections 3 to 5). If one support is left, the result is exact.
 """
 
 from typing import NamedTuple
@@ -49,30 +50,30 @@ from sparsecv_mio.kernels.perspective_newton import NONE, new_factor
 from sparsecv_mio.kernels.reduced_forms import SHARPNESS, Normal, dominated, normalise, reduce_problem, sharpen
 from sparsecv_mio.kernels.screening import screen
 
-FEW_STEPS = np.int64(3)  # of sharpening
-SOLVE_STEPS = np.int64(400)
-ACCURACY = 1e-4  # of the gap to the incumbent
-PASSES = 5
+FEW_STEPS = np.int64(3)  # maximum number of sharpening steps
+SOLVE_STEPS = np.int64(400)  # maximum number of steps of a relaxation
+ACCURACY = 1e-4  # accuracy of a relaxation, as a share of the gap to the incumbent
+PASSES = 5  # maximum number of rounds of screening and reduction
 DO_REDUCE, DO_ROWS, DO_TOGETHER, DO_ENDS = 1, 2, 4, 8
 SHARES = np.array([0.5, 0.7, 0.3, 0.85, 0.15, 0.95])
 
 
 class BoundTask(NamedTuple):
-    """What is asked of a fold.
+    """Request for the bounds of a fold.
 
     Attributes
     ----------
     mode : int
-        DO_REDUCE, DO_ROWS, DO_TOGETHER added up; with DO_ENDS every end of a prediction is sharp, not only those that
-        tell about its error.
+        Sum of DO_REDUCE, DO_ROWS, DO_TOGETHER; with DO_ENDS all bounds of predictions are sharp, not only those that
+        matter for the errors.
     rounds : int
-        Relaxations a bound may take.
+        Maximum number of relaxations for a bound.
     sharp : int
-        Sharpen w on what screening leaves if that is at most this many columns: O(f^3).
+        Maximum number of screened columns for sharpening w: O(f^3).
     tie : float
-        Supports up to `best (1 + tie)` must be covered.
+        Relative tolerance: supports up to `best (1 + tie)` must be covered.
     unit : float
-        Of the rounding allowance.
+        Unit of the rounding allowance.
     """
 
     mode: int
@@ -83,7 +84,7 @@ class BoundTask(NamedTuple):
 
 
 class RelaxedPoint(NamedTuple):
-    """Solution of a relaxation in normal form: the point, its slope, its dual value and the least primal one."""
+    """Solution of a relaxation in normal form: the point, its slope, its dual value and the smallest primal value."""
 
     b: np.ndarray
     g: np.ndarray
@@ -92,21 +93,22 @@ class RelaxedPoint(NamedTuple):
 
 
 class Narrowed(NamedTuple):
-    """What screening leaves of a fold for one size.
+    """The problem that screening leaves of a fold for one size.
 
     Attributes
     ----------
     status : (q,) int8 array
-        FREE, INSIDE or DROPPED.
+        Status of columns: FREE, INSIDE or DROPPED.
     free : int array
-        The free columns; all that follows is about the problem on them.
+        Free columns; all following attributes refer to the problem on these.
     k : int
-        Columns to choose; 0 or the number of free columns when one support is left.
+        Number of columns to choose; 0 or the number of free columns if one support is left.
     fold, normal, relaxed : Fold, Normal, RelaxedPoint
+        Problem, its normal form, and the solution of its relaxation.
     lever : (N,) array
-        Of the held-out rows, as `reduce_problem` returns.
+        Rounding of the held-out rows, as `reduce_problem` returns it.
     lower, level, slip : float
-        Certified lower bound of f, the level that every optimum is below (inf: lost), rounding allowance.
+        Certified lower bound of f, a level above every optimum (inf if unknown), and the rounding allowance.
     """
 
     status: np.ndarray
@@ -123,22 +125,24 @@ class Narrowed(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def take_support(fold, status, free, b, k, incumbents, factor):
-    """Try the columns inside plus the largest entries of b as the support of the size; keep it if it is better.
+    """Try the included columns and the largest entries of b as the support of the size; keep it if it is better.
 
     Parameters
     ----------
     fold : Fold
+        Problem.
     status : (q,) int8 array
+        Status of columns.
     free : int array
-        The free columns.
+        Free columns.
     b : (f,) array
-        A point on them.
+        Point on the free columns.
     k : int
         Size of the support.
     incumbents : Incumbents
-        Improved in place.
+        Incumbents, improved in place.
     factor : Factor
-        Scratch for all columns.
+        Work arrays for all columns.
     """
     index, supports = factor.columns, incumbents.supports
     q = fold.c.shape[0]
@@ -169,17 +173,18 @@ def take_support(fold, status, free, b, k, incumbents, factor):
 
 @njit(cache=True, nogil=True)
 def carry(free, left, w, b, root, share):
-    """`share w`, and b in the units of M, on the columns `left` of `free`.
+    """Return `share w`, and b in the units of M, on the columns `left` of `free`.
 
     Parameters
     ----------
     free, left : int arrays
-        Ascending, the second inside of the first.
+        Ascending columns, the second a subset of the first.
     w, b : arrays
-        On `free`, b in normal form.
+        Diagonal and point on `free`, b in normal form.
     root : array
-        What turns b into the units of M.
+        Factors from b to the units of M.
     share : float
+        Factor on w.
     """
     f = left.shape[0]
     w_left = np.empty(f)
@@ -195,24 +200,29 @@ def carry(free, left, w, b, root, share):
 
 @njit(cache=True, nogil=True)
 def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
-    """From the relaxation of all columns to what screening leaves.
+    """Return the problem that screening leaves, starting from the relaxation of all columns.
 
     Parameters
     ----------
     fold, normal : Fold, Normal
+        Problem and its normal form.
     relaxed : RelaxedPoint
-        Of all columns.
+        Solution of the relaxation of all columns.
     size : int
+        Size.
     asked : BoundTask
+        Request.
     prior : float
-        As in `Rounding`.
+        Bound as in `Rounding`.
     incumbents : Incumbents
+        Incumbents, improved in place.
     factor : Factor
-        Scratch for all columns.
+        Work arrays for all columns.
 
     Returns
     -------
     Narrowed
+        Remaining problem.
     """
     q = fold.c.shape[0]
     best = incumbents.best
@@ -237,7 +247,7 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
         k = size - i
         if k <= 0 or k >= f:
             if k < 0 or k > f:
-                lower = np.inf  # more columns must be in, or out, than can be: a bug
+                lower = np.inf  # screening included or dropped too many columns, which shows a bug
             free = left
             break
         fresh = f <= asked.sharp and f <= sharpened
@@ -267,22 +277,25 @@ def narrow(fold, normal, relaxed, size, asked, prior, incumbents, factor):
 
 @njit(cache=True, nogil=True)
 def bound_together(left, goal, asked, rounding, low, high):
-    """Improve an interval of the sum of squares by the bounds of all rows together; False if M is singular.
+    """Return an interval of the sum of squares, narrowed by the bounds of all rows together; False if M is singular.
 
     Parameters
     ----------
     left : Narrowed
+        Remaining problem.
     goal : float
         Level of the candidates.
     asked : BoundTask
+        Request.
     rounding : Rounding
-        In normal form.
+        Rounding allowance in normal form.
     low, high : (float, float)
-        An end and where it comes from.
+        Bounds of the interval, each with the code of its origin.
 
     Returns
     -------
     low, high, ok
+        Narrowed bounds, and False if M is singular.
     """
     fold, normal, relaxed = left.fold, left.normal, left.relaxed
     f = left.free.shape[0]
@@ -298,7 +311,7 @@ def bound_together(left, goal, asked, rounding, low, high):
     plain = Rounding(rounding.unit, rounding.prior, rounding.norm * longest, np.ones(f))
     centre = times(relaxed.b, normal.root)
     most = most_squares(fold, candidates, largest_leverage(K), centre, SHARES, SOLVE_STEPS, plain)
-    # the ridge ball: one step, and the tighter one where the perspective is weak
+    # the ridge ball takes one step and is tighter if the perspective is weak
     least_of_ball, most_of_ball = squares_of_candidates(fold, ridge, K, goal, plain)
     off = rounding.unit * rounding.prior * np.sqrt(np.dot(left.lever, left.lever))
     least, most = blurred(max(least, least_of_ball), min(most, most_of_ball), off)
@@ -311,31 +324,33 @@ def bound_together(left, goal, asked, rounding, low, high):
 
 @njit(cache=True, nogil=True)
 def run(fold, sizes, asked, incumbents, out, rows):
-    """Bound one fold at one gamma for every size.
+    """Bound one fold at one gamma for every size; return the number of contradictions.
 
     Parameters
     ----------
     fold : Fold
-        `M_jj = 1`.
+        Problem with `M_jj = 1`.
     sizes : int array
-        Rising, each in 1..q-1.
+        Rising sizes, each in 1..q-1.
     asked : BoundTask
+        Request.
     incumbents : Incumbents
-        Improved in place.
+        Incumbents, improved in place.
     out : (len(sizes), 8) array
-        Filled with: lower bound of f, its level ubar, lower and upper end of `||u - X b*||^2`, the codes of these two
-        ends, the estimate at the relaxation's solution, columns left free.
+        Array to fill with: lower bound of f, its level ubar, lower and upper bound of `||u - X b*||^2`, the codes of
+        these two bounds, the estimate at the relaxation's solution, number of free columns left.
     rows : (len(sizes), N, 2) array
-        Ends of the predictions `x_i'b*`, infinite where not asked for.
+        Array to fill with bounds of the predictions `x_i'b*`, infinite if not requested.
 
     Returns
     -------
     int
-        Sizes whose lower bound contradicts its incumbent; always 0 unless there is a bug.
+        Number of sizes whose lower bound contradicts the incumbent; always 0 unless there is a bug.
 
     Notes
     -----
-    A size costs a relaxation warm from the size before, a few on what screening leaves, and 2 N (rounds) for the rows.
+    A size costs a relaxation that starts from the previous size, a few on the screened columns, and 2 N (rounds) for
+    the rows.
     """
     u, yy, best = fold.u, fold.yy, incumbents.best
     q = fold.c.shape[0]

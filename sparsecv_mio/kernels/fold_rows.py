@@ -1,12 +1,12 @@
-"""Ends of the predictions of a fold's held-out rows: the exact conic spread (docs/theory/bounds.md 4).
+"""Bounds of the predictions of a fold's held-out rows: the exact conic spread (docs/theory/bounds.md, section 4).
 
-With F, D and the normal form of :mod:`sparsecv_mio.kernels.level_sets`: for every t > 0 and every b
+With F, D and the normal form of :mod:`sparsecv_mio.kernels.level_sets`, for every t > 0 and every b
 
-    x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t        for every k-sparse b* with f(b*) <= ubar,
+    x'b*  <=  (ubar - D(b; c + t x / 2, yy, G)) / t        for every k-sparse b* with f(b*) <= ubar.
 
-and the best b and t are those where b minimises `F - t x'b` and `F(b) = ubar`. F is piecewise quadratic: while the
-partition of the columns (z = 1, fractional, z = 0) stays the same, both equations are solved by one factorisation of
-its matrix K: `b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
+At the best b and t, b minimises `F - t x'b` and `F(b) = ubar`. F is piecewise quadratic: while the partition of the
+columns (z = 1, fractional, z = 0) stays the same, both equations are solved by one factorisation of its matrix K:
+`b = K^{-1} c + t K^{-1} x / 2`, `F(b) = yy - c'K^{-1} c + t^2 x'K^{-1} x / 4`.
 """
 
 from typing import NamedTuple
@@ -27,25 +27,25 @@ from sparsecv_mio.kernels.node_relaxation import (
 from sparsecv_mio.kernels.nodes import NEAR, Form, Node, absolute, allowance, gap_of
 from sparsecv_mio.kernels.perspective_newton import NONE
 
-DONE = 0.03  # relative error of F(b) - min F from which nothing is left to gain: second order in the bound
-JOINT_STEPS = 12
-SHRINK, LEAST_STEP = 0.2, 0.03  # of the proximal step that proposes a partition
+DONE = 0.03  # accepted relative error of F(b) - min F, whose effect on the bound is of second order
+JOINT_STEPS = 12  # maximum number of joint Newton steps
+SHRINK, LEAST_STEP = 0.2, 0.03  # factor on, and minimum of, the proximal step that proposes a partition
 
 
 class PredictedRows(NamedTuple):
-    """Predictions that are asked for.
+    """Predictions to be bounded.
 
     Attributes
     ----------
     X, shift : (N, f), (N,) arrays
-        `shift_i + x_i'b`, rows in the units of the normal form.
+        Predictions `shift_i + x_i'b`, rows in the units of the normal form.
     u : (N,) array
-        Targets: `||u - X b||^2` is what the ends are for. An end that cannot tell about it is left loose. NaN: none.
+        Targets: the bounds serve `||u - X b||^2`, so a bound that does not matter for it is left loose. NaN: none.
     free : (f,) int array
-        Places of the columns in `moved`.
+        Positions of the columns in `moved`.
     moved : (N, 2, q) array
-        By row and side the move from the centre over t at the size before, in units that are the same at every size;
-        NaN where there is none. Filled for the next one.
+        Moves from the centre divided by t at the previous size, by row and side, in units that are the same at every
+        size; NaN if there is none. Filled for the next size.
     """
 
     X: np.ndarray
@@ -56,18 +56,18 @@ class PredictedRows(NamedTuple):
 
 
 class Goal(NamedTuple):
-    """One end of a prediction.
+    """Data of one bound of a prediction.
 
     Attributes
     ----------
     x : (f,) array
         Direction.
     low : float
-        The centre's `x'b`.
+        Value `x'b` at the centre.
     inside, enough : float
-        Stop as soon as the bound is at most `enough` and a point with F at most ubar reaches `inside`.
+        Stopping rule: the bound is at most `enough` and a point with F at most ubar reaches `inside`.
     most : float
-        `||x||` times a bound of `||b*||`.
+        `||x||` times a bound on `||b*||`.
     """
 
     x: np.ndarray
@@ -78,7 +78,7 @@ class Goal(NamedTuple):
 
 
 class RowWork(NamedTuple):
-    """Work for f columns and k of them."""
+    """Work arrays for f columns and k of them."""
 
     partition: KindsOfColumns
     work: np.ndarray
@@ -94,7 +94,7 @@ class RowWork(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def new_scratch(f, k):
-    """Scratch of its size."""
+    """Return work arrays for f columns and k of them."""
     return RowWork(
         new_partition(f), np.empty((f, f)), np.empty(f, dtype=np.int64), np.empty(f), np.empty(f), np.empty(f),
         np.empty(f), np.empty(max(k, 1)), np.empty(f), np.empty(f),
@@ -103,19 +103,20 @@ def new_scratch(f, k):
 
 @njit(cache=True, nogil=True)
 def centre_factor(form, node, b, factor, columns):
-    """Factor K at the centre b into `factor`, its columns into `columns`; returns their number, 0 if K is singular.
+    """Factor K at the centre b, fill `factor` and `columns`; return the number of columns, 0 if K is singular.
 
     O(f^2 + s^3 / 3).
 
     Parameters
     ----------
     form, node : Form, Node
+        Problem, and the node of all columns.
     b : (f,) array
-        The centre.
+        Centre.
     factor : (f, f) array
-        Filled.
+        Array to fill with the factor.
     columns : (f,) int array
-        Filled.
+        Array to fill with the columns of K.
     """
     f = form.c.shape[0]
     g = np.empty(f)
@@ -128,15 +129,18 @@ def centre_factor(form, node, b, factor, columns):
 
 @njit(cache=True, nogil=True)
 def value_along(form, node, x, t, b, scratch):
-    """`F(b) - t x'b - yy`. O(f nnz(b) + f k).
+    """Return `F(b) - t x'b - yy`. O(f nnz(b) + f k).
 
     Parameters
     ----------
     form, node : Form, Node
+        Problem, and the node of all columns.
     x, t : (f,) array, float
-        The linear form and its multiplier.
+        Linear form and its multiplier.
     b : (f,) array
+        Point.
     scratch : RowWork
+        Work arrays.
     """
     c, buffer = form.c, scratch.buffer
     f = c.shape[0]
@@ -149,19 +153,22 @@ def value_along(form, node, x, t, b, scratch):
 
 @njit(cache=True, nogil=True)
 def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
-    """Newton steps on b and t together; every iterate gives a bound.
+    """Take Newton steps on b and t together, each iterate of which gives a bound.
 
     Parameters
     ----------
     form, node : Form, Node
-        All columns free.
+        Problem, and the node with all columns free.
     candidates : Candidates
+        Level set that contains the candidates.
     goal : Goal
+        Requested bound.
     t : float
-        Start.
+        Initial multiplier.
     rounding : Rounding
-        The bound gains the allowance of D against f over t, and that of `x'b`.
+        Rounding allowance; the bound gains that of D against f divided by t, and that of `x'b`.
     scratch : RowWork
+        Work arrays.
     points : pair of (f,) arrays
         Start, overwritten; on return the point of the bound.
 
@@ -170,12 +177,12 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
     bound, t : float
         Upper bound of `x'b*` and its multiplier.
     done : bool
-        Nothing left to gain.
+        True if no further gain is possible.
 
     Notes
     -----
-    At most JOINT_STEPS steps of O(f^2 + s^3 / 3). A step that brings no better bound is taken back, and the next
-    partition proposed by a shorter proximal step.
+    At most JOINT_STEPS steps of O(f^2 + s^3 / 3). A step that gives no better bound is undone, and the next partition
+    is proposed by a shorter proximal step.
     """
     G, c, yy = form.G, form.c, form.yy
     x, ubar = goal.x, candidates.ubar
@@ -209,7 +216,7 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
             best_t = t
             put(b, best_b)
         if bound <= goal.enough:
-            # F is convex: this share of the way from the centre it is below ubar
+            # F is convex, so at this share of the way from the centre it is below ubar
             share = min(1.0, gap / max(primal - ubar + gap, 1e-300))
             if goal.low + share * (reach - goal.low) >= goal.inside:
                 return bound, best_t, True
@@ -252,26 +259,29 @@ def joint_newton(form, node, candidates, goal, t, rounding, scratch, points):
 
 @njit(cache=True, nogil=True)
 def bound_rows(form, candidates, rows, b, effort, rounding, ends):
-    """Fill the ends of `shift_i + x_i'b*` for every row, for every candidate b*.
+    """Fill the bounds of `shift_i + x_i'b*` for every row, over all candidates b*.
 
     Parameters
     ----------
     form : Form
-        On the free columns.
+        Problem on the free columns.
     candidates : Candidates
+        Level set that contains the candidates.
     rows : PredictedRows
+        Predictions.
     b : (f,) array
-        About the minimiser of F.
+        Point near the minimiser of F.
     effort : Effort
-        Of an end.
+        Limits of one bound.
     rounding : Rounding
+        Rounding allowance.
     ends : (N, 2) array
-        Filled.
+        Array to fill.
 
     Notes
     -----
     The first t and b come from the centre's partition, one factorisation for all rows, or from the move of the same row
-    and side at the size before where that is nearer. Where Newton steps on both stall, a relaxation at fixed t helps.
+    and side at the previous size if that is nearer. If joint Newton steps stall, a relaxation at fixed t helps.
     O(s^3 / 3), then for every row and side some steps of `joint_newton` and up to `rounds` relaxations.
     """
     G, c, yy = form.G, form.c, form.yy
@@ -309,7 +319,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
         for turn in range(2):
             side = far if turn == 0 else 1 - far
             sign = 1.0 if side == 1 else -1.0
-            # the far end gives the upper bound of the error; the near one matters if it is as far, or excludes u
+            # the bound farther from u bounds the error from above; the other one matters if as far, or if it excludes u
             inside, enough = np.inf, -np.inf
             if turn == 1 and not np.isnan(u[e]):
                 inside, enough = sign * u[e], sign * u[e] + distance
@@ -337,7 +347,7 @@ def bound_rows(form, candidates, rows, b, effort, rounding, ends):
                 if done or attempt == effort.rounds - 1:
                     break
                 if stuck:
-                    # along the ray from the centre F - min F is about a square
+                    # F - min F is approximately quadratic along the ray from the centre
                     scale = np.sqrt(min(ratio, 100.0))
                     if abs(scale - 1.0) < 0.5 * DONE:
                         break

@@ -1,17 +1,17 @@
-"""Leaps and bounds by a smooth convex loss itself: columns are left out of fits, as in the path tree of squares.
+"""Leaps and bounds for a smooth convex loss: branch-and-bound that drops columns from fits, as the path tree does.
 
-A node is columns A of which the first I are in every support. Any point theta of it bounds F at the fit of each of its
-supports S, by tangents of the losses (docs/theory/glm.md, section 13): with m the margins there, `s = -l'(m)`,
-`G_j = sum_i v_i s_i sign_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
+A node has the columns A, of which the first I are in every support. Any point theta of the node bounds F at the fit of
+each of its supports S, by tangents of the losses (docs/theory/glm.md, section 13). With m the margins there,
+`s = -l'(m)`, `G_j = sum_i v_i s_i sign_i z_ij` and `c_j = G_j^2 / (4 ridge_j)`,
 
-    F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j,
+    F_S >= sum_i v_i (l(m_i) + s_i m_i) - sum over columns without ridge (G_j a_j) - sum_{j in S} c_j.
 
-the intercept among the columns without ridge, whose coefficients a_j at fits of interest lie in a range. At the fit of
-A that is F_A where S = A, so Newton's method goes on until it is above the level, or F at the point is not. Free
-columns with which no support is up to the level are left out for good. The others are in falling order of what Newton's
-quadratic says they cost to leave out, and the t-th child has the first t of them in and the next one out.
+The columns without ridge include the intercept; their coefficients a_j at fits of interest lie in a range. At the fit
+of A and for S = A the bound is F_A. So Newton's method continues until the bound is above the level, or F at the point
+is not. A free column is dropped for good if no support with it is up to the level. The other free columns are sorted by
+falling cost of dropping in Newton's quadratic, and the t-th child includes the first t of them and drops the next one.
 
-Of very many columns no Hessian is factored: the relaxation of a node begins at its point.
+With very many columns no Hessian is factored; the relaxation of a node then starts at its point.
 """
 
 from typing import NamedTuple
@@ -35,28 +35,28 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Accuracy, Form, Node
 from sparsecv_mio.kernels.row_losses import EPS, curvatures, fill, new_state, roundings, sign_of
 
-STEPS = 40  # of Newton at a node, after which it is split whatever it is worth
-NEAR = 0.05  # squared decrement at which the fit of a node that stays open is good enough to split it by
-CLOSE = 0.2  # share of what is missing to the level, to which the relaxation of a model is solved
-SLOW = 0.1  # share of a squared decrement, from which on a step by an older Hessian is not worth another
-MODEL_STEPS = np.int64(20)  # of the relaxation of a quadratic model; a plain 20 is a type of its own
-ROUNDS = 5  # points of the relaxation of a node
-WORTH = 0.1  # share of a gap, or of nodes, that they have to close to be asked for at every node
-RARELY = 10  # else at one node of so many
-POLISHES = 4  # steps of the columns without ridge alone
+STEPS = 40  # maximum number of Newton steps at a node, after which the node is split
+NEAR = 0.05  # squared decrement up to which the fit of an open node is accurate enough for splitting
+CLOSE = 0.2  # accuracy of the relaxation of a model, as a share of the distance to the level
+SLOW = 0.1  # ratio of squared decrements above which the Hessian is computed again
+MODEL_STEPS = np.int64(20)  # maximum steps of the relaxation of a quadratic model; a literal 20 has its own type
+ROUNDS = 5  # maximum number of points of the relaxation of a node
+WORTH = 0.1  # minimum share of the gap closed by such a point, and of the nodes closed, to use them at every node
+RARELY = 10  # otherwise they are used at one node in 10
+POLISHES = 4  # maximum number of steps of the columns without ridge alone
 
 
 class FitRanges(NamedTuple):
-    """Where the fits of interest lie.
+    """Ranges that contain the fits of interest.
 
     Attributes
     ----------
     ends : (2, n) array
-        Of their margins.
+        Bounds of their margins.
     free : (f,) int array
-        Places of what has no ridge: the intercept, and columns that are in every support.
+        Positions of the coefficients without ridge: the intercept, and columns in every support.
     middle, half : (f,) arrays
-        Of the ranges of their coefficients.
+        Midpoints and half widths of the ranges of these coefficients.
     size : (first + p,) array
         Largest absolute entry of each column.
     """
@@ -74,13 +74,13 @@ class Nodes(NamedTuple):
     Attributes
     ----------
     columns : (capacity, c) int array
-        Places of those with ridge that are in, then of the free ones.
+        Positions of the included columns with ridge, then of the free columns.
     width, inside, depth : (capacity,) int arrays
-        Columns, how many of them are in, and nodes above.
+        Numbers of columns, of included columns, and of nodes above.
     point : (capacity, first + p) array
-        Where fits begin.
+        Points where fits begin.
     bound : (capacity,) array
-        Of F of their supports.
+        Lower bounds on F of their supports.
     """
 
     columns: np.ndarray
@@ -92,21 +92,22 @@ class Nodes(NamedTuple):
 
 
 class NodeFit(NamedTuple):
-    """The fit of a node's columns, and what is known by it.
+    """The fit of a node's columns, and the numbers computed from it.
 
     Attributes
     ----------
     Z : Columns
+        Columns of the node.
     inside : int
-        How many columns with ridge are in; they come after those without.
+        Number of included columns with ridge; they follow the columns without ridge.
     penalty, size : (k,) arrays
         Ridge, and largest absolute entries.
     theta : (k,) array
-        The point, written.
+        Point, written.
     costs : (k - f,) array
-        What each column with ridge can take off the best bound, written.
+        Amounts that each column with ridge can subtract from the best bound, written.
     curved, H : (k, k) arrays
-        A Hessian nearby, and its factor, written.
+        A nearby Hessian and its factor, written.
     """
 
     Z: Columns
@@ -120,18 +121,18 @@ class NodeFit(NamedTuple):
 
 
 class SizesWanted(NamedTuple):
-    """Supports that are looked for.
+    """Sizes and level of the wanted supports.
 
     Attributes
     ----------
     least, most : int
-        Columns with ridge.
+        Minimum and maximum number of columns with ridge.
     level : float
-        At least F.
+        Upper bound on F.
     falls : bool
-        Whether the level falls to what is found.
+        True if the level falls to the values found.
     factored : bool
-        Whether Hessians are factored, which takes too long where columns are very many.
+        True if Hessians are factored, which takes too long with very many columns.
     """
 
     least: int
@@ -142,16 +143,18 @@ class SizesWanted(NamedTuple):
 
 
 def one_node(columns, inside, most, most_fits, point, bound):
-    """Return a stack of one node, deep enough for what is below it.
+    """Return a stack of one node, deep enough for all nodes below it.
 
     Parameters
     ----------
     columns : (c,) int array
-        Places, of those that are in first.
+        Positions of the columns, included ones first.
     inside, most, most_fits : int
-        Columns that are in, the most of a support, and of nodes.
+        Number of included columns, and maximum numbers of columns of a support and of nodes.
     point : (first + p,) array
+        Point where fits begin.
     bound : float
+        Lower bound on F.
     """
     c = len(columns)
     capacity = min(c, most_fits) * (most - inside + 1) + 2
@@ -165,7 +168,7 @@ def one_node(columns, inside, most, most_fits, point, bound):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _balance(Z, response, theta, state, first):
-    """Move coefficients without ridge to where the slopes of the losses add up to zero, about; the state goes too."""
+    """Move coefficients without ridge to where the slopes of the losses sum to about zero, and update the state."""
     free, H, d = Columns(Z.W, Z.places[:first]), np.empty((first, first)), np.empty(first)
     for _ in range(POLISHES):
         settled = 1e-8 * pulls(free, response, state, d)
@@ -185,23 +188,25 @@ def _balance(Z, response, theta, state, first):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def worth(response, state, g, total, region):
-    """Return the part of a tangent's bound that all supports share, and by how much each of g may be off.
+    """Return the part of a tangent bound that all supports share, and a bound on the rounding of each entry of g.
 
     Parameters
     ----------
     response : Response
+        Weights, targets and loss.
     state : State
-        At the margins of a point.
+        State at the margins of a point.
     g : (k,) array
-        Of `pulls`; the first are those of the columns without ridge.
+        Result of `pulls`; the first entries belong to the columns without ridge.
     total : float
         `sum_i v_i |s_i|`.
     region : FitRanges
+        Ranges of the fits of interest.
 
     Notes
     -----
-    Tangents at the margins as computed are below the losses, whatever the point. What slopes round by counts for as far
-    as fits of interest are from there.
+    Tangents at the computed margins are below the losses, whatever the point. The rounding of a slope is multiplied by
+    the distance of the fits of interest from the point.
     """
     n = state.margins.shape[0]
     off = np.zeros(n)
@@ -222,7 +227,7 @@ def worth(response, state, g, total, region):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _costs(g, penalty, size, share, first, costs):
-    """Fill what each column can take off a tangent's bound."""
+    """Fill the amounts that each column can subtract from a tangent bound."""
     for a in range(costs.shape[0]):
         most = abs(g[first + a]) + share * size[first + a]
         costs[a] = most * most / (4.0 * penalty[first + a]) * (1.0 + 8.0 * EPS)
@@ -230,7 +235,7 @@ def _costs(g, penalty, size, share, first, costs):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def bound_of(base, costs, inside, most, buffer, heap):
-    """Return the bound of supports that have the first `inside` columns and up to `most` in all."""
+    """Return the bound of supports that have the first `inside` columns and up to `most` columns in all."""
     taken, rest = 0.0, costs.shape[0] - inside
     for a in range(inside):
         taken += costs[a]
@@ -242,25 +247,29 @@ def bound_of(base, costs, inside, most, buffer, heap):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _factor(fit):
-    """Factor the Hessian of a node; False where it has no factor."""
+    """Factor the Hessian of a node; return False if it is not positive definite."""
     fit.H[:, :] = fit.curved
     return cholesky_in_place(fit.H, fit.penalty.shape[0])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def settle(fit, response, region, wanted, level, known):
-    """Fit a node until its bound is above a level, or its fit is not; returns `(bound, F at the point, base)`.
+    """Fit a node until its bound is above a level, or its fit is not; return `(bound, F at the point, base)`.
 
     Parameters
     ----------
     fit : NodeFit
+        Node, written.
     response : Response
+        Weights, targets and loss.
     region : FitRanges
+        Ranges of the fits of interest.
     wanted : SizesWanted
+        Sizes.
     level : float
-        In place of the one that is wanted, which may have fallen.
+        Present level, instead of that of `wanted`.
     known : bool
-        Whether the Hessian is one, of the node above.
+        True if the Hessian is that of the parent.
     """
     Z, inside, penalty, size, theta, costs, curved, H = fit
     first, k, n = region.free.shape[0], Z.places.shape[0], Z.W.shape[1]
@@ -271,7 +280,7 @@ def settle(fit, response, region, wanted, level, known):
     for step in range(STEPS):
         f = evaluate(Z, response, penalty, theta, state)
         if made and not f <= value + 1e-9 * abs(value):
-            made = fresh  # else too old a Hessian, not too long a step
+            made = fresh  # otherwise the Hessian is too old, and the step need not be shorter
             for a in range(k):
                 d[a] *= 0.4 if fresh else 0.0
                 theta[a] = ahead[a] + d[a]
@@ -322,20 +331,24 @@ def settle(fit, response, region, wanted, level, known):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def tighten(fit, response, region, wanted, level, bounds):
-    """Raise the bound of a node by points of the perspective relaxation; returns `(bound, base)`.
+    """Raise the bound of a node by points of the perspective relaxation; return `(bound, base)`.
 
-    A step is Newton's: the relaxation of the quadratic model about the last point (`node_relaxation`).
+    A step is a Newton step: it relaxes the quadratic model about the last point (`node_relaxation`).
 
     Parameters
     ----------
     fit : NodeFit
-        As `settle` leaves it.
+        Node as `settle` leaves it.
     response : Response
+        Weights, targets and loss.
     region : FitRanges
+        Ranges of the fits of interest.
     wanted : SizesWanted
+        Sizes.
     level : float
+        Level.
     bounds : (float, float)
-        So far.
+        Present bound and base.
     """
     Z, inside, penalty, size, theta, costs, H, _ = fit
     bound, base = bounds
@@ -421,22 +434,24 @@ def tighten(fit, response, region, wanted, level, bounds):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def run(rows, region, wanted, nodes, most_fits, found):
-    """Work on a stack of nodes, the last one first; returns `(nodes left, supports found, level)`.
+    """Process a stack of nodes, the last one first; return `(nodes left, supports found, level)`.
 
-    Every support of the nodes that are closed, with one of the sizes and F at most the level, is among those found.
+    Every support of the closed nodes with a wanted size and F at most the level is among those found.
 
     Parameters
     ----------
     rows : Rows
-        With the ridge of all copies of a column together.
+        Rows, with the ridge of all copies of a column together.
     region : FitRanges
-        Of the fits with F at most the level.
+        Ranges of the fits with F at most the level.
     wanted : SizesWanted
+        Sizes and level.
     nodes : Nodes
-        With one node.
+        Stack with one node.
     most_fits : int
+        Maximum number of fits.
     found : (L, first + p) bool array
-        Their places, written.
+        Array to fill with the supports.
     """
     least, most, level, top = wanted.least, wanted.most, wanted.level, 1
     first, count, fits, asked, closed = region.free.shape[0], 0, 0, 0, 0
@@ -483,7 +498,7 @@ def run(rows, region, wanted, nodes, most_fits, found):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _split(nodes, top, fit, wanted, bounds, level):
-    """Push the children of a node whose supports may have F up to a level; returns the new top."""
+    """Push the children of a node whose supports may have F up to a level; return the new top."""
     own, inside, theta, costs, H = fit.Z.places, fit.inside, fit.theta, fit.costs, fit.H
     (base, bound), depth = bounds, nodes.depth[top]
     least, most, factored, k, c = wanted.least, wanted.most, wanted.factored, own.shape[0], costs.shape[0]
@@ -491,7 +506,7 @@ def _split(nodes, top, fit, wanted, bounds, level):
     inverse, V = np.zeros((k, k)), np.empty((k, k))
     cost, whole = np.empty(c - inside), factored
     for a in range(k):
-        whole = whole and H[a, a] > 0.0  # else it has no factor
+        whole = whole and H[a, a] > 0.0  # otherwise there is no factor
     if whole:
         invert_lower(H, inverse, k)
         gram_of_lower(inverse, V)
@@ -506,7 +521,7 @@ def _split(nodes, top, fit, wanted, bounds, level):
     beside = bound_of(base, costs, inside, most - 1, buffer, heap)
     order, free = np.argsort(cost, kind="mergesort"), 0
     for a in order:
-        if not beside - costs[inside + a] * (1.0 + 8.0 * EPS) > level:  # else no support with it is up to the level
+        if not beside - costs[inside + a] * (1.0 + 8.0 * EPS) > level:  # else every support with it is above the level
             order[free] = a
             free += 1
     last = min(free if free < c - inside else free - 1, most - inside)

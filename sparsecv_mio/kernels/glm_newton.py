@@ -1,15 +1,16 @@
-"""Fits of a smooth convex loss with ridge by Newton's method, and how far its least value can lie below.
+"""Fits of a smooth convex loss with ridge by Newton's method, with certified lower bounds on the minimum.
 
 For rows `z_i = (1, x_i)` of weights v_i, on the columns S,
 
     F(a, b) = sum_i v_i l_i(m_i) + sum_{j in S} r_j b_j^2,    m_i = sign_i (a + x_i'b),
 
-with l_i a loss of :mod:`sparsecv_mio.kernels.row_losses`. The lower end is proved by the ball that verifies itself
-(docs/theory/glm.md, section 2): with the Hessian H at the point, `delta^2 = g'H^{-1}g`, `s^2` the largest
-`z_i'H^{-1}z_i` and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s`, the optimum is within rho where `rho >= 2 delta
-/ kappa`, and the least F at most `delta^2 / (2 kappa)` below. Every sum carries a bound on its rounding.
+with l_i a loss of :mod:`sparsecv_mio.kernels.row_losses`. The lower bound is proved by the ball that verifies itself
+(docs/theory/glm.md, section 2). Let H be the Hessian at the point, `delta^2 = g'H^{-1}g`, `s^2` the largest
+`z_i'H^{-1}z_i` and `kappa = 2 (exp(-t) + t - 1) / t^2` at `t = rho s`. If `rho >= 2 delta / kappa`, the optimum is
+within rho, and the minimum of F is at most `delta^2 / (2 kappa)` below its value at the point. Every sum has a bound on
+its rounding.
 
-Columns that are equal up to sign share what they have: m of them with ridge r are one with ridge r / m.
+Columns that are equal up to sign share their coefficient: m copies with ridge r are one column with ridge r / m.
 """
 
 from typing import NamedTuple
@@ -20,35 +21,37 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, dot, invert_lower, put
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, fill, new_state, roundings, sign_of
 
-STEPS = 200  # of Newton
-FAR_OFF = 0.5  # of the value: a squared decrement beyond which longer steps are tried
-STALLED = 1e-10  # of the value: a squared decrement below it that does not fall by half is rounding
-NEARLY, ENOUGH = 1e-14, 1e-28  # of the value: squared decrement at which a last step is taken
-CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof is tried that a support is above the bar; then a full fit
-TIGHT = 1e-13  # of the value, beside its rounding: bounds that are further apart get more steps
-LARGEST_DOUBT = 0.1  # share of the Hessian that rounding may be worth where anything is proved by it
-TRIES = 60  # radii tried
-BLOCK = 64  # rows whose losses are added up before they are added to the others
-PART = 32 * BLOCK  # rows whose numbers caches hold: they are looked at one such part after the other
-BY_BLAS = 24  # coefficients from which on the Hessian is a product of matrices
+STEPS = 200  # maximum number of Newton steps
+FAR_OFF = 0.5  # squared decrement, as a share of F, above which longer steps are tried
+STALLED = 1e-10  # squared decrement, as a share of F, below which one that does not halve counts as rounding
+NEARLY, ENOUGH = 1e-14, 1e-28  # squared decrements, as shares of F, at which a last step is taken
+CLOSE = 0.3, 1e-3, 0.0  # squared decrements at which a proof that F is above the cutoff is tried; 0: the full fit
+TIGHT = 1e-13  # distance of bounds, as a share of F and in addition to rounding, above which more steps are taken
+LARGEST_DOUBT = 0.1  # maximum relative rounding of the Hessian for any proof
+TRIES = 60  # maximum number of radii tried
+BLOCK = 64  # rows whose losses are summed before they are added to the other sums
+PART = 32 * BLOCK  # rows that are processed together, so that their numbers stay in the cache
+BY_BLAS = 24  # minimum number of coefficients for which the Hessian is computed by a matrix product
 
 
 class Rows(NamedTuple):
-    """Training rows as the kernels take them.
+    """Training rows in the form that kernels take.
 
     Attributes
     ----------
     W : (first + p, n) array
-        Each row as a column; a one first where there is an intercept.
+        Rows as columns, with a one first if there is an intercept.
     response : Response
+        Weights, targets and loss.
     penalty : (first + p,) array
         Ridge, 0 for the intercept.
     copy_of : (first + p,) int array
-        The first place whose numbers are the same up to sign, under the same ridge: its own where there is none before.
+        Position of the first copy of each column: equal up to sign, with the same ridge; its own if there is none
+        before.
     first : int
-        1 with an intercept, which comes first, else 0.
+        Number of intercepts, 1 or 0; an intercept comes first.
     origin : float
-        The intercept of the fit without columns.
+        Intercept of the fit without columns.
     """
 
     W: np.ndarray
@@ -60,13 +63,14 @@ class Rows(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Some columns of many, where they are: no copy of them.
+    """Some columns of a larger array, without a copy.
 
     Attributes
     ----------
     W : (c, n) array
         Rows, as columns.
     places : (k,) int array
+        Positions of the columns.
     """
 
     W: np.ndarray
@@ -75,11 +79,12 @@ class Columns(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def worst_ratio(t):
-    """Lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0: what curvature keeps of itself, on average, over a range t.
+    """Return a lower bound of `2 (exp(-t) + t - 1) / t^2`, t >= 0, the mean share of curvature kept over a range t.
 
     Parameters
     ----------
     t : float
+        Length of the range.
     """
     if t < 1e-3:
         return 1.0 - t / 3.0
@@ -88,12 +93,14 @@ def worst_ratio(t):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def merged(rows, mask):
-    """Return the places of W that a support has, copies as one, and their ridge.
+    """Return the positions in W of the columns of a support, with copies merged, and their ridge.
 
     Parameters
     ----------
     rows : Rows
+        Rows.
     mask : (p,) bool array
+        Support.
     """
     k, width = rows.first, rows.penalty.shape[0]
     places, count = np.zeros(width, dtype=np.int64), np.ones(width)
@@ -117,7 +124,7 @@ def merged(rows, mask):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def evaluate(Z, response, penalty, theta, state):
-    """Return the value at theta as rounded; margins, losses and their slopes go into the state."""
+    """Return the computed value at theta; write margins, losses and their slopes to the state."""
     k, n, v = Z.places.shape[0], Z.W.shape[1], response.v
     margins, losses = state.margins, state.losses
     for begin in range(0, n, PART):
@@ -149,13 +156,16 @@ def _value_rounding(n, k):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gram(Z, weights, H):
-    """Fill H with the products of columns, weighted, by parts of the rows.
+    """Fill H with the weighted products of columns, computed by parts of the rows.
 
     Parameters
     ----------
     Z : Columns
+        Columns.
     weights : (n,) array
+        Weights of the rows.
     H : (k, k) array
+        Array to fill.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     size = min(n, PART)
@@ -189,7 +199,7 @@ def gram(Z, weights, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pulls(Z, response, state, g):
-    """Fill g with `sum_i v_i s_i z_i` of every column, `s = -l'` of predictors; returns `sum_i v_i |s_i|`."""
+    """Fill g with `sum_i v_i s_i z_i` of every column, `s = -l'` of predictors; return `sum_i v_i |s_i|`."""
     n, work, total = Z.W.shape[1], state.work, 0.0
     for i in range(n):
         work[i] = response.v[i] * state.falls[i]
@@ -202,7 +212,7 @@ def pulls(Z, response, state, g):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def hessian(Z, response, penalty, state, H):
-    """Fill H with the Hessian of F where the state is."""
+    """Fill H with the Hessian of F at the state."""
     curvatures(response, state, state.work)
     gram(Z, state.work, H)
     for a in range(penalty.shape[0]):
@@ -211,7 +221,7 @@ def hessian(Z, response, penalty, state, H):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gradient(Z, response, penalty, theta, state, g):
-    """Fill g with the gradient of F where the state is."""
+    """Fill g with the gradient of F at the state."""
     pulls(Z, response, state, g)
     for a in range(penalty.shape[0]):
         g[a] = 2.0 * penalty[a] * theta[a] - g[a]
@@ -219,18 +229,22 @@ def gradient(Z, response, penalty, theta, state, g):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def newton(Z, response, penalty, theta, near, bar, close):
-    """Overwrite theta by the fit of some columns, from where it is; returns its value, as rounded.
+    """Overwrite theta by the fit of some columns, starting from theta; return the computed value.
 
     Parameters
     ----------
     Z : Columns
+        Columns.
     response : Response
+        Weights, targets and loss.
     penalty : (k,) array
+        Ridge.
     theta : (k,) array
+        Start, then fit.
     near : float
-        Of the value: the squared decrement at which a last step is taken.
+        Squared decrement, as a share of the value, at which a last step is taken.
     bar, close : float, float
-        Ends early at a point with a squared decrement up to `close` that may prove that the least value is above `bar`.
+        Early end: at a squared decrement up to `close`, if the point may prove that the minimum is above `bar`.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     state = new_state(n)
@@ -255,7 +269,7 @@ def newton(Z, response, penalty, theta, near, bar, close):
             step *= 0.5
         if not step > 1e-12:
             break
-        while step >= 1.0 and decrement > FAR_OFF * f:  # classes that are apart: a step moves margins by 1, of hundreds
+        while step >= 1.0 and decrement > FAR_OFF * f:  # with separable classes a step moves margins by 1 of hundreds
             put(theta - 2.0 * step * d, ahead)
             farther = evaluate(Z, response, penalty, ahead, state)
             if not farther < value:
@@ -273,9 +287,18 @@ def newton(Z, response, penalty, theta, near, bar, close):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def look_around(Z, response, penalty, theta, state, rounded):
-    """Evaluate F at a point, with bounds of what rounds: `(value, its rounding, the largest one of a margin)`.
+    """Return F at a point, a bound on its rounding, and the largest rounding of a margin.
 
-    O(k n). Into the arrays of `rounded`: (n,) what margins are off by, and (k,) the gradient.
+    O(k n). The arrays of `rounded` are filled with the rounding of margins (n,) and of the gradient (k,).
+
+    Parameters
+    ----------
+    Z, response, penalty, theta
+        Data and point, as in `newton`.
+    state : State
+        State, written.
+    rounded : (n,), (k,) arrays
+        Arrays to fill.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     off, noise = rounded
@@ -304,9 +327,9 @@ def look_around(Z, response, penalty, theta, state, rounded):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def factor(Z, response, penalty, theta, state, noise):
-    """Factor the Hessian at a point: `(value, its rounding, share that rounding may be worth, g, inverse factor)`.
+    """Return `(value, its rounding, relative rounding of H, g, inverse factor)` at a point.
 
-    `noise` is filled with the rounding of the gradient; the share is inf where nothing is proved.
+    `noise` is filled with the rounding of the gradient; the relative rounding is inf if nothing can be proved.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     g, H, inverse = np.empty(k), np.empty((k, k)), np.zeros((k, k))
@@ -332,13 +355,16 @@ def factor(Z, response, penalty, theta, state, noise):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def lengths_of(inverse, Z, out):
-    """Write the squared lengths `z'H^{-1}z` of rows, of an inverse factor of H.
+    """Fill `out` with the squared lengths `z'H^{-1}z` of rows, given an inverse factor of H.
 
     Parameters
     ----------
     inverse : (k, k) array
+        Inverse factor.
     Z : Columns
+        Columns.
     out : (n,) array
+        Array to fill.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     t = np.empty(min(n, PART))
@@ -359,7 +385,7 @@ def lengths_of(inverse, Z, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def in_norm(inverse, noise):
-    """Bound the length of `inverse w` for all w with `|w_a| <= noise_a`."""
+    """Return a bound on the length of `inverse w` for all w with `|w_a| <= noise_a`."""
     k, total = noise.shape[0], 0.0
     for a in range(k):
         s = 0.0
@@ -371,19 +397,19 @@ def in_norm(inverse, noise):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def proved(Z, response, penalty, theta):
-    """Bound F at theta and the least F on some columns: `(F from above, least F from below, radius)`.
+    """Return bounds on F at theta and on its minimum over some columns: `(upper, lower, radius)`.
 
     Parameters
     ----------
     Z, response, penalty, theta
-        As in `newton`; theta is any point, and good where it is nearly the optimum.
+        Data and point, as in `newton`; theta is any point, and the bounds are good if it is nearly the optimum.
 
     Returns
     -------
     upper, lower : float
-        `lower` is 0 where nothing is proved, as no F is below it.
+        Upper bound on F at theta, and lower bound on the minimum; 0, which is always valid, if nothing is proved.
     radius : float
-        The optimum is within it in the norm of the Hessian; inf where nothing is proved.
+        Radius of a ball in the norm of the Hessian that contains the optimum; inf if nothing is proved.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     state, noise = new_state(n), np.empty(k)
@@ -415,16 +441,16 @@ def proved(Z, response, penalty, theta):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fit_and_prove(Z, response, penalty, theta, start, bar):
-    """`newton` and `proved`, with more steps or from another start where these prove little.
+    """Return the result of `proved` at a fit by `newton`, with more steps or another start if it proves little.
 
     Parameters
     ----------
     Z, response, penalty, theta
-        As in `newton`; overwritten by the fit.
+        Data and point, as in `newton`; theta is overwritten by the fit.
     start : (k,) array
-        Where to begin again.
+        Point for a second attempt.
     bar : float
-        A least value that is proved to be above it need not be known any better.
+        Cutoff: a minimum that is proved to be above it need not be known more accurately.
     """
     for close in CLOSE:
         newton(Z, response, penalty, theta, NEARLY if close > 0.0 else ENOUGH, bar, close)
@@ -445,20 +471,22 @@ def fit_and_prove(Z, response, penalty, theta, start, bar):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def refit(rows, masks, points, bar, sure, ends):
-    """Fit supports one by one; writes proved bounds of each least value.
+    """Fit supports one by one, and write proved bounds on each minimum.
 
     Parameters
     ----------
     rows : Rows
+        Rows.
     masks : (L, p) bool array
+        Supports.
     points : (L, first + p) array
-        Where each fit begins, copies as one, and where it ends, written.
+        Points where each fit begins, copies merged; then the fits.
     bar : float
-        As in `fit_and_prove`.
+        Cutoff, as in `fit_and_prove`.
     sure : bool
-        Whether a support has to be proved to be above it; else its bounds are 0 and inf.
+        True if a value above the cutoff must be proved; otherwise the bounds of such a support are 0 and inf.
     ends : (L,), (L,), (L,) arrays
-        Lower and upper bounds and radii, written.
+        Arrays to fill with lower and upper bounds and radii.
     """
     lower, upper, radius = ends
     for row in range(masks.shape[0]):
@@ -480,19 +508,21 @@ def refit(rows, masks, points, bar, sure, ends):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def decisions(rows, masks, points, radii, outside, ends):
-    """Bound `a + x'b` of rows outside at the exact fits of some supports.
+    """Fill bounds on the linear predictor `a + x'b` of other rows at the exact fits of some supports.
 
     Parameters
     ----------
     rows : Rows
+        Training rows.
     masks : (L, p) bool array
+        Supports.
     points, radii : (L, first + p), (L,) arrays
-        Of `refit`.
+        Results of `refit`.
     outside : (first + p, m), (first + p,) arrays
-        Columns of the rows outside, a row of ones first where there is an intercept, and 1 or -1 for copies: whether a
-        column is the one that it copies or that one's negative.
+        Columns of the other rows, with a row of ones first if there is an intercept, and signs: -1 if a column is the
+        negative of the column that it copies, else 1.
     ends : (L, m), (L, m) arrays
-        Written.
+        Arrays to fill.
     """
     low, high = ends
     columns, sign = outside

@@ -2,7 +2,7 @@
 
 m(u) = sum_i h_i (x_i'(u - w))^2 / 2 - sum_i a_i x_i'(u - w) + sum_j [ridge u_j^2 / 2 + l1 |u_j|]
 
-`v = X (u - w)` is kept up to date.
+`v = X (u - w)` is updated with every step.
 """
 
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from sparsecv_mio.kernels.jit import njit
 
 
 class DescentModel(NamedTuple):
-    """The numbers of the model that is descended on.
-
-    It holds what the second-order model of a penalised risk needs, whatever the loss.
+    """Coefficients of the model: the second-order model of a penalised risk, for any loss.
 
     Attributes
     ----------
     h, a : (n,) arrays
+        Curvatures and negative slopes of the rows.
     second : (d,) array
-        `sum_i h_i x_ij^2`; a column where it is 0 while ridge is 0 stays as it is.
+        `sum_i h_i x_ij^2`; a column for which this and ridge are 0 stays unchanged.
     ridge, l1 : float
+        Penalty weights.
     free : int
-        The column without a penalty, or -1.
+        Column without a penalty, or -1.
     """
 
     h: np.ndarray
@@ -36,7 +36,7 @@ class DescentModel(NamedTuple):
 
 
 class ColumnsOfX(NamedTuple):
-    """X by columns: a CSC triple; where `rows` is empty the columns are dense, one after the other in `data`."""
+    """X by columns, as a CSC triple; if `rows` is empty, the columns are dense, one after the other in `data`."""
 
     data: np.ndarray
     rows: np.ndarray
@@ -45,7 +45,7 @@ class ColumnsOfX(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _move(value, slope, second, ridge, l1):
-    """Minimiser of `second (u - value)^2 / 2 + slope (u - value) + ridge u^2 / 2 + l1 |u|`."""
+    """Return the minimiser of `second (u - value)^2 / 2 + slope (u - value) + ridge u^2 / 2 + l1 |u|`."""
     pull = second * value - slope
     if pull > l1:
         return (pull - l1) / (second + ridge)
@@ -56,7 +56,7 @@ def _move(value, slope, second, ridge, l1):
 
 @njit(cache=True, nogil=True)
 def _step(j, slope, model, u):
-    """Move one coefficient to the least value along it; return the step and what it lowers the model by."""
+    """Move one coefficient to the minimum along it; return the step and the decrease of the model."""
     second = model.second[j]
     if j == model.free:
         new = u[j] - slope / second if second > 0.0 else u[j]
@@ -71,26 +71,29 @@ def _step(j, slope, model, u):
 
 @njit(cache=True, nogil=True)
 def descend(X, model, u, v, sweeps, share):
-    """Sweep over columns until a full sweep lowers the model by at most `share` of what the first one did.
+    """Sweep over columns until a full sweep lowers the model by at most `share` of the decrease of the first one.
 
     Parameters
     ----------
     X : ColumnsOfX
+        Columns.
     model : DescentModel
+        Model.
     u, v : (d,), (n,) arrays
-        Changed in place.
+        Coefficients and `X (u - w)`, changed in place.
     sweeps : int
-        Most of them.
+        Maximum number of sweeps.
     share : float
+        Stopping ratio.
 
     Returns
     -------
     float
-        What the first sweep lowered the model by, -1 where there was none.
+        Decrease of the model in the first sweep, -1 if there was none.
 
     Notes
     -----
-    O(nonzeros) a sweep; between full sweeps only the nonzero columns are visited.
+    O(nonzeros) for each sweep; between full sweeps only the nonzero columns are visited.
     """
     data, rows, starts = X
     h, a, second, ridge, _, free = model

@@ -1,4 +1,4 @@
-"""Held-out sums of squares: of given supports by refits from moments, and of a fold as an interval."""
+"""Held-out sums of squares: of given supports by refits from moments, and of a whole fold as an interval."""
 
 from typing import NamedTuple
 
@@ -9,13 +9,13 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import FREE, INSIDE
 from sparsecv_mio.kernels.perspective_newton import NONE
 
-ROW_ROUNDING = 4.0e-16  # relative, of a term of a prediction
-MOST_LOST = 0.25  # of the smallest eigenvalue, to rounding, up to which a fit from moments has any digit
-MEAN_ROUNDING = 1.0e-15  # of the means, in a sum of squares from moments: times the root of the rows
+ROW_ROUNDING = 4.0e-16  # relative rounding of a term of a prediction
+MOST_LOST = 0.25  # maximum share of the smallest eigenvalue lost to rounding for a fit from moments
+MEAN_ROUNDING = 1.0e-15  # relative rounding of means in a sum of squares from moments, times the root of the rows
 
 
 class SupportRows(NamedTuple):
-    """Supports: the first `sizes[r]` entries of row r of `columns` (k, s) are used."""
+    """Supports: the first `sizes[r]` entries of row r of `columns` (k, s)."""
 
     columns: np.ndarray
     sizes: np.ndarray
@@ -29,7 +29,7 @@ class SupportFits(NamedTuple):
     beta, spread : (k, s) arrays
         Coefficients and a bound on the error of each, see `refit_supports`.
     value, value_error : (k,) arrays
-        f(S) and a bound on its error; inf where M_S is not positive definite, or its rounding hides whether it is.
+        f(S) and a bound on its error; inf if M_S is not positive definite, or rounding hides whether it is.
     """
 
     beta: np.ndarray
@@ -39,14 +39,14 @@ class SupportFits(NamedTuple):
 
 
 class HeldOutSums(NamedTuple):
-    """Held-out sums of squares of k supports and a bound on the rounding of each: (k,) arrays."""
+    """Held-out sums of squares of k supports and bounds on their rounding: (k,) arrays."""
 
     error: np.ndarray
     rounding: np.ndarray
 
 
 class HeldOutMoments(NamedTuple):
-    """Moments of that many test rows about the training means."""
+    """Moments of `rows` test rows about the training means."""
 
     Q: np.ndarray
     c: np.ndarray
@@ -55,31 +55,33 @@ class HeldOutMoments(NamedTuple):
 
 
 def new_scores(k):
-    """Room for the scores of k supports."""
+    """Return arrays for the sums of k supports."""
     return HeldOutSums(np.empty(k), np.empty(k))
 
 
 @njit(cache=True, nogil=True)
 def refit_supports(Q, c, yy, penalty, listed, unit, fits):
-    """Ridge fit of every support, once refined, with bounds on its rounding error.
+    """Fill the ridge fit of every support, refined once, with bounds on its rounding error.
 
     Parameters
     ----------
-    Q, c, yy, penalty : moments of the training rows
+    Q, c, yy, penalty : (q, q), (q,), float, (q,)
+        Moments of the training rows, and penalty.
     listed : SupportRows
+        Supports.
     unit : float
         Relative error of the moments (a few ulp).
     fits : SupportFits
-        Filled.
+        Fits to fill.
 
     Notes
     -----
-    O(size^3) a support. Entries of M_S are off by unit times themselves, at most. In units where its diagonal is 1 its
-    smallest eigenvalue is at least `1 / t`, `t = sum_j M_jj (M^{-1})_jj`, and the rounding's largest at most `size
-    unit`. Up to `loss = size unit t = 1/4` the exact M_S is above `(1 - loss) M_S`, so with `load = unit (|M_S| |beta|
-    + |c_S|)` the coefficients are off by `|M_S^{-1}| load / (1 - loss)` and f by `unit (yy + 2 |c_S|' |beta| + |beta|'
-    |M_S| |beta|)`, the rounding of f at beta, and `load' |M_S^{-1}| load / (1 - loss)`, what f may still drop. Beyond,
-    nothing is known.
+    O(size^3) for each support. Entries of M_S have a relative error of at most `unit`. In units where its diagonal is
+    1, its smallest eigenvalue is at least `1 / t`, `t = sum_j M_jj (M^{-1})_jj`, and the largest eigenvalue of the
+    rounding at most `size unit`. Up to `loss = size unit t = 1/4` the exact M_S is above `(1 - loss) M_S`. So with
+    `load = unit (|M_S| |beta| + |c_S|)` the coefficients have errors of at most `|M_S^{-1}| load / (1 - loss)`. The
+    error of f is at most `unit (yy + 2 |c_S|' |beta| + |beta|' |M_S| |beta|)`, the rounding of f at beta, plus
+    `load' |M_S^{-1}| load / (1 - loss)`, the amount that f may still drop. For a larger loss nothing is known.
     """
     supports, sizes = listed
     beta, spread, value, value_error = fits
@@ -143,22 +145,24 @@ def refit_supports(Q, c, yy, penalty, listed, unit, fits):
 
 @njit(cache=True, nogil=True)
 def held_out_rows(V, r_test, level, listed, fits, scores):
-    """Held-out sum of squares from the test rows and a bound on its rounding.
+    """Fill the held-out sums of squares from the test rows, and bounds on their rounding.
 
     Parameters
     ----------
     V, r_test : (m, q), (m,) arrays
-        Centred on the training means.
+        Test rows about the training means.
     level : (q + 1,) array
-        What the means of the columns and, last, of the response are accurate to, in ulps.
+        Accuracy of the means of the columns and, last, of the response, in ulps.
     listed : SupportRows
+        Supports.
     fits : SupportFits
+        Fits of the supports.
     scores : HeldOutSums
-        Filled.
+        Sums to fill.
 
     Notes
     -----
-    O(rows size) a support.
+    O(rows size) for each support.
     """
     supports, sizes = listed
     beta, spread = fits.beta, fits.spread
@@ -187,19 +191,26 @@ def held_out_rows(V, r_test, level, listed, fits, scores):
 
 @njit(cache=True, nogil=True)
 def held_out_moments(moments, level, listed, unit, fits, scores):
-    """Do the same from the moments of the test rows.
+    """Fill the held-out sums of squares from the moments of the test rows, and bounds on their rounding.
 
     Parameters
     ----------
     moments : HeldOutMoments
-    level, listed, fits, scores
-        As for `held_out_rows`.
+        Moments of the test rows.
+    level : (q + 1,) array
+        Accuracy of the means of the columns and, last, of the response, in ulps.
+    listed : SupportRows
+        Supports.
     unit : float
         Relative error of the moments.
+    fits : SupportFits
+        Fits of the supports.
+    scores : HeldOutSums
+        Sums to fill.
 
     Notes
     -----
-    O(size^2) a support.
+    O(size^2) for each support.
     """
     Q, c, yy, rows = moments
     supports, sizes = listed
@@ -229,26 +240,29 @@ def held_out_moments(moments, level, listed, unit, fits, scores):
         rounding[s] = bound + (2.0 * np.sqrt(error[s]) + base) * base
 
 
-NOTHING, ROWS, TOGETHER, EXACT = 0.0, 1.0, 2.0, 3.0  # which bound an end comes from; floats, as where they are kept
+NOTHING, ROWS, TOGETHER, EXACT = 0.0, 1.0, 2.0, 3.0  # codes of the origin of a bound; floats, like their array
 
 
 @njit(cache=True, nogil=True)
 def one_support(fold, status, k, rounding, lo, hi, factor):
-    """Predictions of the only support left (INSIDE, and FREE if all of those fit) into `lo, hi`. False if singular.
+    """Fill `lo, hi` with the predictions of the only support left (INSIDE, and FREE if all fit); False if singular.
 
-    Rounding: a prediction is widened by that of its own sum and by `x'M_S^{-1}` times that of the moments.
+    A prediction is widened by the rounding of its own sum and by `x'M_S^{-1}` times that of the moments.
 
     Parameters
     ----------
     fold : Fold
+        Problem.
     status : (q,) int8 array
+        Status of columns.
     k : int
         Size of the supports.
     rounding : Rounding
+        Rounding allowance.
     lo, hi : (N,) arrays
-        Filled.
+        Arrays to fill.
     factor : Factor
-        Scratch for all columns.
+        Work arrays for all columns.
     """
     X, x, index, work = fold.X, factor.x, factor.columns, factor.work
     unit = rounding.unit
@@ -264,7 +278,7 @@ def one_support(fold, status, k, rounding, lo, hi, factor):
             size += 1
     if not np.isfinite(support_value(fold.M, 0.0, fold.c, 0.0, index, size, work, x)):
         return False
-    # the error of the solution: |M_S^{-1}| (rounding (prior)) from the factor that support_value left in work
+    # the error of the solution is |M_S^{-1}| (rounding (prior)), with the factor that support_value left in work
     for e in range(X.shape[0]):
         pred = 0.0
         lever = 0.0
@@ -286,12 +300,14 @@ def one_support(fold, status, k, rounding, lo, hi, factor):
 
 @njit(cache=True, nogil=True)
 def distances(u, lo, hi):
-    """Smallest and largest `sum (u_i - p_i)^2` over `p_i` in `[lo_i, hi_i]`.
+    """Return the smallest and largest `sum (u_i - p_i)^2` over `p_i` in `[lo_i, hi_i]`.
 
     Parameters
     ----------
     u : (N,) array
+        Targets.
     lo, hi : (N,) arrays
+        Bounds.
     """
     low = 0.0
     high = 0.0
@@ -305,28 +321,31 @@ def distances(u, lo, hi):
 
 @njit(cache=True, nogil=True)
 def off_by_means(N, rounding):
-    """How far `u - X b*` may be off, N entries, by the rounding of the means that u and X are about.
+    """Return a bound on the error of `u - X b*`, N entries, by the rounding of the means that were subtracted.
 
-    With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md 7) an entry is off by at most `4 eps loss
-    (||y|| + sum |b*_j|) / sqrt(n) <= unit prior / 10`.
+    With the rounding unit `eps (n + 4q + 64) loss` (docs/theory/bounds.md, section 7) an entry has an error of at most
+    `4 eps loss (||y|| + sum |b*_j|) / sqrt(n) <= unit prior / 10`.
 
     Parameters
     ----------
     N : int
-        Held-out rows.
+        Number of held-out rows.
     rounding : Rounding
+        Rounding allowance.
     """
     return 0.1 * rounding.unit * rounding.prior * np.sqrt(N)
 
 
 @njit(cache=True, nogil=True)
 def blurred(low, high, off):
-    """Widen an interval of `||u - X b*||^2` where that vector may be off by so much.
+    """Return an interval of `||u - X b*||^2`, widened for an error of that vector.
 
     Parameters
     ----------
     low, high : float
+        Bounds.
     off : float
+        Bound on the length of the error.
     """
     near = max(np.sqrt(low) - off, 0.0)
     return near * near, (np.sqrt(high) + off) ** 2
@@ -334,14 +353,14 @@ def blurred(low, high, off):
 
 @njit(cache=True, nogil=True)
 def nothing(cell, ends, lower):
-    """Write a cell about whose predictions nothing is known.
+    """Write a subproblem whose predictions have no bounds.
 
     Parameters
     ----------
     cell : (8,) array
-        As `fold_bounds.run` writes; filled but for its last entry.
+        Row as in `fold_bounds.run`; filled except for its last entry.
     ends : (N, 2) array
-        Filled.
+        Array to fill with infinite bounds.
     lower : float
         Lower bound of f.
     """
@@ -358,13 +377,16 @@ def nothing(cell, ends, lower):
 
 @njit(cache=True, nogil=True)
 def settle(cell, low, high, low_code, high_code):
-    """Write the interval of a cell and where its ends come from.
+    """Write the interval of a subproblem and the origins of its bounds.
 
     Parameters
     ----------
     cell : (8,) array
+        Row as in `fold_bounds.run`.
     low, high : float
+        Bounds.
     low_code, high_code : float
+        Codes of their origins.
     """
     cell[2] = low
     cell[3] = high

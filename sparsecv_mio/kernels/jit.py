@@ -1,4 +1,4 @@
-"""`njit` of numba, with the cache of :mod:`sparsecv_mio.kernels.kernel_cache`."""
+"""The decorator `njit` of all kernels: numba's, with the cache of :mod:`sparsecv_mio.kernels.kernel_cache`."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ import numba
 
 try:
     from sparsecv_mio.kernels.kernel_cache import KernelCache
-except ImportError:  # a release of numba whose inner parts have other names: its own cache does the work
+except ImportError:  # a release of numba with other internal names: numba's own cache is used
     KernelCache = None  # type: ignore[assignment, misc]
 
 
 def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """As numba's, for kernels of this package, with a cache of our own.
+    """Return numba's `njit` decorator for kernels of this package, with the package's cache.
 
-    A kernel whose name begins with an underscore is called by kernels alone: the code by which Python would call it,
-    and the checks of its arguments, are not compiled. No kernel is passed to another one as a function.
+    A kernel whose name begins with an underscore is called by kernels only: the code by which Python would call it, and
+    the checks of its arguments, are not compiled. No kernel is passed to another one as a function.
 
     Parameters
     ----------
     cache : bool
-        Whether what is compiled is kept.
+        True if compiled code is stored.
     **options
-        Of numba.
+        Options of numba.
     """
 
     def declare(kernel: Callable[..., Any]) -> Any:
         hidden = kernel.__name__.startswith("_")
         made = numba.njit(no_cfunc_wrapper=True, no_cpython_wrapper=hidden, **options)(kernel)
-        if not hasattr(made, "overloads"):  # a plain function where numba is told to compile nothing
+        if not hasattr(made, "overloads"):  # a plain function, if numba is told to compile nothing
             return made
         if hidden:
             made._compile_for_args = partial(_refuse, kernel.__name__)
@@ -50,7 +50,7 @@ def njit(*, cache: bool = False, **options: Any) -> Callable[[Callable[..., Any]
 
 
 def _compile(made: Any, signature: Any) -> Any:
-    """Compile without collecting garbage: the compiler makes very many objects that it needs to its end."""
+    """Compile without garbage collection, because the compiler makes very many objects that it needs until its end."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -61,7 +61,7 @@ def _compile(made: Any, signature: Any) -> Any:
 
 
 def _add_overload(made: Any, compiled: Any) -> None:
-    """Take note of compiled code that has no entry for Python."""
+    """Register compiled code that has no entry point for Python."""
     made.overloads[tuple(compiled.signature.args)] = compiled
 
 

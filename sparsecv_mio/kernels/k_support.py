@@ -2,8 +2,8 @@
 
 Omega_k(b) = min { sum_j b_j^2 / z_j : z in [0, 1], sum z <= k },        Omega_k*(2 g) = sum of the k largest g_j^2
 
-The norm is the penalty of the perspective relaxation, the sum of the largest squares that of its dual. The proximal map
-of step s is `b_j = v_j z_j / (z_j + s)`, `z_j = clip(|v_j| t - s, 0, 1)` with `sum z = k`.
+The norm is the penalty of the perspective relaxation, and the sum of the largest squares that of its dual. The proximal
+map of step s is `b_j = v_j z_j / (z_j + s)`, `z_j = clip(|v_j| t - s, 0, 1)` with `sum z = k`.
 """
 
 import numpy as np
@@ -18,9 +18,11 @@ def largest(values, count, k, heap):
     Parameters
     ----------
     values : array
-        The first `count` entries count.
+        Values, of which the first `count` are used.
     count, k : int
+        Number of values, and number of the largest ones.
     heap : (k,) array or larger
+        Array to fill.
     """
     if k <= 0:
         return 0.0
@@ -46,15 +48,16 @@ def largest(values, count, k, heap):
 
 @njit(cache=True, nogil=True)
 def largest_places(values, count, k, places):
-    """Fill `places[:k]` with where the k largest of `values[:count]` are, falling. O(count + k * moves).
+    """Fill `places[:k]` with the positions of the k largest of `values[:count]`, falling. O(count + k * moves).
 
     Parameters
     ----------
     values : array
-        The first `count` entries count.
+        Values, of which the first `count` are used.
     count, k : int
-        k is at most `count`.
+        Number of values, and number of the largest ones, at most `count`.
     places : int array
+        Array to fill.
     """
     held = 0
     for a in range(count):
@@ -74,22 +77,23 @@ def largest_places(values, count, k, places):
 
 @njit(cache=True, nogil=True)
 def top_sum(values, k):
-    """Sum of the k largest entries. O(q + k * moves)."""
+    """Return the sum of the k largest entries. O(q + k * moves)."""
     k = min(k, values.shape[0])
     return largest(values, values.shape[0], k, np.empty(k))
 
 
 @njit(cache=True, nogil=True)
 def support_norm(values, count, k, heap):
-    """Squared k-support norm of nonnegative `values[:count]` (theory section 1). O(count k).
+    """Return the squared k-support norm of nonnegative `values[:count]` (theory section 1). O(count k).
 
     Parameters
     ----------
     values : array
-        The first `count` entries count.
+        Values, of which the first `count` are used.
     count, k : int
+        Number of values, and k of the norm.
     heap : (k,) array or larger
-        Work.
+        Work array.
     """
     total = 0.0
     nonzero = 0
@@ -105,7 +109,7 @@ def support_norm(values, count, k, heap):
     if k <= 0:
         return np.inf
     largest(values, count, k, heap)
-    # r entries of the head join the tail: the smallest r with head[k-r-2] > tail / (r + 1) >= head[k-r-1]
+    # r entries of the head join the tail, with the smallest r such that head[k-r-2] > tail / (r + 1) >= head[k-r-1]
     tail = total
     for i in range(k):
         tail -= heap[i]
@@ -122,14 +126,16 @@ def support_norm(values, count, k, heap):
 
 @njit(cache=True, nogil=True)
 def prox_scale(v, count, k, step):
-    """Find t with `sum clip(v_j t - step, 0, 1) = k` for nonnegative v, 0 < k < count. O(count) a Newton step.
+    """Return t with `sum clip(v_j t - step, 0, 1) = k` for nonnegative v, 0 < k < count. O(count) for each Newton step.
 
     Parameters
     ----------
     v : array
-        The first `count` entries count.
+        Values, of which the first `count` are used.
     count, k : int
+        Number of values, and their required sum.
     step : float
+        Step of the proximal map.
     """
     top = 0.0
     for a in range(count):

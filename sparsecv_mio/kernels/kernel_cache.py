@@ -1,14 +1,14 @@
-"""A cache of compiled kernels that can be shipped, shared by processes that start together, and is quick to read.
+"""A cache of compiled kernels that can be shipped with the package and shared by processes that start together.
 
-A kernel is looked for in the user's folder (of a clone: beside its sources), as compiled for this very processor; then
-among those that came with the package, where numba, Python and the processor fit; else it is compiled, and kept. The
-parts of numba that this stands on are not public: where one is missing, numba's own cache takes its place, where one
-fails the compiler does.
+A kernel is looked up first in the user's folder (in a clone: next to its sources), compiled for this very processor.
+Next come the kernels shipped with the package, if they match numba, Python and the processor. Otherwise the kernel is
+compiled and stored. The cache uses parts of numba that are not public. If one of them is missing, numba's own cache is
+used; if one fails, the kernel is compiled.
 
-A file is named after all that its content depends on, begins with the digest of the rest, and takes its place in one
-step. So processes that start together never read what another one has not finished, nor what it made of other sources,
-and a damaged file is as good as none. What is read is unpickled, and so is run: a folder into which others can write
-is not read.
+The name of a file contains everything on which its content depends, the content begins with the digest of the rest, and
+a file is put in its place in one step. So a process never reads a file that another one has not finished or has made
+from other sources, and a damaged file is ignored. Files are unpickled, which can run code, so a folder that other users
+can write to is not read.
 """
 
 from __future__ import annotations
@@ -43,20 +43,21 @@ from numba.core.serialize import dumps
 
 QUICK = ("0.68.",)  # versions of numba whose kernels were seen to run without the tables that the compiler needs
 HERE = Path(__file__).parent
-SHIPPED = HERE / "compiled"  # of a wheel; `manifest.json` in it says for which numba, Python and processor
+SHIPPED = HERE / "compiled"  # kernels of a wheel; `manifest.json` states their numba, Python and processor
 VARIABLE = "NUMBA_CACHE_DIR"
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}{getattr(sys, 'abiflags', '')}"
 CALLED = re.compile(r"sparsecv_mio\.kernels(?:\.| import )(\w+)")
 HOUR = 3600.0
-MONTH = 30 * 24 * HOUR  # after which the user's folder may lose what was compiled of other sources
+MONTH = 30 * 24 * HOUR  # age from which files of other sources may be deleted from the user's folder
 OPEN_TO_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @cache
 def source_of(module: str) -> bytes | None:
-    """Return the text of a file of kernels, None where there is none, as it was when this process first asked for it.
+    """Return the text of a file of kernels, None if there is none, as of the first request by this process.
 
-    Kernels ask as they are declared: what is compiled later is what was read then, whatever the file holds by now.
+    Kernels request it when they are declared, so code that is compiled later belongs to this text, even if the file has
+    changed since.
     """
     path = HERE / f"{module}.py"
     return path.read_bytes() if path.exists() else None
@@ -64,12 +65,12 @@ def source_of(module: str) -> bytes | None:
 
 @cache
 def digest_of_sources(module: str) -> str:
-    """Return the digest of a file of kernels, of all those whose kernels it calls, and of how they are compiled.
+    """Return the digest of a file of kernels, of all files whose kernels it calls, and of the compiler options.
 
     Parameters
     ----------
     module : str
-        Last part of its name.
+        Last part of the module name.
     """
     texts: dict[str, bytes] = {}
     modules = [module]
@@ -83,11 +84,12 @@ def digest_of_sources(module: str) -> str:
 
 
 def is_trusted(folder: Path) -> bool:
-    """Whether nobody can write into a folder who could not change the package itself.
+    """Return True if only users who can change the package itself can write to a folder.
 
-    It belongs to the user, to root or to the owner of the package, and is open to others no more than the package is.
+    The folder must belong to the user, to root or to the owner of the package, and be open to others no more than the
+    package is.
     """
-    if os.name == "nt":  # permissions are not in the mode there
+    if os.name == "nt":  # the mode has no permissions on Windows
         return folder.is_dir()
     try:
         status, package = folder.lstat(), HERE.stat()
@@ -99,12 +101,12 @@ def is_trusted(folder: Path) -> bool:
 
 
 def is_clone() -> bool:
-    """Whether the package is used in a clone of its sources, also by an editable installation."""
+    """Return True if the package is used from a clone of its sources, also by an editable installation."""
     return (HERE.parents[1] / "pyproject.toml").exists()
 
 
 def users_folder() -> Path | None:
-    """Return the folder of this user's caches that installed copies of the package share; None where numba has none."""
+    """Return the user's cache folder that installed copies of the package share; None if numba has none."""
     with suppress(Exception):
         from numba.misc.appdirs import AppDirs
 
@@ -113,10 +115,11 @@ def users_folder() -> Path | None:
 
 
 def _candidates() -> Iterator[Path]:
-    """Yield the folders in which kernels may be kept, the preferred one first.
+    """Yield the folders in which kernels may be stored, in order of preference.
 
-    That of numba's variable; beside the sources in a clone, where nothing uninstalls them; else the user's, as what is
-    compiled into an installed package stays when that is uninstalled. The package itself is the last resort.
+    First comes the folder of numba's environment variable. In a clone the folder next to the sources follows, where
+    nothing is uninstalled; otherwise the user's folder, because files compiled into an installed package would stay
+    after it is uninstalled. The package itself is the last choice.
     """
     if os.environ.get(VARIABLE):
         name = f"{HERE.parent.name}_{HERE.name}_{sha1(str(HERE).encode()).hexdigest()[:16]}"
@@ -139,13 +142,13 @@ def _can_keep(folder: Path) -> bool:
 
 @cache
 def own_folder() -> Path | None:
-    """Return the folder in which this user's kernels are kept; None where there is no such place."""
+    """Return the folder in which this user's kernels are stored; None if there is none."""
     return next((folder for folder in _candidates() if _can_keep(folder)), None)
 
 
 @cache
 def _folder_of_process() -> Path:
-    """Return a folder that lasts as long as this process, for it and for those that it starts."""
+    """Return a folder that exists as long as this process, for it and for the processes that it starts."""
     place = mkdtemp(prefix="sparsecv-kernels-")
     atexit.register(shutil.rmtree, place, ignore_errors=True)
     os.environ[VARIABLE] = place
@@ -155,7 +158,7 @@ def _folder_of_process() -> Path:
 
 
 def read(folder: Path, name: str) -> bytes | None:
-    """Return the content of a file of a trusted folder; None where there is none, or where it is damaged."""
+    """Return the content of a file of a trusted folder; None if it is missing or damaged."""
     try:
         with open(folder / name, "rb") as file:
             seal, content = file.read(32), file.read()
@@ -165,13 +168,14 @@ def read(folder: Path, name: str) -> bytes | None:
 
 
 def keep(name: str, content: bytes) -> None:
-    """Keep a content under a name, in place of what the same kernel was of other sources; fails without a word.
+    """Store a content under a name, and remove files of the same kernel from other sources; failures are silent.
 
     Parameters
     ----------
     name : str
-        `MODULE.KERNEL-PYTHON-SOURCES-REST.nbc`.
+        File name `MODULE.KERNEL-PYTHON-SOURCES-REST.nbc`.
     content : bytes
+        Content.
     """
     with suppress(OSError):
         folder = own_folder() or _folder_of_process()
@@ -180,7 +184,7 @@ def keep(name: str, content: bytes) -> None:
 
 
 def write(folder: Path, name: str, content: bytes) -> None:
-    """Write a file that is whole as soon as it is there."""
+    """Write a file that is complete as soon as it exists."""
     unfinished = folder / f"{name}.{uuid4().hex[:12]}.part"
     try:
         with open(unfinished, "xb") as file:
@@ -193,7 +197,7 @@ def write(folder: Path, name: str, content: bytes) -> None:
 
 
 def _drop_outdated(folder: Path, name: str) -> None:
-    """Delete what a kernel was of other sources, what releases before 0.2 kept of it, and what was never finished."""
+    """Delete files of a kernel from other sources, files of releases before 0.2, and unfinished files."""
     kernel, _, _, _ = name.rsplit("-", 3)
     grace = MONTH if folder == users_folder() else 0.0  # another version of the package may use it
     same, numbered = name.rpartition("-")[0], re.compile(rf"-\d+\.{PYTHON}\.")
@@ -208,12 +212,12 @@ def _drop_outdated(folder: Path, name: str) -> None:
 
 
 class KernelCache(_Cache):
-    """The cache of one kernel; the methods are those that numba asks for.
+    """The cache of one kernel, with the methods that numba calls.
 
     Parameters
     ----------
     kernel : function
-        As it is written.
+        Kernel before compilation.
     """
 
     cache_path = property(lambda self: str(own_folder()))
@@ -223,17 +227,17 @@ class KernelCache(_Cache):
         source_of(self.module)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return a compiled kernel, or None where it has to be compiled."""
+        """Return a compiled kernel, or None if it has to be compiled."""
         try:
             if not numba.__version__.startswith(QUICK):
                 target_context.refresh()
             return self._read(tuple(sigutils.normalize_signature(sig)[0]), target_context)
-        except Exception as error:  # whatever it is: the compiler is there
+        except Exception as error:  # after any error the kernel is compiled
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
         return None
 
     def _read(self, args: tuple[Any, ...], target_context: Any) -> Any:
-        """Return a kernel that is kept; None where there is none for these types."""
+        """Return a stored kernel; None if there is none for these types."""
         for folder, name in self._places(args, target_context.codegen().magic_tuple()):
             content = read(folder, name)
             if content is not None:
@@ -245,27 +249,27 @@ class KernelCache(_Cache):
 
     @property
     def prefix(self) -> str:
-        """How its files are named, but for the types of its arguments and the processor."""
+        """First part of the names of its files, without the types of its arguments and the processor."""
         return f"{self.module}.{self.kernel}-{PYTHON}-{digest_of_sources(self.module)[:16]}"
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep a compiled kernel."""
+        """Store a compiled kernel."""
         try:
             args = tuple(sigutils.normalize_signature(sig)[0])
             name = self._name(args, data.codegen.magic_tuple())
             if not data.lifted and not data.library.has_dynamic_globals:
                 keep(name, dumps(data._reduce()))
-        except Exception as error:  # the kernel itself is compiled
+        except Exception as error:  # the compiled kernel can be used nevertheless
             _failures.append(f"{self.module}.{self.kernel}: {type(error).__name__}: {error}")
 
     def enable(self) -> None:
-        """Do nothing: it is always on."""
+        """Do nothing, because the cache is always on."""
 
     def disable(self) -> None:
-        """Do nothing: it is always on."""
+        """Do nothing, because the cache is always on."""
 
     def flush(self) -> None:
-        """Do nothing: a file is replaced when it is written again."""
+        """Do nothing, because a file is replaced when it is written again."""
 
     def _places(self, args: tuple[Any, ...], host: tuple[str, str, str]) -> Iterator[tuple[Path, str]]:
         own = own_folder()
@@ -286,17 +290,17 @@ _failures: list[str] = []
 
 
 class _Reader(pickle.Unpickler):
-    """Reads a kernel without loading the parts of numba whose code it holds already."""
+    """An unpickler that reads a kernel without loading the parts of numba whose code it contains already."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what a name stands for."""
+        """Return the object with a name."""
         if (module, name) == ("numba.core.environment", "_rebuild_env"):
             return _environment
         return super().find_class(module, name)
 
 
 def _environment(module: str, constants: list[Any], name: str) -> Environment:
-    """Return what a compiled function finds its constants in; its globals are for code that Python itself runs."""
+    """Return the environment in which a compiled function finds its constants; its globals serve code run by Python."""
     if not module.startswith("numba.") or module in sys.modules:
         return _rebuild_env(module, constants, name)
     made = Environment({"__name__": module})
@@ -307,26 +311,26 @@ def _environment(module: str, constants: list[Any], name: str) -> Environment:
 
 @cache
 def _name_helpers() -> None:
-    """Tell LLVM where the functions are that allocate arrays; compiled kernels call them by name."""
+    """Register with LLVM the functions that allocate arrays, which compiled kernels call by name."""
     for name, address in _nrt_python.c_helpers.items():
         add_symbol(name if name.startswith("_") else f"NRT_{name}", address)
 
 
 @cache
 def shipped_for(host: tuple[str, str, str]) -> tuple[tuple[str, str, str] | None, str]:
-    """Say for which machine kernels came with the package.
+    """Return the machine for which kernels were shipped with the package.
 
     Parameters
     ----------
     host : (str, str, str)
-        Triple, name and features of this machine, as numba has them.
+        Triple, name and features of this machine, as numba gives them.
 
     Returns
     -------
     (str, str, str) or None
-        The same of the machine for which they were compiled; None where they cannot be used here.
+        The same for the machine of the shipped kernels; None if they cannot be used here.
     str
-        Why not.
+        Reason why not.
     """
     if not SHIPPED.exists():
         return None, "none came with the package"
@@ -349,7 +353,7 @@ def shipped_for(host: tuple[str, str, str]) -> tuple[tuple[str, str, str] | None
 
 
 def where_kernels_are() -> list[str]:
-    """Say in lines where kernels are kept, whether those that came with the package can be used, and what failed."""
+    """Return lines that state where kernels are stored, whether the shipped ones can be used, and what failed."""
     own = own_folder()
     lines = [
         f"compiled kernels are kept {f'in {own}' if own else 'for this process only: no folder can be written to'}"
@@ -368,7 +372,7 @@ def where_kernels_are() -> list[str]:
 
 
 def _name_of_first_use(purpose: str, machine: tuple[str, str, str]) -> str:
-    """Return the name of the file which states that the kernels of a purpose are compiled."""
+    """Return the name of the file that records that the kernels of a purpose are compiled."""
     texts = [path.read_bytes() for path in sorted(HERE.glob("*.py")) if path.stem != "kernel_cache"]
     sources = sha256(b"\0".join(texts)).hexdigest()[:16]
     digest = sha256(repr((numba.__version__, sources, *machine)).encode()).hexdigest()[:20]
@@ -376,12 +380,12 @@ def _name_of_first_use(purpose: str, machine: tuple[str, str, str]) -> str:
 
 
 def is_compiled(purpose: str) -> bool:
-    """Return True if the kernels of a purpose are in the cache, or came with the package.
+    """Return True if the kernels of a purpose are in the cache or were shipped with the package.
 
     Parameters
     ----------
     purpose : str
-        As given to `note_compiled`.
+        Purpose as given to `note_compiled`.
     """
     from numba.core.registry import cpu_target
 
@@ -398,7 +402,7 @@ def note_compiled(purpose: str) -> None:
     Parameters
     ----------
     purpose : str
-        Letters, digits and underscores.
+        Name of letters, digits and underscores.
     """
     from numba.core.registry import cpu_target
 

@@ -1,17 +1,17 @@
-"""The last levels of a tree by a scan: exact gains of up to three columns beside those of a node.
+"""Scans of the last levels of a tree, by exact gains of up to three further columns.
 
 With `G = M_FF - M_FI M_II^{-1} M_IF`, `e = c_F - M_FI M_II^{-1} c_I` and d the diagonal of G, adding column j lowers
 f(I) by exactly `e_j^2 / d_j`, adding j and k by `(e_j^2 d_k - 2 e_j e_k G_jk + e_k^2 d_j) / (d_j d_k - G_jk^2)`.
 
-With three columns left to choose: which columns can be the most useful one of three that bring f down far enough.
-Beside a node let `h_j = e_j / sqrt(d_j)` and H be the correlations of its free columns: some of them, S,
-lower f by `h_S' H_SS^{-1} h_S`. For three columns the part of `H_SS` beside its diagonal has trace zero, so no
+With three columns left to choose, a first test finds the columns that can be the most useful of three that lower f far
+enough. Let `h_j = e_j / sqrt(d_j)` and H be the correlations of the free columns, given those of I. A set S of free
+columns lowers f by `h_S' H_SS^{-1} h_S`. For three columns the off-diagonal part of `H_SS` has trace zero, so no
 eigenvalue of it is below `-sqrt(2/3)` times its length, and
 
     gain of S  <=  (h_i^2 + h_j^2 + h_k^2) / (1 - sqrt(4/3 (H_ij^2 + H_ik^2 + H_jk^2)))
 
-where the divisor is positive: columns of little gain of their own need strong correlations. What this leaves is looked
-at exactly.
+if the divisor is positive: columns with small gains need strong correlations. The remaining columns are evaluated
+exactly.
 """
 
 from typing import NamedTuple
@@ -22,21 +22,22 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, gather, solve_lower
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import largest_places
 
-FLAT = 1e-9  # share of `d_j d_k` below which their determinant may be rounding
+FLAT = 1e-9  # share of `d_j d_k` below which the determinant may be rounding error
 
 
 class Rest(NamedTuple):
-    """What a node leaves of its free columns, in the order of `node.free`.
+    """The free columns of a node after elimination of the included ones, in the order of `node.free`.
 
     Attributes
     ----------
     rows : (s, q) array
         `L^{-1} M_IF` for `M_II = L L'`.
     e, d : (q,) arrays
+        Vectors e and d of the module.
     value : (1,) array
         f(I).
     line : (q,) array
-        Work.
+        Work array.
     """
 
     rows: np.ndarray
@@ -48,23 +49,26 @@ class Rest(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def new_rest(q, tau):
-    """Room for supports of tau of q columns."""
+    """Return arrays for supports of tau of q columns."""
     return Rest(np.empty((max(tau, 1), q)), np.empty(q), np.empty(q), np.empty(1), np.empty(q))
 
 
 @njit(cache=True, nogil=True)
 def eliminate(form, node, factor, x, rest):
-    """Fill `rest` for a node; False where M_II is not positive. O(s^2 count).
+    """Fill `rest` for a node; return False if M_II is not positive. O(s^2 count).
 
     Parameters
     ----------
     form : Form
+        Problem.
     node : Node
+        Node.
     factor : array
-        At least (s, s): work.
+        Work array, at least (s, s).
     x : array
-        Work for s numbers.
+        Work array for s numbers.
     rest : Rest
+        Arrays to fill.
     """
     G, c, inside, free, size = form.G, form.c, node.inside, node.free, node.count_inside
     gather(G, inside, size, factor)
@@ -100,25 +104,27 @@ def eliminate(form, node, factor, x, rest):
 
 @njit(cache=True, nogil=True)
 def next_completion(form, node, rest, bar, start):
-    """Find the next one or two free columns that bring f to at most `bar`, from where the last search ended.
+    """Return the next one or two free columns that lower f to at most `bar`, after the last ones found.
 
-    Pairs of columns that are collinear to rounding are named whatever they bring.
+    Pairs of columns that are collinear to rounding are returned whatever their gain.
 
     Parameters
     ----------
     form : Form
+        Problem.
     node : Node
-        With k = 1 or 2.
+        Node with k = 1 or 2.
     rest : Rest
-        As `eliminate` left it.
+        Arrays as `eliminate` left them.
     bar : float
+        Cutoff.
     start : (int, int)
-        Places of the last one found; (0, 0) to begin with.
+        Positions of the last columns found; (0, 0) to begin with.
 
     Returns
     -------
     first, second : int
-        Places in `node.free`; first is `count_free` at the end, second is 0 for a single column.
+        Positions in `node.free`; first is `count_free` at the end, second is 0 for a single column.
 
     Notes
     -----
@@ -154,28 +160,29 @@ def next_completion(form, node, rest, bar, start):
     return count, 0
 
 
-COLLINEAR = 1e-6  # share of a column beside another one below which the gain of three may be rounding
+COLLINEAR = 1e-6  # share of a column left by another one below which the gain of three may be rounding error
 SURELY = 1.0 - 1e-9
 
 
 @njit(cache=True, nogil=True)
 def sort_by_gain(form, node, factor, x, rest):
-    """Put the free columns of a node in the order of their gains, the largest first, and eliminate those inside.
+    """Sort the free columns of a node by falling gain, and eliminate the included columns.
 
     Parameters
     ----------
     form : Form
+        Problem.
     node : Node
-        `free` is sorted.
+        Node, whose `free` is sorted.
     factor, x : arrays
-        As for `eliminate`.
+        Work arrays as for `eliminate`.
     rest : Rest
-        Filled for the new order.
+        Arrays to fill for the new order.
 
     Returns
     -------
     bool
-        False where M_II is not positive.
+        False if M_II is not positive.
     """
     if not eliminate(form, node, factor, x, rest):
         return False
@@ -193,25 +200,27 @@ def sort_by_gain(form, node, factor, x, rest):
 
 @njit(cache=True, nogil=True)
 def correlations(form, node, rest, H, top, h):
-    """Fill the correlations of the free columns beside those inside. O((s + 1) count^2 / 2).
+    """Fill the correlations of the free columns given the included ones. O((s + 1) count^2 / 2).
 
     Parameters
     ----------
     form : Form
+        Problem.
     node : Node
+        Node.
     rest : Rest
-        As `eliminate` left it.
+        Arrays as `eliminate` left them.
     H : (count, count) array
-        Filled above the diagonal.
+        Array to fill above the diagonal.
     top : (count,) array
-        Filled with the largest squared correlation of every column.
+        Array to fill with the largest squared correlation of every column.
     h : (count,) array
-        Filled with the roots of their gains, with the sign of e.
+        Array to fill with the square roots of the gains, with the sign of e.
 
     Returns
     -------
     bool
-        False where a free column depends on those inside: nothing is filled then.
+        False if a free column depends on the included ones: nothing is filled then.
     """
     free, count, size = node.free, node.count_free, node.count_inside
     scale = np.empty(count)
@@ -242,21 +251,22 @@ def correlations(form, node, rest, H, top, h):
 
 @njit(cache=True, nogil=True)
 def may_reach(H, top, h, first, need, e, d):
-    """Whether a column and two of those after it may lower f by `need`; never False where they do.
+    """Return True if a column and two later ones may lower f by `need`; never False if they do.
 
     Parameters
     ----------
     H, top, h : arrays
-        Of `correlations`, the largest gain first.
+        Results of `correlations`, the largest gain first.
     first : int
-        Place of the column.
+        Position of the column.
     need : float
+        Required decrease of f.
     e, d : (count,) arrays
-        Work.
+        Work arrays.
 
     Notes
     -----
-    All columns together cost O(count^3 / 6) at the worst.
+    All columns together cost O(count^3 / 6) at most.
     """
     count = h.shape[0]
     own = h[first] * h[first]

@@ -1,9 +1,8 @@
-"""One full-data fit, every fold's fit: leaving rows out of a ridge fit exactly (theory section 5).
+"""Exact removal of rows from ridge fits: objectives and errors of all folds from one full-data fit (theory section 5).
 
-The cross-validation error of a support that every fold shares, from its fit on all rows (theory section 5).
-
-With `e = r - V_S beta` and `H = V_S M_S^{-1} V_S' + base root root'`, leaving the rows N out of the fit makes their
-residual `(I - H_NN)^{-1} e_N`: the error of the support is the sum of the squares over all folds.
+With `e = r - V_S beta` and `H = V_S M_S^{-1} V_S' + base root root'`, removing the rows N from the fit makes their
+residual `(I - H_NN)^{-1} e_N`. The sum of squares over all folds is the cross-validation error of a support that every
+fold shares.
 """
 
 from typing import NamedTuple
@@ -17,9 +16,9 @@ EPS = 2.220446049250313e-16
 
 
 class HeldOutRows(NamedTuple):
-    """Rows of consecutive folds about the means of all rows: columns, target, and where each fold starts.
+    """Rows of consecutive folds about the means of all rows: columns, target, and the start of each fold.
 
-    Rows are times the roots of their weights, `root`: ones where each counts once.
+    Rows are multiplied by `root`, the square roots of their weights: ones if each counts once.
     """
 
     V: np.ndarray
@@ -29,20 +28,20 @@ class HeldOutRows(NamedTuple):
 
 
 class ListedSupports(NamedTuple):
-    """Supports fitted on all rows at one gamma, ready to be scored in every fold.
+    """Supports fitted to all rows at one gamma, prepared for evaluation in every fold.
 
     Attributes
     ----------
     supports, sizes : (L, s), (L,) int arrays
-        Columns; of row a the first `sizes[a]` count.
+        Columns: the first `sizes[a]` entries of row a.
     tau_index : (L,) int array
-        Index of the tau that each support is for.
+        Index of the tau of each support.
     value, value_error : (L,) arrays
         Training objective on all rows, and a bound on its rounding error.
     beta, beta_error : (L, s) arrays
         Coefficients, and bounds on their rounding errors.
     residual_error : (L,) array
-        Bound on the rounding error that the means of columns and target leave in a residual, of a row of weight 1.
+        Bound on the rounding error that the means of columns and target leave in a residual, for a row of weight 1.
     half_inverse : (L, s, s) array
         Lower-triangular C with `C'C = M_S^{-1}`.
     leverage_error : (L,) array
@@ -61,28 +60,28 @@ class ListedSupports(NamedTuple):
     leverage_error: np.ndarray
 
     def left_out_error(self, taus):
-        """(taus,) rounding error of objectives with a fold left out, by tau: of its own supports alone.
+        """Return (taus,) rounding errors of objectives with a fold held out, by tau, over the supports of that tau.
 
-        Leaving rows out divides by `1 - leverage`; asked for where the leverage is below one half.
+        Removing rows divides by `1 - leverage`; the error is valid for leverages below one half.
         """
         worst = np.zeros(taus)
         np.maximum.at(worst, self.tau_index, self.value_error)
         return 4.0 * worst
 
     def after(self, first):
-        """Return the supports from number `first` on; views, not copies."""
+        """Return the supports from number `first` on, as views."""
         return ListedSupports(*(array[first:] for array in self))
 
 
 class WinLimits(NamedTuple):
-    """What can win a fold.
+    """Conditions on supports that can win a fold.
 
     Attributes
     ----------
     limit : (T, k) array
-        A support with f above `limit[place, fold]` cannot win the fold.
+        Limits: a support with f above `limit[place, fold]` cannot win the fold.
     eta : (k,) array
-        At least the largest eigenvalue of every H of the fold; < 1.
+        Upper bound, below 1, on the largest eigenvalue of every H of the fold.
     """
 
     limit: np.ndarray
@@ -90,16 +89,16 @@ class WinLimits(NamedTuple):
 
 
 class BestByFold(NamedTuple):
-    """The best of some supports by (tau, fold), for consecutive folds, each left out of the fit on all rows.
+    """The best of some supports by (tau, fold), for consecutive folds, each held out of the full-data fit.
 
     Attributes
     ----------
     value, second : (T, K) arrays
-        Least and second least training objective without the fold; inf where there is none.
+        Smallest and second smallest training objective without the fold; inf if there is none.
     held_out, error : (T, K) arrays
-        Held-out sum of squares of the support with the least objective, and a bound on its rounding error.
+        Held-out sum of squares of the support with the smallest objective, and a bound on its rounding error.
     which : (T, K) int array
-        Number of that support; -1 where there is none.
+        Number of that support; -1 if there is none.
     """
 
     value: np.ndarray
@@ -109,44 +108,47 @@ class BestByFold(NamedTuple):
     which: np.ndarray
 
     def copy(self):
-        """Return a copy that may be written to."""
+        """Return a writable copy."""
         return BestByFold(*(array.copy() for array in self))
 
     @classmethod
     def empty(cls, taus, folds):
-        """Nothing known."""
+        """Return a result without any support."""
         shape = (taus, folds)
         unknown = (np.full(shape, np.inf) for _ in range(3))
         return cls(*unknown, np.zeros(shape), np.full(shape, -1, dtype=np.int32))
 
 
-BLOCK = 64  # rows worked on at once, where folds have fewer
+BLOCK = 64  # rows processed together, if folds have fewer
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def score_supports(rows, base, listed, limits, first, scores):
-    """Leave every fold out of every listed support; keep the best two values per (tau, fold).
+    """Hold every fold out of every listed support; keep the best two values for each (tau, fold).
 
     With `e = r - V_S beta`, `H = V_S (M_S)^{-1} V_S' + base root root'` on the fold's rows:
     `f^(-N) = f - e' (I - H)^{-1} e` and the held-out residual is `(I - H)^{-1} e` (theory section 5, exactly).
-    Rounding: that of e and of H, through `(I - H)^{-1}`, is in `error`; that of `best` is for whoever compares it.
+    `error` includes the rounding of e and of H, through `(I - H)^{-1}`; the caller allows for the rounding of `value`.
 
     Parameters
     ----------
     rows : HeldOutRows
-        Of a chunk, V by columns, centred as the full-data fit is.
+        Rows of a chunk, V by columns, centred like the full-data fit.
     base : float
-        1 over the weight of all rows where an intercept is profiled out, else 0.
+        1 over the weight of all rows if an intercept is profiled out, else 0.
     listed : ListedSupports
+        Supports.
     limits : WinLimits
+        Conditions for winning a fold.
     first : int
         Number of the first listed support.
     scores : BestByFold
+        Results, improved in place.
 
     Notes
     -----
-    O(rows s) a support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out. The rows
-    of consecutive folds are gathered for SIMD.
+    O(rows s) for each support for e, O(rows s^2 / 2) for the leverages of the folds that e alone does not rule out. The
+    rows of consecutive folds are gathered for SIMD.
     """
     supports, sizes, place, value, _, beta, spread, level, half, blur = listed
     V, r, starts, root = rows
@@ -165,7 +167,7 @@ def score_supports(rows, base, listed, limits, first, scores):
         _less_fits(V, supports[a], beta[a], n, e)
         k = 0
         while k < folds:
-            hopes, kept = np.int64(0), np.int64(0)  # a plain 0 is a type of its own: what is called is compiled twice
+            hopes, kept = np.int64(0), np.int64(0)  # a literal 0 has its own type, and would compile callees twice
             while k < folds and kept < BLOCK:
                 total = 0.0
                 for i in range(starts[k], starts[k + 1]):
@@ -222,14 +224,16 @@ def score_supports(rows, base, listed, limits, first, scores):
 def half_inverses(Q, penalty, supports, sizes, half, blur):
     """Fill `half[a]` with the inverse of the Cholesky factor of `M_S`, and `blur` with its relative rounding.
 
-    O(s^3) a support. `blur` is inf where M_S is not positive definite.
+    O(s^3) for each support. `blur` is inf if M_S is not positive definite.
 
     Parameters
     ----------
     Q, penalty : (q, q), (q,)
+        Gram matrix and penalty.
     supports, sizes : (L, s), (L,) int arrays
+        Supports.
     half, blur : (L, s, s), (L,)
-        Filled.
+        Arrays to fill.
     """
     top = supports.shape[1]
     L = np.empty((top, top))
@@ -253,7 +257,7 @@ def half_inverses(Q, penalty, supports, sizes, half, blur):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _less_fits(V, support, beta, size, e):
-    """`e -= V_S beta`."""
+    """Compute `e -= V_S beta`."""
     for c in range(size):
         b, j = beta[c], support[c]
         for i in range(e.shape[0]):
@@ -262,7 +266,7 @@ def _less_fits(V, support, beta, size, e):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _half_rows(X, half, size, count, Z):
-    """`Z = half X`."""
+    """Compute `Z = half X`."""
     for c in range(size):
         for i in range(count):
             Z[c, i] = 0.0
@@ -275,7 +279,7 @@ def _half_rows(X, half, size, count, Z):
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _add_by_fold(u, v, starts, folds, out):
     """Add to `out` the inner products of two vectors on the rows of every fold."""
-    if starts[folds] == folds:  # of one row each
+    if starts[folds] == folds:  # each fold has one row
         for k in range(folds):
             out[k] += u[k] * v[k]
         return
@@ -286,7 +290,7 @@ def _add_by_fold(u, v, starts, folds, out):
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def _slips(rows, listed, a, X, slip):
-    """Bounds on the rounding errors of the residuals of the support number a."""
+    """Fill bounds on the rounding errors of the residuals of the support number a."""
     r, root, n, count = rows.r, rows.root, listed.sizes[a], len(rows.r)
     level, unit = listed.residual_error[a], (4 * n + 16) * EPS
     for i in range(count):
@@ -299,19 +303,22 @@ def _slips(rows, listed, a, X, slip):
 
 @njit(cache=True, nogil=True)
 def _left_out(Z, e, b, n, d, x, H, inverse):
-    """`d = (I - Z'Z)^{-1} e` of a fold with b rows, Z of n rows; returns a bound on the inverse, or inf.
+    """Fill `d = (I - Z'Z)^{-1} e` for a fold with b rows, Z with n rows; return a bound on the inverse, or inf.
 
-    By the rows of the fold, or `d = e + Z' (I - Z Z')^{-1} Z e` by those of Z, whichever are fewer.
+    It is solved by the rows of the fold, or as `d = e + Z' (I - Z Z')^{-1} Z e` by those of Z, whichever are fewer.
 
     Parameters
     ----------
     Z : (n, b) array
+        Matrix.
     e : (b,) array
+        Vector.
     b, n : int
+        Numbers of rows.
     d : (b,) array
-        Filled.
+        Array to fill.
     x, H, inverse : arrays
-        Work: n numbers, and matrices as wide as the smaller of b and n.
+        Work arrays: n numbers, and matrices as wide as the smaller of b and n.
     """
     few = n < b
     size = n if few else b
@@ -347,25 +354,26 @@ def _left_out(Z, e, b, n, d, x, H, inverse):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def common_errors(rows, base, listed, limit, total, error):
-    """Sum the squared held-out residuals of every listed support over all folds.
+    """Fill the sums of squared held-out residuals of every listed support over all folds.
 
     Parameters
     ----------
     rows : HeldOutRows
-        V by columns, centred as the fit on all rows is.
+        Rows, V by columns, centred like the full-data fit.
     base : float
-        1 over the weight of all rows where an intercept is profiled out, else 0.
+        1 over the weight of all rows if an intercept is profiled out, else 0.
     listed : ListedSupports
-        Their values and places do not count.
+        Supports; their objectives and indices of tau are not used.
     limit : float
-        A support whose sum is certain to exceed it is left with a part of the sum that does.
+        Limit: for a support whose sum is certain to exceed it, a part of the sum that exceeds it is returned.
     total, error : (L,) arrays
-        Filled: the sums, and bounds on their rounding errors, inf where a leverage is 1 to rounding.
+        Arrays to fill with the sums, and bounds on their rounding errors, inf if a leverage is 1 to rounding.
 
     Notes
     -----
-    O(rows s^2 + folds s^3) a support, of folds with fewer than s rows O(rows (s^2 + rows of a fold s)). A support with
-    `sum ||e_N||^2 + 2 ||Z_N e_N||^2` beyond the limit is left before anything is factored: `(I - H)^{-2} >= I + 2 H`.
+    O(rows s^2 + folds s^3) for each support; with folds of fewer than s rows O(rows (s^2 + rows of a fold s)). A
+    support with `sum ||e_N||^2 + 2 ||Z_N e_N||^2` above the limit is skipped before any factorisation:
+    `(I - H)^{-2} >= I + 2 H`.
     """
     V, r, starts, root = rows
     folds, top, count, widest = len(starts) - 1, listed.supports.shape[1], len(r), 1

@@ -1,19 +1,19 @@
-"""How far a sum of squares moves over a level set: the conic bound and the ridge ball (docs/theory/bounds.md 4 and 5).
+"""Range of a sum of squares over a level set: the conic bound and the ridge ball (docs/theory/bounds.md, 4 and 5).
 
-The conic bound. F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` in normal form
-(`M = G + I`, k of f columns), the level set `{ b : F(b) <= ubar }`:
+**Conic bound.** F is the perspective relaxation of :mod:`sparsecv_mio.kernels.node_relaxation` in normal form
+(`M = G + I`, k of f columns), with the level set `{ b : F(b) <= ubar }`:
 
     F(b) = yy - 2 c'b + b'G b + Omega_k(b),        D(b; c, yy, G) = yy - b'G b - (k largest g_j^2),   g = c - G b.
 
-For every t > 0 and every b, with no exactness anywhere,
+For every t > 0 and every b, which need not be optimal,
 
     ||u - X b*||^2  >=  (D(b; c + t X'u, yy + t u'u, G + t X'X) - ubar) / t
     ||u - X b*||^2  <=  (ubar - D(b; c - t X'u, yy - t u'u, G - t X'X)) / t        while G - t X'X is semidefinite
 
-for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`. Linear
-forms: :mod:`sparsecv_mio.kernels.fold_rows`.
+for every k-sparse b* with `f(b*) <= ubar`. The best t puts the minimiser on the boundary, `F(b_t) = ubar`. For linear
+forms see :mod:`sparsecv_mio.kernels.fold_rows`.
 
-The ridge ball. With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b, so every
+**Ridge ball.** With b0 the ridge fit on all columns, `(b - b0)'M (b - b0) = f(b) - f(b0)` for every b, so every
 candidate lies in the ball `d'M d <= ubar - f(b0)`, `d = b - b0`, whatever its size (theory section 2).
 """
 
@@ -25,23 +25,25 @@ from sparsecv_mio.kernels.node_relaxation import relax
 from sparsecv_mio.kernels.nodes import Form, Node, absolute, allowance, gap_of
 from sparsecv_mio.kernels.perspective_newton import NONE
 
-TARGET = 0.15  # accepted relative error of F(b_t) - zeta: second order in the bound
-LEAST_EXCESS = 1e-8  # of the gap: what is divided by
+TARGET = 0.15  # accepted relative error of F(b_t) - zeta, whose effect on the bound is of second order
+LEAST_EXCESS = 1e-8  # minimum of the divisor, as a share of the gap
 
 
 @njit(cache=True, nogil=True)
 def next_weight(t, ratio, low, high):
-    """Move a weight t so that `F(b_t) - min F` meets the gap.
+    """Return the next weight t at which `F(b_t) - min F` should equal the gap.
 
-    Near the centre it is quadratic in t; between weights that were too small and too large, their geometric mean.
+    Near the centre it is quadratic in t; between weights that were too small and too large, their geometric mean is
+    used.
 
     Parameters
     ----------
     t : float
+        Present weight.
     ratio : float
-        Gap over `F(b_t) - min F`.
+        Gap divided by `F(b_t) - min F`.
     low, high : float
-        The largest weight known to be too small (0: none), the smallest one too large (inf: none).
+        Largest weight known to be too small (0: none), and smallest one too large (inf: none).
     """
     new = t * np.sqrt(min(max(ratio, 1e-4), 1e4))
     if low < new < high:
@@ -53,18 +55,18 @@ def next_weight(t, ratio, low, high):
 
 @njit(cache=True, nogil=True)
 def augmented(G, c, yy, X, u, t, G_t, c_t):
-    """Add t times the rows (X, u) to a problem; returns `yy + t u'u`. O(N f^2).
+    """Add t times the rows (X, u) to a problem; return `yy + t u'u`. O(N f^2).
 
     Parameters
     ----------
     G, c, yy : (f, f), (f,), float
-        The problem.
+        Problem.
     X, u : (N, f), (N,) arrays
-        The rows.
+        Rows.
     t : float
-        Their weight; negative takes them away.
+        Weight of the rows; a negative weight subtracts them.
     G_t, c_t : (f, f), (f,) arrays
-        Filled.
+        Arrays to fill.
     """
     f = c.shape[0]
     for j in range(f):
@@ -85,12 +87,14 @@ def augmented(G, c, yy, X, u, t, G_t, c_t):
 
 @njit(cache=True, nogil=True)
 def squares(X, u, b):
-    """`||u - X b||^2`. O(N f).
+    """Return `||u - X b||^2`. O(N f).
 
     Parameters
     ----------
     X, u : (N, f), (N,) arrays
+        Rows.
     b : (f,) array
+        Point.
     """
     s = 0.0
     for i in range(X.shape[0]):
@@ -103,14 +107,16 @@ def squares(X, u, b):
 
 @njit(cache=True, nogil=True)
 def size_of_rows(X, u, b, norm):
-    """At least `(||u|| + sum_j ||X_.j|| |b_j|)^2` for this b and for every candidate up to this norm. O(N f).
+    """Return at least `(||u|| + sum_j ||X_.j|| |b_j|)^2` for this b and every candidate up to this norm. O(N f).
 
     Parameters
     ----------
     X, u : (N, f), (N,) arrays
+        Rows.
     b : (f,) array
+        Point.
     norm : float
-        Of every candidate, at most.
+        Upper bound on the norm of every candidate.
     """
     total = 0.0
     s = 0.0
@@ -129,19 +135,22 @@ def size_of_rows(X, u, b, norm):
 
 @njit(cache=True, nogil=True)
 def least_squares(form, candidates, X, u, centre, effort, rounding):
-    """Lower bound of `||u - X b*||^2`; t = 1 comes first and is the training-loss bound.
+    """Return a lower bound of `||u - X b*||^2`; t = 1 comes first and gives the training-loss bound.
 
     Parameters
     ----------
     form : Form
+        Problem.
     candidates : Candidates
+        Level set that contains the candidates.
     X, u : (N, f), (N,) arrays
         Rows in the units of the normal form, and their targets.
     centre : (f,) array
-        A point near the minimiser of F.
+        Point near the minimiser of F.
     effort : Effort
+        Limits.
     rounding : Rounding
-        Taken off: the allowance of D against f over t, and that of the rows' own sums.
+        Rounding allowance: that of D against f divided by t, and that of the rows' own sums, are subtracted.
 
     Notes
     -----
@@ -187,28 +196,29 @@ def least_squares(form, candidates, X, u, centre, effort, rounding):
 
 @njit(cache=True, nogil=True)
 def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
-    """Upper bound of `||u - X b*||^2`.
+    """Return an upper bound of `||u - X b*||^2`.
 
     Parameters
     ----------
     fold : Fold
-        Not normalised.
+        Problem, not normalised.
     candidates : Candidates
+        Level set that contains the candidates.
     reach : float
-        At least the largest eigenvalue of `X M^{-1} X'`.
+        Upper bound on the largest eigenvalue of `X M^{-1} X'`.
     centre : (f,) array
-        A point near the minimiser of F.
+        Point near the minimiser of F.
     shares : array
         Values in (0, 1) to try for `s = t reach`; then `(1 - s) w` is valid for `M - t X'X`.
     steps : int
-        Most steps of a relaxation.
+        Maximum number of steps of a relaxation.
     rounding : Rounding
-        In the units of the fold.
+        Rounding allowance in the units of the fold.
 
     Notes
     -----
     `M - t X'X - (1 - s) diag(w) = (1 - s)(M - diag(w)) + s (M - X'X / reach)`, both semidefinite. O(N f^2 + a
-    relaxation) a share.
+    relaxation) for each share.
     """
     yy, X, u = fold.yy, fold.X, fold.u
     ubar = candidates.ubar
@@ -231,7 +241,7 @@ def most_squares(fold, candidates, reach, centre, shares, steps, rounding):
         s = shares[a]
         t = s / reach
         total = augmented(fold.M, fold.c, yy, X, u, -t, G_t, c_t)
-        lift = yy - min(total, 0.0)  # relax wants a positive constant
+        lift = yy - min(total, 0.0)  # `relax` requires a positive constant
         for j in range(f):
             root[j] = 1.0 / np.sqrt((1.0 - s) * fold.w[j])
         for i in range(f):
@@ -263,7 +273,7 @@ OUTWARD = 1e-9  # relative, of eigenvalues and of the bounds computed from them
 
 @njit(cache=True, nogil=True)
 def leverages(fold):
-    """`X M^{-1} X'`, `M^{-1}c` and False if M is not positive definite. O(f^3 / 3 + N f^2 + N^2 f)."""
+    """Return `X M^{-1} X'`, `M^{-1}c`, and False if M is not positive definite. O(f^3 / 3 + N f^2 + N^2 f)."""
     M, X = fold.M, fold.X
     f = M.shape[0]
     N = X.shape[0]
@@ -288,21 +298,22 @@ def leverages(fold):
 
 @njit(cache=True, nogil=True)
 def squares_over_ball(K, e, rho):
-    """Least and largest `||e - y||^2` over `y = X d, d'M d <= rho`, with `K = X M^{-1} X'`. O(N^3).
+    """Return the smallest and largest `||e - y||^2` over `y = X d, d'M d <= rho`, with `K = X M^{-1} X'`. O(N^3).
 
     Weak duality: with K = P diag(l) P', a = P'e, every `v > max l` gives the upper and every `v >= 0` the lower bound
 
         v rho + sum_i a_i^2 v / (v - l_i),        sum_i a_i^2 v / (v + l_i) - v rho,
 
-    and the best v, found by bisection on the slope, make them exact.
+    and the best v, found by bisection on the slope, makes them exact.
 
     Parameters
     ----------
     K : (N, N) array
+        Matrix K.
     e : (N,) array
         Residuals of the centre.
     rho : float
-        Square of the radius.
+        Squared radius.
     """
     N = e.shape[0]
     lever, P = np.linalg.eigh(K)
@@ -355,7 +366,7 @@ def squares_over_ball(K, e, rho):
 
 @njit(cache=True, nogil=True)
 def largest_leverage(K):
-    """At least the largest eigenvalue of `X M^{-1} X'`, rounded up by 1e-9 and 1e-14 of the trace. O(N^3)."""
+    """Return at least the largest eigenvalue of `X M^{-1} X'`, raised by 1e-9 and 1e-14 of the trace. O(N^3)."""
     trace = 0.0
     for i in range(K.shape[0]):
         trace += K[i, i]
@@ -364,18 +375,22 @@ def largest_leverage(K):
 
 @njit(cache=True, nogil=True)
 def squares_of_candidates(fold, ridge, K, ubar, rounding):
-    """Least and largest `||u - X b||^2` of the candidates, from what `leverages` returned.
+    """Return the smallest and largest `||u - X b||^2` of the candidates, given the results of `leverages`.
 
-    Rounding: the radius gains the allowance of a comparison of f at the computed ridge fit with f of a candidate.
+    The radius gains the allowance of a comparison of f at the computed ridge fit with f of a candidate.
 
     Parameters
     ----------
     fold : Fold
+        Problem.
     ridge : (q,) array
+        Ridge fit.
     K : (N, N) array
+        Matrix `X M^{-1} X'`.
     ubar : float
+        Level.
     rounding : Rounding
-        In the units of the fold.
+        Rounding allowance in the units of the fold.
     """
     radius = ubar + allowance(rounding, ridge) - (fold.yy - np.dot(fold.c, ridge))
     residual = np.dot(fold.X, ridge)

@@ -1,16 +1,16 @@
-"""First supports of one fold for all sizes and gammas, by local search on a swept Gram matrix.
+"""Initial supports of one fold for all sizes and gammas, by local search on a swept Gram matrix.
 
-Walks over the sizes add and drop columns; exchanges follow, and columns are kept out in turn. What is known is held by
-gamma and size (`Found`). The tableau of a support S of s columns holds what the sweep operator leaves of
+Walks over the sizes add and drop columns; exchanges follow, and columns are excluded in turn. The best supports are
+stored by gamma and size. The tableau of a support S of s columns holds the result of the sweep operator on
 `M = Q + diag(penalty)`:
 
     T = V M_S.     (s, q), V = M_S^{-1}; columns of S itself are unit vectors
-    g = c - M_.S beta          what each column is still correlated with the residual (0 on S)
-    d_j = M_jj - M_jS V M_Sj   what S does not explain of column j (0 on S)
+    g = c - M_.S beta          correlation of each column with the residual (0 on S)
+    d_j = M_jj - M_jS V M_Sj   part of column j that S does not explain (0 on S)
 
-so that adding j lowers f by `g_j^2 / d_j`, dropping i raises it by `beta_i^2 / V_ii`, and exchanging i for j changes it
-by `beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs O(s q), looking at
-every exchange as much. Columns need no case of their own: those of S stay unit vectors with g = d = 0.
+So adding j lowers f by `g_j^2 / d_j`, dropping i raises it by `beta_i^2 / V_ii`, and exchanging i for j changes it by
+`beta_i^2 / V_ii - (g_j + T_ij beta_i / V_ii)^2 / (d_j + T_ij^2 / V_ii)`. Every change of S costs O(s q), and evaluating
+all exchanges costs as much. Columns of S need no special case, because they stay unit vectors with g = d = 0.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ import numpy as np
 from sparsecv_mio.kernels.dense import put
 from sparsecv_mio.kernels.jit import njit
 
-FLAT = 1e-12  # share of a column's own length below which nothing of it is left to add
-BETTER = 1e-9  # relative; less is rounding
-MOST_EXCHANGES = np.int64(60)  # of one support; a plain 60 is a type of its own
+FLAT = 1e-12  # share of a column's length left by a support, below which the column is not added
+BETTER = 1e-9  # minimum relative improvement; less is rounding
+MOST_EXCHANGES = np.int64(60)  # maximum number of exchanges of one support; a literal 60 has its own type
 
 
 class PenalisedMoments(NamedTuple):
@@ -37,7 +37,7 @@ class PenalisedMoments(NamedTuple):
 
 
 class Tableau(NamedTuple):
-    """Scratch of one search.
+    """Work arrays of one search.
 
     `members[:s]` are the columns of S, `now` is (f(S),), `size` is (s,), `work` counts multiplications.
     """
@@ -56,7 +56,7 @@ class Tableau(NamedTuple):
 
 
 def new_tableau(q: int, top: int) -> Tableau:
-    """Room for supports of up to `top` of q columns."""
+    """Return a tableau for supports of up to `top` of q columns."""
     return Tableau(
         np.zeros((top, q)), np.zeros((top, top)), np.zeros(top), np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(q),
         np.zeros(top, dtype=np.int64), np.zeros(1), np.zeros(1, dtype=np.int64), np.zeros(1),
@@ -65,7 +65,7 @@ def new_tableau(q: int, top: int) -> Tableau:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def clear(t, moments):
-    """Empty support. O(q)."""
+    """Make the support empty. O(q)."""
     Q, penalty, c = moments.Q, moments.penalty, moments.c
     t.size[0] = 0
     t.now[0] = moments.yy
@@ -77,13 +77,16 @@ def clear(t, moments):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def add(t, moments, j):
-    """Put column j in. O(s q).
+    """Add column j. O(s q).
 
     Parameters
     ----------
     t : Tableau
+        Tableau.
     moments : PenalisedMoments
+        Moments and penalty.
     j : int
+        Column.
     """
     Q, penalty = moments.Q, moments.penalty
     s = t.size[0]
@@ -100,7 +103,7 @@ def add(t, moments, j):
     w = 1.0 / d[j]
     b = g[j] * w
     t.now[0] -= b * g[j]
-    for a in range(s):  # by the columns of T before they change
+    for a in range(s):  # uses the columns of T before they change
         h = T[a, j]
         t.beta[a] -= h * b
         for e in range(s):
@@ -130,7 +133,7 @@ def add(t, moments, j):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def drop(t, a):
-    """Take the column in place a out. O(s q)."""
+    """Drop the column at position a. O(s q)."""
     s = t.size[0] - 1
     q = t.g.shape[0]
     T, V = t.T, t.V
@@ -154,7 +157,7 @@ def drop(t, a):
             for f in range(s + 1):
                 if f != a:
                     V[e, f] -= h * V[a, f]
-    if a != s:  # the last one takes the empty place
+    if a != s:  # the last column takes the empty position
         for k in range(q):
             T[a, k] = T[s, k]
         for e in range(s):
@@ -169,15 +172,18 @@ def drop(t, a):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def load(t, moments, columns, size):
-    """Build the tableau of a support; False if its columns are dependent to rounding. O(s^2 q).
+    """Build the tableau of a support; return False if its columns are dependent to rounding. O(s^2 q).
 
     Parameters
     ----------
     t : Tableau
+        Tableau.
     moments : PenalisedMoments
+        Moments and penalty.
     columns : int array
+        Support.
     size : int
-        How many entries of it count.
+        Number of columns used.
     """
     clear(t, moments)
     for a in range(size):
@@ -190,7 +196,7 @@ def load(t, moments, columns, size):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def best_to_add(t):
-    """Column whose addition lowers f most, -1 if there is none. O(q)."""
+    """Return the column whose addition lowers f most, -1 if there is none. O(q)."""
     most = -1.0
     pick = -1
     for j in range(t.g.shape[0]):
@@ -204,7 +210,7 @@ def best_to_add(t):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cheapest_to_drop(t):
-    """Place of the column whose removal raises f least. O(s)."""
+    """Return the position of the column whose removal raises f least. O(s)."""
     least = np.inf
     pick = 0
     for a in range(t.size[0]):
@@ -217,7 +223,7 @@ def cheapest_to_drop(t):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def exchange(t, moments, rounds):
-    """Exchange one column at a time, the best pair first, until none lowers f, `rounds` at most. O(s q) a look."""
+    """Exchange single columns, the best pair first, until none lowers f, at most `rounds` times. O(s q) a round."""
     q = t.g.shape[0]
     g, d, row, floor = t.g, t.d, t.row, t.floor
     for _ in range(rounds):
@@ -251,9 +257,9 @@ def exchange(t, moments, rounds):
         add(t, moments, into)
 
 
-START, UP, DOWN = 0, 1, 2  # what a walk does next
-MOST_WALKS = 8  # up and down, of one gamma
-LARGEST_PENALTY = 1e290  # one beyond leaves no coefficient either way
+START, UP, DOWN = 0, 1, 2  # next direction of a walk
+MOST_WALKS = 8  # maximum number of walks up and down at one gamma
+LARGEST_PENALTY = 1e290  # maximum penalty: this one makes every coefficient zero already
 
 
 class BestKnown(NamedTuple):
@@ -262,11 +268,11 @@ class BestKnown(NamedTuple):
     Attributes
     ----------
     value : (top + 1,) or (G, top + 1) array
-        Least f found.
+        Smallest f found.
     columns : (top + 1, top) or (G, top + 1, top) int array
-        Where; -1 beyond the size.
+        Supports; -1 beyond the size.
     settled : (top + 1,) or (G, top + 1) bool array
-        Whether exchanges were seen to help no more.
+        True if exchanges no longer helped.
     """
 
     value: np.ndarray
@@ -276,7 +282,7 @@ class BestKnown(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def at_gamma(found, g):
-    """Return what is known at one gamma."""
+    """Return the best supports at one gamma."""
     return BestKnown(found.value[g], found.columns[g], found.settled[g])
 
 
@@ -291,7 +297,7 @@ def penalised(moments, lam):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _keep(t, found):
-    """Remember the support if it is the best of its size; True if it is."""
+    """Store the support if it is the best of its size; return True if it is."""
     s = t.size[0]
     if found.value[s] < np.inf and not t.now[0] < found.value[s] - BETTER * abs(found.value[s]):
         return False
@@ -304,7 +310,7 @@ def _keep(t, found):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _turn(t, moments, found):
-    """Improve the present support, then go on with the best known one of its size; True if one is new."""
+    """Improve the present support, then continue with the best known one of its size; return True if one is new."""
     exchange(t, moments, MOST_EXCHANGES)
     s = t.size[0]
     if _keep(t, found):
@@ -323,7 +329,7 @@ def _turn(t, moments, found):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _all_settled(settled):
-    """Whether every size above 0 is."""
+    """Return True if every size above 0 is settled."""
     for s in range(1, settled.shape[0]):
         if not settled[s]:
             return False
@@ -332,7 +338,7 @@ def _all_settled(settled):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _walk(t, moments, found, phase, work):
-    """Walk up and down the sizes until nothing improves (True) or the work is done (False: call again)."""
+    """Walk up and down the sizes until nothing improves (True) or the work limit is reached (False: call again)."""
     top = found.value.shape[0] - 1
     while True:
         if phase[1] == START:
@@ -363,27 +369,29 @@ def _walk(t, moments, found, phase, work):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep(t, moments, lams, found, order, phase, work):
-    """Walk at every gamma of `order` in turn, each from what the one before found.
+    """Walk at every gamma of `order` in turn, each starting from the results of the previous one.
 
     Parameters
     ----------
     t : Tableau
+        Tableau.
     moments : PenalisedMoments
-        Of one fold, with the penalty weights of the columns.
+        Moments of one fold, with the penalty weights of the columns.
     lams : (G,) array
+        Ridge weights.
     found : BestKnown
-        By gamma and size; improved in place.
+        Best supports by gamma and size; improved in place.
     order : (m,) int
         Gammas to visit.
     phase : (5,) int
-        Zeros at first; where the sweep stands.
+        State of the sweep, zeros at first.
     work : float
-        Multiplications after which it stops.
+        Number of multiplications after which it stops.
 
     Returns
     -------
     bool
-        True at the end of `order`, False where the work is done: call again with the same `t` and `phase`.
+        True at the end of `order`, False if the work limit is reached: call again with the same `t` and `phase`.
     """
     t.work[0] = 0.0
     while phase[0] < order.shape[0]:
@@ -403,20 +411,22 @@ def sweep(t, moments, lams, found, order, phase, work):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def keep_out(t, saved, moments, found, size, worst):
-    """Force each column of the best support of a size out, exchange without it, then with it; True if that helped.
+    """Drop each column of the best support of a size, exchange without it, then with it; return True if that helped.
 
-    Replacements that leave f above `worst` times the best are not followed: strong columns come back.
+    Replacements that leave f above `worst` times the best are not followed, because strong columns would come back.
 
     Parameters
     ----------
     t, saved : Tableau
-        Scratch.
+        Work tableaus.
     moments : PenalisedMoments
-        At the gamma in question.
+        Moments and penalty at the gamma in question.
     found : BestKnown
-        At that gamma; improved in place.
+        Best supports at that gamma; improved in place.
     size : int
+        Size.
     worst : float
+        Maximum ratio of f to the best one.
     """
     if size < 1 or not found.value[size] < np.inf:
         return False
@@ -466,19 +476,20 @@ def _copy(source, target):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def support_fit(moments, columns, size, L, x):
-    """Ridge fit of one support by Cholesky: x[:size] becomes its coefficients. Returns the drop in f. O(s^3 / 6).
+    """Fill x[:size] with the ridge fit of one support by Cholesky; return the decrease of f. O(s^3 / 6).
 
-    A column that depends on those before it to rounding gets coefficient 0.
+    A column that depends on those before it to rounding gets the coefficient 0.
 
     Parameters
     ----------
     moments : PenalisedMoments
+        Moments and penalty.
     columns : int array
-        The support.
+        Support.
     size : int
-        How many entries of it count.
+        Number of columns used.
     L, x : (size, size), (size,) arrays or larger
-        Work and coefficients.
+        Work array, and array to fill.
     """
     Q, penalty, c = moments.Q, moments.penalty, moments.c
     total = 0.0
@@ -491,7 +502,7 @@ def support_fit(moments, columns, size, L, x):
             h = Q[i, columns[b]]
             for e in range(b):
                 h -= L[a, e] * L[b, e]
-            h *= L[b, b]  # the inverse of the root
+            h *= L[b, b]  # L[b, b] is the inverse of the square root
             L[a, b] = h
             length -= h * h
             u -= h * x[b]
@@ -512,7 +523,7 @@ def support_fit(moments, columns, size, L, x):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _size_of(columns):
-    """Length of a support, -1 beyond it."""
+    """Return the length of a support, which has -1 beyond it."""
     for a in range(columns.shape[0]):
         if columns[a] < 0:
             return a
@@ -540,20 +551,20 @@ def _try(moments, seeds, found):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def try_supports_at(moments, lams, at, seeds, found):
-    """Evaluate supports and keep each that beats the best of its size.
+    """Evaluate supports and keep each that is better than the best of its size.
 
     Parameters
     ----------
     moments, lams, found
-        As for `sweep`.
+        Moments, ridge weights and best supports, as for `sweep`.
     at : (m,) int array
-        Index of the gamma at which each is evaluated, -1 for every one.
+        Index of the gamma at which each is evaluated, -1 for every gamma.
     seeds : (m, top) int array
-        The supports; -1 beyond the size.
+        Supports; -1 beyond the size.
 
     Notes
     -----
-    O(m s^3 / 6) a gamma.
+    O(m s^3 / 6) for each gamma.
     """
     for g in range(lams.shape[0]):
         priced, here = penalised(moments, lams[g]), at_gamma(found, g)
@@ -564,20 +575,20 @@ def try_supports_at(moments, lams, at, seeds, found):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def score(moments, lams, columns, taus, V, r, objective, held_out):
-    """Fit supports and score them on held-out rows.
+    """Fit supports and evaluate them on held-out rows.
 
     Parameters
     ----------
     moments, lams
-        As for `sweep`.
+        Moments and ridge weights, as for `sweep`.
     columns : (G, T, top) int array
-        The supports.
+        Supports.
     taus : (T,) int array
-        Their sizes, at most top of them.
+        Sizes, at most `top`.
     V, r : (m, q), (m,) arrays
-        Held-out rows less the training means.
+        Held-out rows minus the training means.
     objective, held_out : (G, T) arrays
-        Filled with f and the sums of squares.
+        Arrays to fill with f and the sums of squares.
     """
     top = columns.shape[2]
     L = np.empty((top, top))

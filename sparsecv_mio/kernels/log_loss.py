@@ -1,29 +1,30 @@
-"""The log loss of rows, `l(m) = log(1 + exp(-m))` of a margin m: slopes, curvatures, and what they round by."""
+"""The log loss of rows, `l(m) = log(1 + exp(-m))` of a margin m: values, slopes, curvatures and their rounding."""
 
 import numpy as np
 
 from sparsecv_mio.kernels.jit import njit
 
 EPS = 2.220446049250313e-16
-FARTHEST = 700.0  # margin whose loss is 0 as numbers go
+FARTHEST = 700.0  # margin whose loss is 0 in floating point
 LOG2_E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 6.93147180369123816490e-01, 1.90821492927058770002e-10
 ROUNDER = 6755399441055744.0  # 1.5 * 2^52: what is added to it loses its fraction
 
 
-@njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, of which there is none
+@njit(cache=True, nogil=True, error_model="numpy")  # no branch for divisions by zero, which cannot occur
 def log_losses(margins, shares, others, losses, rest, bits):
     """Fill `1 / (1 + exp(m))`, `1 / (1 + exp(-m))` and `log(1 + exp(-m))`, each within 8 roundings of the exact number.
 
-    `exp(-|m|) = 2^-k exp(-r)`, `|r| <= log(2) / 2`, by Taylor's polynomial, and `log(1 + e) = 2 artanh(e / (2 + e))` by
-    its series: loops without calls, which compilers turn into several rows at a time.
+    `exp(-|m|) = 2^-k exp(-r)`, `|r| <= log(2) / 2`, is computed by Taylor's polynomial, and
+    `log(1 + e) = 2 artanh(e / (2 + e))` by its series: loops without calls, which compilers vectorise over rows.
 
     Parameters
     ----------
     margins, shares, others, losses : (n,) arrays
+        Margins, and arrays to fill.
     rest : (n,) array
-        Overwritten.
+        Work array.
     bits : (n,) int array
-        Overwritten.
+        Work array.
     """
     n = margins.shape[0]
     powers = bits.view(np.float64)
@@ -78,7 +79,10 @@ def log_losses(margins, shares, others, losses, rest, bits):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_loss_roundings(v, state, off, out):
-    """As `row_losses.roundings`: `|l(m + e) - l(m)| <= 2 e s`, s the share `1 / (1 + exp(m))`, and s moves by 2 e s."""
+    """Compute `row_losses.roundings`: `|l(m + e) - l(m)| <= 2 e s`, s the share `1 / (1 + exp(m))`.
+
+    The share s moves by at most 2 e s.
+    """
     n, total = off.shape[0], 0.0
     for i in range(n):
         e, s = off[i], state.falls[i]

@@ -1,17 +1,18 @@
-"""Which bound closes the nodes of which compiled tree: a name here stands for one, to import another replaces it.
+"""The bounds that close the nodes of compiled trees; to replace a bound, import another function under its name here.
 
-`bound_of_size` bounds every support of one size in a node (`perspective_tree`): it is called as `relax` is. It
-overwrites its start b, which is zero outside of the node, and fills `best_b` and `best_g` on the columns of the node:
-the tree branches, screens and allows for rounding by them. It returns a dual value, at most `base - (sum of the k
-largest best_g^2)` over the free columns, base all of D but that sum, the primal value, and the steps (0: the start was
-enough). `sizes_left` says of which sizes a node may still hold supports below their bars (`path_tree`).
+`bound_of_size` bounds every support of one size in a node (`perspective_tree`) and is called like `relax`. It
+overwrites its start b, which is zero outside of the node, and fills `best_b` and `best_g` on the columns of the node;
+the tree uses these for branching, screening and rounding allowances. It returns a dual value of at most
+`base - (sum of the k largest best_g^2)` over the free columns, with base all of D except that sum. It also returns the
+primal value and the number of steps (0: the start was enough). `sizes_left` returns the sizes for which a node may
+still contain supports below their cutoffs (`path_tree`).
 
-Roots (`trees/normal_form`), blocks, clusters, restrictions, alive folds, wide rows and proofs have bounds of their own.
-A bound that is looser gives the same answers by more nodes; `tests/unit/kernels/test_perspective_tree.py` and
-`test_path_tree.py` hold how many.
+Roots (`trees/normal_form`), blocks, clusters, restrictions, alive folds, wide rows and proofs have separate bounds. A
+looser bound gives the same results with more nodes; `tests/unit/kernels/test_perspective_tree.py` and
+`test_path_tree.py` contain the numbers of nodes.
 
-They are names, not arguments: numba stores on disk neither a kernel that closes over another one nor one that is called
-with it, so that each process would compile the tree again.
+The bounds are names, not arguments, because numba does not store on disk a kernel that closes over another one or is
+called with one, so each process would compile the tree again.
 """
 
 from sparsecv_mio.kernels.dropping_costs import sizes_left

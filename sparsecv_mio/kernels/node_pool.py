@@ -1,9 +1,9 @@
-"""The open nodes of a tree of one size, whatever bounds them: taken, ended and branched, and the supports they hold.
+"""The open nodes of a best-first tree of one size, with any bound: operations on nodes, and the supports found.
 
-Normal form, `M = G + I`. A node fixes columns in (INSIDE) and out (DROPPED). Open nodes live in a pool of rows and a
-binary heap, the least bound first, so that a stop at any moment leaves a valid lower bound: the smallest bound on the
-heap. With one or two columns left to choose, or three of not too many, a node is scanned
-(:mod:`sparsecv_mio.kernels.last_levels`): no relaxation, no node below.
+Normal form, `M = G + I`. A node fixes columns in (INSIDE) and out (DROPPED). Open nodes are stored in a pool of rows
+and a binary heap, the smallest bound first, so that after a stop at any moment the smallest bound on the heap is a
+valid lower bound. With one or two columns left to choose, or three of not too many, a node is scanned
+(:mod:`sparsecv_mio.kernels.last_levels`), without a relaxation or further nodes.
 """
 
 from typing import NamedTuple
@@ -26,11 +26,11 @@ from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, KeptSupports, Node
 
 OPEN, NODES, KEPT, OVERFLOW, STEPS, SPARE, REUSED = 0, 1, 2, 3, 4, 5, 6
 FINISHED, BUDGET, FULL, TAKEN = 0, 1, 2, 3
-SHORT = 500  # free columns up to which three left to choose are scanned, for less than the nodes below would cost
+SHORT = 500  # maximum number of free columns for which a scan of three costs less than the nodes below
 
 
 class NodePool(NamedTuple):
-    """Open nodes: bound and row by heap position, status and warm start by row, the unused rows."""
+    """Open nodes: bound and row by heap position, status and start by row, the unused rows."""
 
     ctrl: np.ndarray
     bound: np.ndarray
@@ -38,23 +38,24 @@ class NodePool(NamedTuple):
     status: np.ndarray
     point: np.ndarray
     spare: np.ndarray
-    best: np.ndarray  # (2,): incumbent value, pruning bar
+    best: np.ndarray  # (2,): incumbent value, cutoff
     best_mask: np.ndarray
     kept: KeptSupports
 
 
 def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
-    """Pool with one open node of the given status (q,); O(capacity q) memory.
+    """Return a pool with one open node of the given status (q,); O(capacity q) memory.
 
     Parameters
     ----------
     status : (q,) int8 array
+        Status of columns.
     best, bar : float
-        Incumbent value and pruning bar.
+        Incumbent value and cutoff.
     best_mask : (q,) bool array
-        The incumbent.
+        Incumbent.
     capacity, keep_capacity : int
-        Open nodes and kept supports there is room for.
+        Capacities for open nodes and for stored supports.
     """
     q = status.shape[0]
     pool = NodePool(
@@ -75,7 +76,7 @@ def new_pool(status, best, bar, best_mask, capacity=64, keep_capacity=256):
 
 
 def grown(pool):
-    """Pool of twice the size holding the same nodes."""
+    """Return a pool of twice the size with the same nodes."""
     old = pool.bound.shape[0]
     spare = np.empty(2 * old, dtype=np.int64)
     left = int(pool.ctrl[SPARE])
@@ -108,11 +109,12 @@ def _push(s, bound, row):
 
 @njit(cache=True, nogil=True)
 def _pop(s):
-    """Take the open node of the least bound off the heap; returns its bound and its row.
+    """Remove the open node with the smallest bound from the heap; return its bound and its row.
 
     Parameters
     ----------
     s : NodePool
+        Pool.
     """
     bound, row = s.bound[0], s.row[0]
     n = s.ctrl[OPEN] - 1
@@ -137,7 +139,7 @@ def _pop(s):
 
 
 class NodeWork(NamedTuple):
-    """Work of one call, for q columns: those inside and those free, a point and its slope, the best ones, a value's.
+    """Work arrays of one call, for q columns: included and free ones, a point and its slope, the best ones, a value's.
 
     `status` is that of the columns at the node, `trial` at one of its supports.
     """
@@ -157,7 +159,7 @@ class NodeWork(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def new_scratch(q, tau):
-    """Work of nodes of tau of q columns."""
+    """Return work arrays for nodes of tau of q columns."""
     return NodeWork(
         np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int64), np.empty(q, dtype=np.int8), np.zeros(q), np.zeros(q),
         np.zeros(q), np.zeros(q), np.empty(q), np.empty((tau, tau)), np.empty(q, dtype=np.int8), new_rest(q, tau),
@@ -177,7 +179,7 @@ def improve(s, support, size, value, margin):
 
 @njit(cache=True, nogil=True)
 def _close(s, form, tau, count, scratch, status, copies, margin):
-    """Take in the only support left of a node: all its free columns if it has fewer than tau inside, else none."""
+    """Record the only support left of a node, with all free columns if fewer than tau are included, else with none."""
     inside = scratch.inside
     size = count
     for j in range(status.shape[0]):
@@ -201,10 +203,10 @@ def _close(s, form, tau, count, scratch, status, copies, margin):
 
 @njit(cache=True, nogil=True)
 def _scan(s, form, tau, node, scratch, copies, margin):
-    """Take in every support of a node with one or two columns left that lies within the bar."""
+    """Record every support within the cutoff of a node with one or two columns left to choose."""
     if not eliminate(form, node, scratch.factor, scratch.x, scratch.rest):
         return
-    first, second = np.int64(0), np.int64(0)  # of plain ones `next_completion` is compiled a second time
+    first, second = np.int64(0), np.int64(0)  # literals would compile `next_completion` a second time
     while True:
         first, second = next_completion(form, node, scratch.rest, s.best[1] + margin.slack, (first, second))
         if first >= node.count_free:
@@ -223,7 +225,7 @@ def _scan(s, form, tau, node, scratch, copies, margin):
 
 @njit(cache=True, nogil=True)
 def _scan_all(s, form, tau, node, scratch, copies, margin):
-    """Do so with up to three columns left: one of them in turn, two of those after it."""
+    """Record them with up to three columns left to choose: each column in turn, with two of those after it."""
     three, size, count = node.k == 3, node.count_inside, node.count_free
     side = count if three else 0
     H, top, h, e, d = np.empty((side, side)), np.empty(side), np.empty(side), np.empty(side), np.empty(side)
@@ -240,26 +242,28 @@ def _scan_all(s, form, tau, node, scratch, copies, margin):
                 continue
             node.inside[size] = node.free[f]
             rest = Node(node.inside, size + 1, node.free[f + 1 :], count - f - 1, 2)
-        _scan(s, form, tau, rest, scratch, copies, margin)  # one call: each costs seconds of compiling
+        _scan(s, form, tau, rest, scratch, copies, margin)  # the only call, because each one takes seconds to compile
 
 
 @njit(cache=True, nogil=True)
 def take_node(s, status, left):
-    """Take the open node of the least bound, its columns into `status`, unless the tree ends or stops here.
+    """Take the open node with the smallest bound and fill `status`, unless the tree ends or stops here.
 
     Parameters
     ----------
     s : NodePool
+        Pool.
     status : (q,) int8 array
+        Array to fill with the status of columns.
     left : int
-        Nodes that may still be taken.
+        Number of nodes that may still be taken.
 
     Returns
     -------
     code : int
         TAKEN; FINISHED, BUDGET (nodes used up) or FULL (the pool must grow).
     bound, row : float, int
-        Its bound and its row, now spare.
+        Bound and row of the node; the row is unused now.
     """
     if s.ctrl[OPEN] > 0 and s.bound[0] >= s.best[1]:
         s.ctrl[OPEN] = 0
@@ -275,16 +279,22 @@ def take_node(s, status, left):
 
 @njit(cache=True, nogil=True)
 def ends_here(s, form, node, scratch, copies, margin):
-    """Take in the supports of a node that none, one, or up to three columns left make; False if it has more.
+    """Record the supports of a node with at most three columns left to choose; return False if there are more.
 
     Parameters
     ----------
     s : NodePool
+        Pool.
     form : Form
+        Problem.
     node : Node
+        Node.
     scratch : NodeWork
+        Work arrays.
     copies : Copies
+        Duplicate columns.
     margin : Margin
+        Margin within which supports are kept.
     """
     k, count = node.k, node.count_free
     tau = node.count_inside + k
@@ -301,16 +311,20 @@ def ends_here(s, form, node, scratch, copies, margin):
 
 @njit(cache=True, nogil=True)
 def try_largest(s, form, node, scratch, margin):
-    """Try the columns inside and those free ones with the k largest `scratch.x` as a support.
+    """Try the included columns and the free ones with the k largest `scratch.x` as a support.
 
     Parameters
     ----------
     s : NodePool
+        Pool.
     form : Form
+        Problem.
     node : Node
+        Node.
     scratch : NodeWork
-        x is filled for the free columns, in their order.
+        Work arrays; x is filled for the free columns, in their order.
     margin : Margin
+        Margin within which supports are kept.
     """
     support, x = scratch.inside, scratch.x
     chosen = support[node.count_inside :]
@@ -324,17 +338,20 @@ def try_largest(s, form, node, scratch, margin):
 
 @njit(cache=True, nogil=True)
 def branch(s, dual, j, scratch, copies):
-    """Open the two nodes with and without column j and its copies; returns their rows, -1 for none.
+    """Open the two nodes with and without column j and its copies; return their rows, -1 for none.
 
     Parameters
     ----------
     s : NodePool
+        Pool.
     dual : float
-        Their bound.
+        Bound of both nodes.
     j : int
+        Column.
     scratch : NodeWork
-        With the status and the point b of their parent.
+        Work arrays with the status and the point b of their parent.
     copies : Copies
+        Duplicate columns.
     """
     status = scratch.status
     rows = (np.int64(-1), np.int64(-1))

@@ -4,13 +4,14 @@ Normal form: `M = G + I`, G positive semidefinite. For a node (I, F) and `k = ta
 
     min_b  yy - 2 c'b + b'G b + sum_I b_j^2 + Omega_k(b_F)  >=  D(b) = yy - b'G b - sum_I g_j^2 - (k largest g_j^2 in F)
 
-with `g = c - G b`: the right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
-Steps: semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes; projected Newton on
-z, which lowers the value from any start, when that stalls; accelerated proximal gradient should both stall.
+with `g = c - G b`. The right side is a valid lower bound on f(S) for every b, so no step below needs to be exact.
+The first method is semismooth Newton on the partition (z = 1, fractional, z = 0) that the proximal map proposes. If it
+stalls, projected Newton on z follows, which lowers the value from any start. If both stall, accelerated proximal
+gradient follows.
 
-A partition makes Newton's step a linear system: on the columns with z = 1 the relaxation is a ridge problem, on the
-fractional ones, with signs s and kappa what is left of k, its penalty is `(s'b)^2 / kappa`. Where the partition is that
-of the solution, so is the point.
+A partition makes Newton's step a linear system: on the columns with z = 1 the relaxation is a ridge problem; on the
+fractional ones, with signs s and kappa the remaining part of k, its penalty is `(s'b)^2 / kappa`. If the partition is
+that of the solution, the point is the solution.
 """
 
 from typing import NamedTuple
@@ -25,7 +26,7 @@ from sparsecv_mio.kernels.perspective_newton import NONE, fit, new_factor, newto
 
 
 class KindsOfColumns(NamedTuple):
-    """Columns by their z: `kind` is 1 (z = 1), 2 (fractional) or 0 (out), `sign` that of their coefficient."""
+    """Columns by their z: `kind` is 1 (z = 1), 2 (fractional) or 0 (out); `sign` is that of their coefficient."""
 
     kind: np.ndarray
     sign: np.ndarray
@@ -33,7 +34,7 @@ class KindsOfColumns(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def new_partition(q):
-    """Partition in which every column is out."""
+    """Return a partition in which every column is out."""
     return KindsOfColumns(np.zeros(q, dtype=np.int8), np.ones(q))
 
 
@@ -41,17 +42,22 @@ def new_partition(q):
 def partition_matrix(G, members, partition, kappa, work, index):
     """Fill the lower triangle of `work` with the matrix of `newton_point`, `index` with its columns; return its size.
 
-    -1 if `work` is too small. O(s^2).
+    The result is -1 if `work` is too small. O(s^2).
 
     Parameters
     ----------
     G : (q, q) array
+        Matrix.
     members : int array
+        Columns of the node.
     partition : KindsOfColumns
+        Partition.
     kappa : float
-        k less the number of columns with z = 1.
+        k minus the number of columns with z = 1.
     work : (cap, cap) array
+        Array to fill.
     index : int array
+        Array to fill.
     """
     kind, sign = partition.kind, partition.sign
     s = 0
@@ -79,7 +85,7 @@ def partition_matrix(G, members, partition, kappa, work, index):
 
 @njit(cache=True, nogil=True)
 def newton_point(form, members, partition, kappa, factor, b):
-    """Solve the stationarity system of a partition; False if it is singular.
+    """Solve the stationarity system of a partition; return False if it is singular.
 
     On z = 1: `(G b)_j + b_j = c_j`; on the fractional set `(G b)_j + sign_j mu = c_j` with `mu = sum sign_j b_j /
     kappa`. O(s^3 / 3), s the columns not out.
@@ -87,14 +93,17 @@ def newton_point(form, members, partition, kappa, factor, b):
     Parameters
     ----------
     form : Form
+        Problem.
     members : int array
+        Columns of the node.
     partition : KindsOfColumns
+        Partition.
     kappa : float
-        k less the number of columns with z = 1.
+        k minus the number of columns with z = 1.
     factor : Factor
-        Work.
+        Work arrays.
     b : (q,) array
-        Filled on the members.
+        Array to fill on the members.
     """
     x, index = factor.x, factor.columns
     s = partition_matrix(form.G, members, partition, kappa, factor.work, index)
@@ -112,19 +121,22 @@ def newton_point(form, members, partition, kappa, factor, b):
 
 @njit(cache=True, nogil=True)
 def propose_partition(b, g, node, step, partition, buffer):
-    """Split the columns as the proximal map of this step at `b + step g`; return k less the number with z = 1.
+    """Partition the columns like the proximal map of this step at `b + step g`; return k minus the number with z = 1.
 
     O(count).
 
     Parameters
     ----------
     b, g : (q,) arrays
+        Point and its slope.
     node : Node
+        Node.
     step : float
+        Step.
     partition : KindsOfColumns
-        Filled on the node.
+        Partition to fill on the node.
     buffer : array
-        Work for the free columns.
+        Work array for the free columns.
     """
     kind, sign = partition.kind, partition.sign
     for a in range(node.count_free):
@@ -150,14 +162,16 @@ def propose_partition(b, g, node, step, partition, buffer):
 
 @njit(cache=True, nogil=True)
 def partition_of(z, b, node, partition):
-    """Split the columns as z does; return k less the number with z = 1, and the number of fractional columns.
+    """Partition the columns by z; return k minus the number with z = 1, and the number of fractional columns.
 
     Parameters
     ----------
     z, b : (q,) arrays
+        Weights and point.
     node : Node
+        Node.
     partition : KindsOfColumns
-        Filled on the node.
+        Partition to fill on the node.
     """
     kind, sign = partition.kind, partition.sign
     kappa = float(node.k)
@@ -178,8 +192,8 @@ def partition_of(z, b, node, partition):
     return max(kappa, 1e-9), fractional
 
 
-SMOOTH_STEPS = 60  # of projected Newton in one call
-NEWTON_COLUMNS = 1000  # with z > 0, about; beyond, a factorisation costs more than many steps of proximal gradient
+SMOOTH_STEPS = 60  # maximum number of projected Newton steps in one call
+NEWTON_COLUMNS = 1000  # columns with z > 0 above which a factorisation costs more than many proximal gradient steps
 
 
 @njit(cache=True, nogil=True)
@@ -189,9 +203,11 @@ def gradient(G, c, members, b, g):
     Parameters
     ----------
     G, c : (q, q), (q,)
+        Matrix and vector.
     members : int array
         Columns of the node; b is zero outside of it.
     b, g : (q,) arrays
+        Point, and array to fill.
     """
     count = members.shape[0]
     put_at(c, g, members)
@@ -212,9 +228,9 @@ def gradient(G, c, members, b, g):
 
 @njit(cache=True, nogil=True)
 def dual_value(yy, quad, g, node, buffer, heap):
-    """`D` of the module's head from `quad = b'G b` and g; `heap[:k]` holds the k largest g^2 over F.
+    """Return the D of the module from `quad = b'G b` and g; `heap[:k]` gets the k largest g^2 over F.
 
-    Rounding: none is taken off; whoever compares D with an f takes its allowance (docs/theory/bounds.md,
+    No rounding is subtracted; the caller that compares D with an f subtracts its allowance (docs/theory/bounds.md,
     section 7; `keep` and `slack` of a tree).
 
     Parameters
@@ -222,9 +238,11 @@ def dual_value(yy, quad, g, node, buffer, heap):
     yy, quad : float
         y'y and `b'G b`.
     g : (q,) array
+        Slope.
     node : Node
+        Node.
     buffer, heap : arrays
-        Work for its free columns and k of them.
+        Work arrays for its free columns and k of them.
     """
     s = yy - quad
     for a in range(node.count_inside):
@@ -236,17 +254,20 @@ def dual_value(yy, quad, g, node, buffer, heap):
 
 @njit(cache=True, nogil=True)
 def primal_value(form, quad, b, node, buffer, heap):
-    """Value of the relaxation at b; an upper bound on what any dual step can reach.
+    """Return the value of the relaxation at b, an upper bound on every dual value.
 
     Parameters
     ----------
     form : Form
+        Problem.
     quad : float
         `b'G b`.
     b : (q,) array
+        Point.
     node : Node
+        Node.
     buffer, heap : arrays
-        Work for its free columns and k of them.
+        Work arrays for its free columns and k of them.
     """
     c = form.c
     s = form.yy + quad
@@ -262,17 +283,20 @@ def primal_value(form, quad, b, node, buffer, heap):
 
 @njit(cache=True, nogil=True)
 def proximal_step(y, g, step, node, buffer, b):
-    """One proximal gradient step from y with gradient g into b. O(count).
+    """Fill b with one proximal gradient step from y with gradient g. O(count).
 
     Parameters
     ----------
     y, g : (q,) arrays
+        Point and slope.
     step : float
+        Step.
     node : Node
+        Node.
     buffer : array
-        Work for the free columns.
+        Work array for the free columns.
     b : (q,) array
-        Filled on the node.
+        Array to fill on the node.
     """
     for a in range(node.count_free):
         buffer[a] = abs(y[node.free[a]] + step * g[node.free[a]])
@@ -288,26 +312,29 @@ def proximal_step(y, g, step, node, buffer, b):
 
 @njit(cache=True, nogil=True)
 def relax(form, node, stop, b, g, best_b, best_g):
-    """Maximise the dual of a node until it passes `bar` or cannot any more.
+    """Maximise the dual of a node until it reaches the cutoff `bar` or cannot reach it.
 
     Parameters
     ----------
     form : Form
+        Problem.
     node : Node
-        Of the supports of tau columns; k = tau - |I|.
+        Node of the supports of tau columns; k = tau - |I|.
     stop : Accuracy
+        Stopping rule.
     b : (q,) array
-        Warm start, zero outside the node; overwritten.
+        Point to start from, zero outside the node; overwritten.
     g, best_b, best_g : (q,) arrays
-        Work, and on return the b and g of the best dual value.
+        Work array, and arrays to fill with the b and g of the best dual value.
 
     Returns
     -------
     dual : float
         Certified lower bound for every support of the node.
     primal : float
-        Smallest relaxation value seen.
+        Smallest value of the relaxation seen.
     steps : int
+        Number of steps.
 
     Notes
     -----
@@ -345,7 +372,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
         quad = gradient(G, c, members, b, g)
         d = dual_value(yy, quad, g, node, buffer, heap)
         v = primal_value(form, quad, b, node, buffer, heap)
-        # beyond 2 yy (0 has value yy) b carries a part that G does not see: its D may be good, but no start is
+        # above 2 yy (0 has the value yy) b has a large part in the null space of G: D may be good, but b is a bad start
         if d > dual and (v <= 2.0 * yy or dual == -np.inf):
             dual = d
             put_at(b, best_b, members)
@@ -361,7 +388,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
         steps += 1
         if mode == smooth:
             if probed:
-                # the partition of z was not the right one yet: back to z, whose factor is gone
+                # the partition of z was not the right one yet: return to z, whose factor is overwritten
                 probed = False
                 phi, size = fit(form, z, members, factor)
                 point_of(factor, size, members, b)
@@ -371,7 +398,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
             if size > 0 and smooth_left > 0:
                 kappa, fractional = partition_of(z, b, node, partition)
                 if fractional == last_fractional and kappa == last_kappa:
-                    # twice the same: its own stationary point, exact if the partition is right
+                    # the partition is the same twice: its stationary point is exact if the partition is right
                     last_fractional = -1
                     probed = True
                     if not newton_point(form, members, partition, kappa, factor, b):
@@ -386,7 +413,7 @@ def relax(form, node, stop, b, g, best_b, best_g):
             if lower:
                 mode = newton
             elif smooth_left == 0 and (mode == newton or alpha > 0.1):
-                # the Newton point overshot: look between it and the best point
+                # the Newton point overshot: search between it and the best point
                 alpha = 0.3 if mode == newton else 0.3 * alpha
                 mode = search
                 for a in range(count):
@@ -451,8 +478,9 @@ class Solved(NamedTuple):
     points, slopes : (T, q) arrays
         b and `g = c - G b` of the best dual value.
     dual, primal : (T,) arrays
-        That value and the smallest primal one seen.
+        Best dual value, and smallest primal value seen.
     steps : (T,) int array
+        Numbers of steps.
     """
 
     points: np.ndarray
@@ -469,18 +497,21 @@ def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
     Parameters
     ----------
     form : Form
+        Problem.
     sizes : int array
-        In 1..q-1; rising sizes start best from each other.
+        Sizes in 1..q-1; each starts from the previous one, which is best for rising sizes.
     accuracy : float
+        Relative accuracy.
     max_steps : int
+        Maximum number of steps.
     start : (q,) array
-        Start of the first size; overwritten.
+        Point to start the first size from; overwritten.
     solved : Solved
-        Filled.
+        Arrays to fill.
 
     Notes
     -----
-    The stopping test of `relax` is relative to a bar; one far above turns it into an absolute one.
+    The stopping test of `relax` is relative to a cutoff; a cutoff far above turns it into an absolute one.
     """
     points, slopes, dual, primal, steps = solved
     yy = form.yy
@@ -489,7 +520,7 @@ def relax_sizes(form, sizes, accuracy, max_steps, start, solved):
     g = np.empty(q)
     far = 1e6 * max(yy, 1e-300)
     for a in range(sizes.shape[0]):
-        # the value is not known beforehand: the last one bounds how small it can be to within the accuracy wanted
+        # the value is not known in advance: half of the previous one sets the first goal
         goal = accuracy * 0.5 * dual[a - 1] if a > 0 else 1e-3 * accuracy * yy
         d = -np.inf
         p = np.inf

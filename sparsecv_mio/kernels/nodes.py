@@ -1,7 +1,7 @@
-"""What kernels are given and keep: problems, states of columns at a node, copies of columns, supports.
+"""Data types that kernels share: problems, nodes, duplicate columns, rounding allowances and stored supports.
 
-Normal form: columns scaled so that `M = G + I`, G positive semidefinite. A support S has `f(S) = yy - c_S' M_S^{-1}
-c_S`.
+Normal form: columns scaled so that `M = G + I`, G positive semidefinite. A support S has
+`f(S) = yy - c_S' M_S^{-1} c_S`.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,9 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import top_sum
 
 FREE, INSIDE, DROPPED = 0, 1, 2
-NEAR = 0.01  # accuracy of a relaxation, of the gap
-FAR = 1e6
-LEAST_GAP = 1e-14  # of yy
+NEAR = 0.01  # accuracy of a relaxation, as a share of the gap
+FAR = 1e6  # cutoff, in units of the scale, that makes an accuracy absolute
+LEAST_GAP = 1e-14  # minimum gap, as a share of yy
 
 
 @njit(cache=True, nogil=True)
@@ -24,7 +24,9 @@ def list_columns(status, inside, free):
     Parameters
     ----------
     status : (q,) int8 array
+        Status of columns.
     inside, free : (q,) int arrays
+        Arrays to fill.
     """
     count_inside = 0
     count_free = 0
@@ -44,10 +46,13 @@ class Form(NamedTuple):
     Attributes
     ----------
     G : (q, q) array
+        Matrix `M - I`.
     c : (q,) array
+        Products of columns and target.
     yy : float
+        Squared length of the target.
     lipschitz : float
-        At least the largest eigenvalue of G.
+        Upper bound on the largest eigenvalue of G.
     """
 
     G: np.ndarray
@@ -57,14 +62,14 @@ class Form(NamedTuple):
 
 
 class Node(NamedTuple):
-    """Supports that hold some columns and choose k of some others.
+    """Supports that contain given columns and k of some others.
 
     Attributes
     ----------
     inside, free : int arrays
-        Columns; the first `count_inside` and `count_free` entries count.
+        Included and free columns: the first `count_inside` and `count_free` entries.
     k : int
-        0 < k < count_free.
+        Number of free columns to choose, 0 < k < count_free.
     """
 
     inside: np.ndarray
@@ -75,16 +80,16 @@ class Node(NamedTuple):
 
 
 class Accuracy(NamedTuple):
-    """When a relaxation is solved well enough.
+    """Stopping rule of a relaxation.
 
     Attributes
     ----------
     bar : float
-        Stop once the dual value reaches it: the node is closed.
+        Cutoff: stop once the dual value reaches it, since the node is then closed.
     near : float
-        Stop once `primal - dual <= near max(bar - dual, 0)`: the node will not close.
+        Accuracy: stop once `primal - dual <= near max(bar - dual, 0)`, since the node will not close.
     steps : int
-        Most steps.
+        Maximum number of steps.
     """
 
     bar: float
@@ -94,30 +99,30 @@ class Accuracy(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def absolute(yy, accuracy, steps):
-    """Make `relax` solve to an absolute accuracy: against a bar far beyond.
+    """Return a rule that makes `relax` solve to an absolute accuracy, by a cutoff far beyond.
 
     Parameters
     ----------
     yy : float
         Scale of the problem.
     accuracy : float
-        Absolute.
+        Absolute accuracy.
     steps : int
-        Most steps.
+        Maximum number of steps.
     """
     far = FAR * max(yy, 1e-300)
     return Accuracy(far, accuracy / far, steps)
 
 
 class Fold(NamedTuple):
-    """A problem with a valid diagonal, and the rows that are held out of it.
+    """A problem with a valid diagonal, and its held-out rows.
 
     Attributes
     ----------
     M, c, yy : (q, q), (q,), float
         Moments and penalty of the training rows.
     w : (q,) array
-        `M - diag(w)` is positive semidefinite, w > 0.
+        Diagonal with `M - diag(w)` positive semidefinite, w > 0.
     X, u : (N, q), (N,) arrays
         Held-out rows about the training means: the residual of b is `u - X b`.
     """
@@ -131,7 +136,7 @@ class Fold(NamedTuple):
 
 
 class LevelSet(NamedTuple):
-    """Points that bounds are to cover: at most k nonzero entries and f at most `ubar`; about the least F is `zeta`."""
+    """Candidates that bounds cover: at most k nonzero entries and f at most `ubar`; `zeta` is near the minimum of F."""
 
     k: int
     ubar: float
@@ -140,21 +145,21 @@ class LevelSet(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def gap_of(candidates, yy):
-    """`ubar - min F`, at least LEAST_GAP of yy: what is divided by."""
+    """Return `ubar - min F`, at least LEAST_GAP of yy, as a divisor."""
     return max(candidates.ubar - candidates.zeta, LEAST_GAP * yy)
 
 
 class Rounding(NamedTuple):
-    """What rounding is allowed for (docs/theory/bounds.md 7).
+    """Numbers of the rounding allowance (docs/theory/bounds.md, section 7).
 
     Attributes
     ----------
     unit : float
-        Relative.
+        Relative rounding.
     prior : float
-        At least `||y|| + sum_S length_j |b*_j|` for every candidate b*.
+        Upper bound on `||y|| + sum_S length_j |b*_j|` for every candidate b*.
     norm : float
-        At least `||b*||` for every candidate.
+        Upper bound on `||b*||` for every candidate.
     length : (f,) array
         `sqrt(M_jj)` in the units of b.
     """
@@ -167,25 +172,28 @@ class Rounding(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def size_of_candidates(yy, reach, k):
-    """At least `||y|| + 2 sum_S |b*_j|`, columns of unit curvature, for every candidate of k columns.
+    """Return at least `||y|| + 2 sum_S |b*_j|`, columns of unit curvature, for every candidate of k columns.
 
     `b*'diag(w) b* <= b*'M b* = yy - f <= yy`, hence `sum_S |b*_j| <= ||y|| sqrt(sum of the k largest 1 / w_j)`.
 
     Parameters
     ----------
     yy : float
+        Squared length of the target.
     reach : (q,) array
         `1 / w_j` in those units.
     k : int
+        Number of columns.
     """
     return np.sqrt(yy) * (1.0 + 2.0 * np.sqrt(top_sum(reach, k)))
 
 
 @njit(cache=True, nogil=True)
 def allowance(rounding, b):
-    """Return the rounding allowance of a comparison of D at b with f of any candidate (docs/theory/bounds.md 7). O(f).
+    """Return the rounding allowance of a comparison of D at b with f of any candidate. O(f).
 
-    `unit (prior + sum_j length_j |b_j|)^2`: a relative error `unit` of the moments moves f and D by no more.
+    `unit (prior + sum_j length_j |b_j|)^2`: a relative error `unit` of the moments moves f and D by no more
+    (docs/theory/bounds.md, section 7).
     """
     s = rounding.prior
     for j in range(b.shape[0]):
@@ -194,7 +202,7 @@ def allowance(rounding, b):
 
 
 class Effort(NamedTuple):
-    """Relaxations that a bound may take, and steps of each."""
+    """Maximum numbers of relaxations for a bound, and of steps of each."""
 
     rounds: int
     steps: int
@@ -208,12 +216,12 @@ class Incumbents(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Neighbouring copies of each column.
+    """Neighbouring duplicates of each column.
 
     Attributes
     ----------
     before, after : (q,) int arrays
-        The previous and the next copy, -1 for none.
+        Previous and next copy, -1 for none.
     """
 
     before: np.ndarray
@@ -222,14 +230,16 @@ class Copies(NamedTuple):
 
 @njit(cache=True, nogil=True, inline="always")
 def later_copy_inside(j, after, status):
-    """Whether a later copy of j is inside: then a support without j is the same support twice.
+    """Return True if a later copy of j is included: then the supports without j are those of another node.
 
     Parameters
     ----------
     j : int
+        Column.
     after : (q,) int array
-        As in `Copies`.
+        Next copies, as in `Copies`.
     status : (q,) int8 array
+        Status of columns.
     """
     found = False
     later = after[j]
@@ -242,7 +252,7 @@ def later_copy_inside(j, after, status):
 
 @njit(cache=True, nogil=True)
 def in_order(copies, status):
-    """Whether the support of the columns not dropped uses copies in index order. O(q)."""
+    """Return True if the support of the columns not dropped uses copies in index order. O(q)."""
     for k in range(status.shape[0]):
         if status[k] == DROPPED:
             later = copies.after[k]
@@ -252,14 +262,16 @@ def in_order(copies, status):
 
 
 class KeptSupports(NamedTuple):
-    """Kept supports.
+    """Stored supports.
 
     Attributes
     ----------
     mask : (capacity, q) bool array
+        Supports.
     row : (capacity,) int array
-        Which of the tree's bars each answers to.
+        Index of the cutoff of each support.
     value : (capacity,) array
+        Objectives f.
     """
 
     mask: np.ndarray
@@ -268,34 +280,37 @@ class KeptSupports(NamedTuple):
 
 
 class Margin(NamedTuple):
-    """How far above the best a support is kept: within `best (1 + keep) + slack`, the rounding of the tree's values."""
+    """Margin above the best value within which supports stay: `best (1 + keep) + slack`, for the tree's rounding."""
 
     keep: float
     slack: float
 
 
 def new_kept(capacity, q):
-    """Room for so many supports of q columns."""
+    """Return arrays for `capacity` supports of q columns."""
     return KeptSupports(np.zeros((capacity, q), dtype=np.bool_), np.zeros(capacity, dtype=np.int64), np.zeros(capacity))
 
 
 @njit(cache=True, nogil=True)
 def keep_support(s, count, status, row, value, bars):
-    """Add the support of the columns not dropped to `count` others; those above their bar give way where it is full.
+    """Add the support of the columns not dropped to `count` others; if full, drop supports above their cutoff.
 
-    Returns the number kept, -1 where there is no room. O(q), and O(capacity q) where it is full.
+    Returns the number stored, -1 if there is no space. O(q), and O(capacity q) if full.
 
     Parameters
     ----------
     s : KeptSupports
+        Stored supports.
     count : int
-        Supports kept so far.
+        Number of supports stored so far.
     status : (q,) int8 array
+        Status of columns.
     row : int
-        Which of the bars it answers to.
+        Index of its cutoff.
     value : float
         Its f.
     bars : array
+        Cutoffs.
     """
     q = status.shape[0]
     capacity = s.value.shape[0]

@@ -1,24 +1,24 @@
-"""The path tree: best subsets of every size in one branch-and-bound that leaves columns out (theory section 4).
+"""The path tree: best subsets of every size in one branch-and-bound that drops columns (theory section 4).
 
 Normal form: minimise `yy - c_S' M_S^{-1} c_S` over `|S| = tau`, for every tau of a range at once, `M >= w I`.
 
 A node is (included I, free F) with A = I + F, the ridge solution beta on A and `V = M_A^{-1}`; only the free rows of
-both are kept. Leaving j out costs exactly `beta_j^2 / V_jj` and leaves
+both are stored. Dropping j costs exactly `beta_j^2 / V_jj` and leaves
 
     beta_a - V_aj beta_j / V_jj,        V_ab - V_aj V_jb / V_jj        on F - j.
 
-A node lists its free columns by falling cost; its t-th child includes the first t of them, leaves the next one out and
-is free in the |F| - t - 1 others. Rounding: updates drift with the condition of M; `keep` and `slack` of the trees
-cover it.
+The free columns of a node are sorted by falling cost. Its t-th child includes the first t of them, drops the next one
+and has the |F| - t - 1 others free. Updates drift with the condition number of M, which `keep` and `slack` of the trees
+cover.
 
-The tree is depth-first over preallocated levels (the alive-fold tree grows on them too). A call of `run` visits a
-number of nodes and returns, so that time limits, progress and interrupts live outside.
+The tree is depth-first over preallocated levels, which the leave-one-out tree also uses. A call of `run` visits a
+number of nodes and returns, so the caller handles time limits, progress and interrupts.
 
-`prove` is the same tree with the answers known: its leaves prove that every support of size tau that it does not list
-has an objective of at least T: one chain of splits for every set of columns A that is left, first included the column
-that costs most to drop. A node is a leaf where for each size its ridge fit bounds all its supports: by f(A) and
-the m-th smallest cost, or f(A) and the m smallest `weight beta^2`; the supports that are no such bound's are A
-themselves, and are listed. Nodes come out in preorder, a split as its column, a leaf as -1.
+`prove` is the same tree with known results. Its leaves prove that every support of size tau that it does not list has
+an objective of at least T. For every remaining set of columns A there is one chain of splits, which first includes the
+column that costs most to drop. A node is a leaf if for each size its ridge fit bounds all its supports, by f(A) and the
+m-th smallest cost, or by f(A) and the m smallest `weight beta^2`. The only supports without such a bound are the sets A
+themselves, which are listed. Nodes are written in preorder, a split as its column, a leaf as -1.
 """
 
 from typing import NamedTuple
@@ -48,15 +48,16 @@ class Levels(NamedTuple):
     Attributes
     ----------
     node : (levels, 6) int array
-        Number of free columns, number included at its birth, next child, alive range of sizes, where its V starts.
+        Number of free columns, number of columns included at its creation, next child, alive range of sizes, start of
+        V.
     value : (levels,) array
         f of all columns of the node.
     column, beta, cost : (levels, q) arrays
-        The free columns by falling cost, their coefficients and costs.
+        Free columns by falling cost, their coefficients and costs.
     V : array
         Free part of the inverse of every level, row by row.
     status : (q,) int8 array
-        On the way to the present node: FREE, INSIDE or DROPPED.
+        Status on the way to the present node: FREE, INSIDE or DROPPED.
     """
 
     node: np.ndarray
@@ -69,26 +70,26 @@ class Levels(NamedTuple):
 
 
 class Child(NamedTuple):
-    """Scratch: the columns left of a node without one of them, as places in it, their coefficients and costs."""
+    """Work arrays: a node's remaining columns without one of them, their positions in it, coefficients and costs."""
 
     place: np.ndarray
     beta: np.ndarray
     cost: np.ndarray
 
 
-# Functions of the inner loop take arrays, not the tuples that hold them: a tuple that is handed on counts the
-# references of all its arrays, which took a tenth of a small tree's time.
+# Functions of the inner loop take arrays, not the tuples that hold them: passing a tuple counts the references of all
+# its arrays, which took a tenth of a small tree's time.
 
 
 def new_levels(V, beta, value, low, high):
-    """Allocate a tree whose root holds all columns; O(q^3 / 3) memory.
+    """Return a tree whose root has all columns; O(q^3 / 3) memory.
 
     Parameters
     ----------
     V, beta, value : (q, q), (q,), float
         Inverse of M, ridge solution and f on all columns.
     low, high : int
-        Range of sizes asked for.
+        Range of requested sizes.
     """
     q = beta.shape[0]
     cost = beta**2 / np.diag(V)
@@ -115,21 +116,22 @@ def new_levels(V, beta, value, low, high):
 
 @njit(cache=True, nogil=True)
 def new_child(q):
-    """Room for a child of q columns."""
+    """Return work arrays for a child of q columns."""
     return Child(np.empty(q + 1, dtype=np.int64), np.empty(q + 1), np.empty(q + 1))
 
 
 @njit(cache=True, nogil=True, inline="always")
 def finished(node, column, status, level, before):
-    """Whether a level has no child left that is worth a visit; `before` as in `Copies`. O(1).
+    """Return True if a level has no child left to visit; `before` as in `Copies`. O(1).
 
     Parameters
     ----------
     node, column, status : arrays
-        As in `Levels`.
+        Arrays of `Levels`.
     level : int
+        Level.
     before : (q,) int array
-        As in `Copies`.
+        Previous copies, as in `Copies`.
     """
     t = node[level, CHILD]
     top = node[level, INCLUDED] + node[level, COUNT] - 1
@@ -137,20 +139,21 @@ def finished(node, column, status, level, before):
         return True
     if t == 0:
         return False
-    # all children that are left include a column whose earlier copy is out
+    # all remaining children include a column whose earlier copy is dropped
     earlier = before[column[level, t - 1]]
     return earlier >= 0 and status[earlier] == DROPPED
 
 
 @njit(cache=True, nogil=True, inline="always")
 def back_up(node, column, status, level):
-    """Leave a level; the column left out above is inside from now on. Returns the level above.
+    """Leave a level; the column dropped above it is included from now on. Return the level above.
 
     Parameters
     ----------
     node, column, status : arrays
-        As in `Levels`.
+        Arrays of `Levels`.
     level : int
+        Level.
     """
     for k in range(node[level, CHILD]):
         status[column[level, k]] = FREE
@@ -162,19 +165,20 @@ def back_up(node, column, status, level):
 
 @njit(cache=True, nogil=True, inline="always")
 def child_costs(node, V, beta, level, t, pivot, child):
-    """Fill `child` with what is left of a node without its t-th column, by falling cost; pivot is `1 / V_tt`.
+    """Fill `child` with the columns of a node without its t-th one, by falling cost; pivot is `1 / V_tt`.
 
-    node, V, beta as in `Levels`. O(|F|) and the moves of the sort: costs keep nearly the order they had.
+    O(|F|) and the moves of the sort: costs nearly keep their order.
 
     Parameters
     ----------
     node, V, beta : arrays
-        As in `Levels`.
+        Arrays of `Levels`.
     level, t : int
-        The node, and the place of the column in it.
+        Node, and position of the column in it.
     pivot : float
+        `1 / V_tt`.
     child : Child
-        Filled.
+        Arrays to fill.
     """
     place, betas, costs = child.place, child.beta, child.cost
     size = node[level, COUNT]
@@ -206,12 +210,15 @@ def put_child(s, level, t, pivot, child, low, high):
     Parameters
     ----------
     s : Levels
+        Tree.
     level, t : int
-        The node, and the place of the column in it.
+        Node, and position of the column in it.
     pivot : float
         `1 / V_tt`.
     child : Child
+        Child.
     low, high : int
+        Range of sizes.
     """
     node, V, column, beta, cost = s.node, s.V, s.column, s.beta, s.cost
     place, betas, costs = child.place, child.beta, child.cost
@@ -245,17 +252,18 @@ BEST, BAR, MOST = 0, 1, 2
 
 
 class PathState(NamedTuple):
-    """Everything a path tree knows between two calls.
+    """State of a path tree between two calls.
 
     Attributes
     ----------
     ctrl : (4,) int array
-        Level, nodes, kept supports, overflow flag.
+        Level, nodes, stored supports, overflow flag.
     levels : Levels
+        Tree.
     bars : (3, q + 1) array
-        By size: incumbent value, pruning bar `best (1 + keep) + slack` and the largest bar from there up.
+        Values by size: incumbent value, cutoff `best (1 + keep) + slack`, and largest cutoff of this and larger sizes.
     kept : KeptSupports
-        Every support found at or below the bar of its size.
+        Every support found at or below the cutoff of its size.
     """
 
     ctrl: np.ndarray
@@ -270,33 +278,36 @@ class PathState(NamedTuple):
 
     @property
     def bar(self):
-        """Pruning bar by size."""
+        """Cutoff by size."""
         return self.bars[BAR]
 
     def set_bars(self, sizes, best, bar):
-        """Set the incumbent values and the bars of one size or of several.
+        """Set the incumbent values and the cutoffs of one size or of several.
 
         Parameters
         ----------
         sizes : int, slice or int array
+            Sizes.
         best, bar : float or array
+            Incumbent values and cutoffs.
         """
         self.bars[BEST, sizes], self.bars[BAR, sizes] = best, bar
         self.bars[MOST] = np.maximum.accumulate(self.bars[BAR, ::-1])[::-1]
 
 
 def new_state(levels, best, margin, capacity):
-    """State of a tree that has not begun.
+    """Return the state of a tree that has not started.
 
     Parameters
     ----------
     levels : Levels
-        The root; its range of sizes is `1 <= low <= high <= q`.
+        Tree with the root; its range of sizes is `1 <= low <= high <= q`.
     best : (q + 1,) array
-        Incumbent values by size (inf where unknown).
+        Incumbent values by size (inf if unknown).
     margin : Margin
+        Margin within which supports are kept.
     capacity : int
-        Number of kept supports the state can hold.
+        Number of supports that the state can store.
     """
     q = len(levels.status)
     state = PathState(
@@ -311,7 +322,7 @@ def new_state(levels, best, margin, capacity):
 
 @njit(cache=True, nogil=True)
 def _record(s, size, value, margin):
-    """Take in the support of the columns not dropped: improve the incumbent, keep it if within the bar."""
+    """Record the support of the columns not dropped: improve the incumbent, store the support if within the cutoff."""
     bars = s.bars
     if value < bars[BEST, size]:
         bars[BEST, size] = value
@@ -329,9 +340,9 @@ def _record(s, size, value, margin):
 
 @njit(cache=True, nogil=True)
 def _descend(levels, bars, level, t, sizes, w, child, scratch):
-    """Build the child of `level` that drops column t in level + 1 if some size survives; True if it does.
+    """Build the child of `level` that drops column t in level + 1 if some size survives; return True if it does.
 
-    O(|F'|) for the costs and tests, O(|F'|^2) for V when a size survives them.
+    O(|F'|) for the costs and tests, O(|F'|^2) for V if a size survives them.
     """
     node, V = levels.node, levels.V
     value = levels.value[level] + levels.cost[level, t]
@@ -349,21 +360,24 @@ def _descend(levels, bars, level, t, sizes, w, child, scratch):
 
 @njit(cache=True, nogil=True)
 def run(s, copies, w, margin, max_nodes):
-    """Work on the tree for at most `max_nodes` nodes; True when it is finished.
+    """Process at most `max_nodes` nodes of the tree; return True when it is finished.
 
     Parameters
     ----------
     s : PathState
+        State.
     copies : Copies
+        Duplicate columns.
     w : float
-        `M - w I` is positive semidefinite; 0 switches the second-term test off.
+        Number with `M - w I` positive semidefinite; 0 switches the second-term test off.
     margin : Margin
-        As for the state.
+        Margin as for the state.
     max_nodes : int
+        Maximum number of nodes.
 
     Notes
     -----
-    A node costs O(|F|) when its tests close it and O(|F|^2) when it is expanded.
+    A node costs O(|F|) if its tests close it and O(|F|^2) if it is expanded.
     """
     ctrl, levels, bars = s.ctrl, s.levels, s.bars
     node, status, column, values, costs = levels.node, levels.status, levels.column, levels.value, levels.cost
@@ -407,10 +421,10 @@ def run(s, copies, w, margin, max_nodes):
 
 
 def open_bounds(s, bounds):
-    """Lower `bounds` (by tau) to what the open part of the tree may still hold. O(levels q).
+    """Lower `bounds` (by tau) to lower bounds of f in the open part of the tree. O(levels q).
 
-    The children not yet visited at a level form the node (I + first t columns, the others free); its bound is f of the
-    level plus the m-th smallest cost.
+    The unvisited children of a level form the node (I + first t columns, the others free); its bound is f of the level
+    plus the m-th smallest cost.
     """
     for level in range(s.ctrl[LEVEL] + 1):
         size, included, t, low, high = s.levels.node[level, [COUNT, INCLUDED, CHILD, LOW, HIGH]]
@@ -424,28 +438,29 @@ ENDED, SHORT, LISTED = 0, 1, 2
 
 @njit(cache=True, nogil=True)
 def prove(levels, weight, sizes, bars, nodes, listed):
-    """Write the tree of one problem.
+    """Write the proof tree of one problem.
 
     Parameters
     ----------
     levels : Levels
-        The root, of `M = X'X + diag(weight)`; overwritten.
+        Tree with the root, of `M = X'X + diag(weight)`; overwritten.
     weight : (q,) array
+        Penalty.
     sizes : (2,) int array
         First and last size.
     bars : (q + 1,) array
-        By size: what bounds must reach; supports below are listed.
+        Values by size that bounds must reach; supports below are listed.
     nodes : (m,) int array
-        Takes the nodes.
+        Array to fill with the nodes.
     listed : (l, q) bool array
-        Takes the supports.
+        Array to fill with the listed supports.
 
     Returns
     -------
     ended : int
-        0; 1 where `nodes` is too short, 2 where `listed` is.
+        0 if complete; 1 if `nodes` is too short, 2 if `listed` is.
     used, found : int
-        Nodes and supports written.
+        Numbers of nodes and supports written.
     """
     node, column, beta, cost, V = levels.node, levels.column, levels.beta, levels.cost, levels.V
     q = weight.shape[0]

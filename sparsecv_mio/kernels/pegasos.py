@@ -1,8 +1,8 @@
-"""PEGASOS and averaged least-squares SGD: one update, one score, and the whole cross-validation tree.
+"""PEGASOS and averaged least-squares SGD: the update, the score, and the tree of a cross-validation.
 
 A model is one row of numbers: `[v (p), t]` for PEGASOS (kind 0), `[w (p), sum of w (p), t]` for least squares (kind 1),
-t the rows learned. `a` is PEGASOS's lam or the step of least squares. Random orders depend on (seed, first row, last
-row) only: they are the same in every strategy and on every thread.
+t the number of rows learned. `a` is the lam of PEGASOS or the step of least squares. Random orders depend on (seed,
+first row, last row) only, so they are the same in every strategy and on every thread.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PEGASOS, LEAST_SQUARES = 0, 1
 
 
 class Sgd(NamedTuple):
-    """How rows are learned: the kind and its `a`, in order or shuffled by a seed."""
+    """Settings of the updates: the kind and its `a`, in order or shuffled by a seed."""
 
     kind: int
     a: float
@@ -28,7 +28,7 @@ class Sgd(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def splitmix(x: np.uint64) -> np.uint64:
-    """One step of splitmix64 on a uint64. O(1)."""
+    """Return one step of splitmix64 on a uint64. O(1)."""
     x = np.uint64(x) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -42,8 +42,11 @@ def shuffled_range(first: int, last: int, seed: int, out: NDArray[np.int64]) -> 
     Parameters
     ----------
     first, last : int
+        Range.
     seed : int
+        Seed.
     out : int array
+        Array to fill.
     """
     m = last - first
     for i in range(m):
@@ -64,11 +67,13 @@ def learn_row(kind, model, x, target, a):
     Parameters
     ----------
     kind : int
+        Kind of model.
     model : array
-        A row of numbers, see above.
+        Row of numbers as defined in the module.
     x, target : (p,) array, float
-        The row.
+        Row and target.
     a : float
+        Parameter a.
     """
     p = x.shape[0]
     t = model[model.shape[0] - 1]
@@ -101,10 +106,13 @@ def learn_rows(kind, model, X, y, a):
     Parameters
     ----------
     kind : int
+        Kind of model.
     model : array
-        A row of numbers, see above.
+        Row of numbers as defined in the module.
     X, y : (m, p), (m,) arrays
+        Rows and targets.
     a : float
+        Parameter a.
     """
     for i in range(X.shape[0]):
         learn_row(kind, model, X[i], y[i], a)
@@ -112,15 +120,18 @@ def learn_rows(kind, model, X, y, a):
 
 @njit(cache=True, nogil=True)
 def score_rows(kind, model, X, y, first, last):
-    """Mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p).
+    """Return the mean loss over rows first .. last-1: share of wrong signs (kind 0) or squared error (kind 1). O(m p).
 
     Parameters
     ----------
     kind : int
+        Kind of model.
     model : array
-        A row of numbers, see above.
+        Row of numbers as defined in the module.
     X, y : (m, p), (m,) arrays
+        Rows and targets.
     first, last : int
+        Range of rows.
     """
     p = X.shape[1]
     t = max(model[model.shape[0] - 1], 1.0)
@@ -138,18 +149,20 @@ def score_rows(kind, model, X, y, first, last):
 
 @njit(cache=True, nogil=True)
 def learn_range(sgd, model, X, y, first, last, order):
-    """Update by a range of rows. O(m p).
+    """Update a model by a range of rows. O(m p).
 
     Parameters
     ----------
     sgd : Sgd
+        Settings.
     model : array
-        Changed in place.
+        Model, changed in place.
     X, y : (n, p), (n,) arrays
+        Rows and targets.
     first, last : int
         Rows first .. last-1.
     order : int array
-        Scratch of at least that length where rows are shuffled.
+        Work array of at least that length, if rows are shuffled.
     """
     if sgd.shuffled:
         shuffled_range(first, last, sgd.seed, order)
@@ -162,25 +175,28 @@ def learn_range(sgd, model, X, y, first, last, order):
 
 @njit(cache=True, nogil=True)
 def tree(sgd, base, X, y, starts, first, last, scores):
-    """Cross-validate some chunks from a model of all other rows; returns the rows learned.
+    """Cross-validate some chunks from a model of all other rows; return the number of rows learned.
 
     Parameters
     ----------
     sgd : Sgd
+        Settings.
     base : array
-        The model.
+        Model.
     X, y : (n, p), (n,) arrays
+        Rows and targets.
     starts : (k + 1,) int array
-        Where each chunk starts.
+        Start of each chunk.
     first, last : int
         Chunks first .. last-1.
     scores : (last - first,) array
-        Filled.
+        Array to fill.
 
     Notes
     -----
-    Depth first on an explicit stack; one model per level, so O(p log k) memory. The left child learns the right half's
-    chunks on a copy, the right child then reuses its parent's place. O(m p log2 k) time, m rows in the chunks.
+    The tree is depth-first on an explicit stack with one model for each level, so it needs O(p log k) memory. The left
+    child is a copy that learns the right half's chunks; the right child then reuses its parent's memory. O(m p log2 k)
+    time, with m rows in the chunks.
     """
     levels = 2
     while (1 << (levels - 2)) < last - first:

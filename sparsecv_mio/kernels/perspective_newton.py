@@ -1,9 +1,10 @@
-"""The relaxation as a smooth convex problem in z, by projected Newton steps (docs/theory/bounds.md 2).
+"""Projected Newton steps for the relaxation as a smooth convex problem in z (docs/theory/bounds.md, section 2).
 
 phi(z) = yy - c' Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 c,     z in [0, 1], sum z = k, z = 1 on the included columns.
 
 With b(z) its ridge fit and `g = c - G b`: `b = Z g`, the gradient is `-g_j^2`, the Hessian `2 diag(g) P diag(g)` with
-`P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. Nothing blows up as z goes to 0; a step lowers phi from any start.
+`P = G - G Z^1/2 (I + Z^1/2 G Z^1/2)^{-1} Z^1/2 G`. All terms stay finite as z goes to 0; a step lowers phi from any
+start.
 """
 
 from typing import NamedTuple
@@ -14,9 +15,9 @@ from sparsecv_mio.kernels.dense import LONG, cholesky_in_place, cholesky_solve, 
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.k_support import prox_scale
 
-ENTER = 10  # columns at z = 0 that may join a step
+ENTER = 10  # maximum number of columns at z = 0 that join a step
 ZERO = 1e-12
-NONE = np.int64(0)  # a plain 0 is a type of its own: what is called with it would be compiled twice
+NONE = np.int64(0)  # a literal 0 has its own type, and functions called with it would be compiled twice
 
 
 class Factor(NamedTuple):
@@ -29,7 +30,7 @@ class Factor(NamedTuple):
     x : (q,) array
         Right side, then solution.
     columns : (q,) int array
-        The columns.
+        Columns.
     root : (cap,) array
         Their `sqrt(z)`.
     """
@@ -42,12 +43,12 @@ class Factor(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def new_factor(q, cap):
-    """Room for a system of up to `cap` of q columns."""
+    """Return arrays for a system of up to `cap` of q columns."""
     return Factor(np.empty((cap, cap)), np.empty(q), np.empty(q, dtype=np.int64), np.empty(cap))
 
 
 class System(NamedTuple):
-    """Scratch of a Newton direction on m columns with a factor of size s: (m, m), (m, s), (m,), (m,)."""
+    """Work arrays of a Newton direction on m columns with a factor of size s: (m, m), (m, s), (m,), (m,)."""
 
     H: np.ndarray
     A: np.ndarray
@@ -62,10 +63,13 @@ def spread_evenly(v, size, total, low):
     Parameters
     ----------
     v : array
+        Vector.
     size : int
-        How many entries of it count.
+        Number of entries used.
     total : float
+        Required sum.
     low : array
+        Array to fill.
     """
     lo = np.inf
     hi = -np.inf
@@ -88,16 +92,18 @@ def spread_evenly(v, size, total, low):
 
 @njit(cache=True, nogil=True)
 def weights_of(b, g, node, z, buffer):
-    """Fill z with what suits b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are filled up by the largest |g|.
+    """Fill z with the weights of b: `clip(|b_j| t, 0, 1)` with sum k; too few entries are completed by the largest |g|.
 
     Parameters
     ----------
     b, g : (q,) arrays
+        Point and slope.
     node : Node
+        Node.
     z : (q,) array
-        Filled on the free columns.
+        Array to fill on the free columns.
     buffer : array
-        Work for them.
+        Work array for them.
     """
     free, count_free, k = node.free, node.count_free, node.k
     held = 0
@@ -127,17 +133,20 @@ def weights_of(b, g, node, z, buffer):
 
 @njit(cache=True, nogil=True)
 def fit(form, z, members, factor):
-    """phi(z); leaves the support in `index`, `sqrt(z)` in `root`, the factor in `work` and `L^{-1} Z^1/2 c` in x.
+    """Return phi(z); leave its columns in `columns`, `sqrt(z)` in `root`, the factor in `work`, `L^{-1} Z^1/2 c` in x.
 
-    Returns phi and the size of the support; inf if there is no room. O(s^3 / 3).
+    Returns phi and the size of the support; inf if the capacity is too small. O(s^3 / 3).
 
     Parameters
     ----------
     form : Form
+        Problem.
     z : (q,) array
+        Weights.
     members : int array
         Columns that may have z > 0.
     factor : Factor
+        System to fill.
     """
     G, c = form.G, form.c
     work, x, index, root = factor.work, factor.x, factor.columns, factor.root
@@ -167,16 +176,18 @@ def fit(form, z, members, factor):
 
 @njit(cache=True, nogil=True)
 def point_of(factor, s, members, b):
-    """b(z) from what `fit` left.
+    """Fill b(z) from the results of `fit`.
 
     Parameters
     ----------
     factor : Factor
+        System as `fit` left it.
     s : int
         Size of the support.
     members : int array
+        Columns of the node.
     b : (q,) array
-        Filled on the members.
+        Array to fill on the members.
     """
     x, index, root = factor.x, factor.columns, factor.root
     for a in range(members.shape[0]):
@@ -188,16 +199,18 @@ def point_of(factor, s, members, b):
 
 @njit(cache=True, nogil=True)
 def moving(z, g, node, chosen, enter):
-    """Columns a step may move: fractional ones, those at 1 that want to fall, the ENTER most pressing at 0.
+    """Fill the columns that a step may move: fractional ones, falling ones at 1, and the best ENTER columns at 0.
 
     Returns their number. O(count (1 + ENTER)).
 
     Parameters
     ----------
     z, g : (q,) arrays
+        Weights and slope.
     node : Node
+        Node.
     chosen, enter : int arrays
-        For the free columns, and for ENTER; the first is filled.
+        Array to fill, for the free columns, and work array for ENTER columns.
     """
     free, count_free = node.free, node.count_free
     level = 0.0
@@ -250,20 +263,24 @@ def moving(z, g, node, chosen, enter):
 
 @njit(cache=True, nogil=True)
 def direction(G, g, factor, s, chosen, count, system):
-    """Newton direction of phi on the chosen columns with sum 0 into d; False if singular. O(s^2 f + s f^2 + f^3).
+    """Fill d with the Newton direction of phi on the chosen columns with sum 0; return False if singular.
+
+    O(s^2 f + s f^2 + f^3).
 
     Parameters
     ----------
     G, g : (q, q), (q,)
+        Matrix and slope.
     factor : Factor
-        As `fit` left it.
+        System as `fit` left it.
     s : int
         Size of its support.
     chosen : int array
+        Columns.
     count : int
-        How many of them count.
+        Number of columns used.
     system : System
-        Scratch; d is the direction.
+        Work arrays; d is the direction.
     """
     work, index, root = factor.work, factor.columns, factor.root
     H, A, d, ones = system.H, system.A, system.d, system.ones
@@ -305,17 +322,20 @@ def direction(G, g, factor, s, chosen, count, system):
 
 @njit(cache=True, nogil=True)
 def newton_step(form, node, members, factor, at, z, g, b):
-    """One projected Newton step from z with what `fit` left in the factor; z, the factor and b follow.
+    """Take one projected Newton step from z, given the results of `fit` in the factor; update z, the factor and b.
 
     Parameters
     ----------
     form, node : Form, Node
+        Problem and node.
     members : int array
-        The node's columns.
+        Columns of the node.
     factor : Factor
+        System as `fit` left it.
     at : (float, int)
-        What `fit` returned.
+        Return values of `fit`.
     z, g, b : (q,) arrays
+        Weights, slope and point, updated.
 
     Returns
     -------
@@ -334,7 +354,7 @@ def newton_step(form, node, members, factor, at, z, g, b):
     d, ones = system.d, system.ones
     old = np.empty(moved)
     new = np.empty(moved)
-    # columns at a bound that the direction would push out of it leave, so that short steps stay inside and lower phi
+    # columns at a bound that the direction would push outside are removed, so that short steps stay valid and lower phi
     while True:
         if moved < 2 or not direction(form.G, g, factor, s, chosen, moved, system):
             return phi, 0
@@ -351,7 +371,7 @@ def newton_step(form, node, members, factor, at, z, g, b):
     for f in range(moved):
         old[f] = z[chosen[f]]
         total += old[f]
-    # as far as the first bound no projection is needed: the last step to try, and one column fewer next time
+    # up to the first bound no projection is needed: this is the last step to try, and it fixes one column
     limit = 1.0
     for f in range(moved):
         if d[f] < 0.0:

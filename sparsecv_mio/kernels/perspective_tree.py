@@ -1,7 +1,7 @@
-"""Branch-and-bound for one tau on the perspective relaxation, best bound first (theory sections 1, 2 and 4).
+"""Best-first branch-and-bound for one tau by the perspective relaxation (theory sections 1, 2 and 4).
 
-A node of the pool is closed by the dual of its relaxation, its free columns are fixed by the safe screening of section
-2 with the same dual point, and it branches on the most fractional z.
+A node of the pool is closed by the dual value of its relaxation. The same dual point fixes free columns by the safe
+screening of section 2, and the node branches on the most fractional z.
 """
 
 import numpy as np
@@ -23,15 +23,16 @@ from sparsecv_mio.kernels.node_pool import (
 from sparsecv_mio.kernels.nodes import DROPPED, Accuracy, Node, list_columns
 from sparsecv_mio.kernels.screening import screen
 
-# Accuracy of the relaxation of a node, of what it misses to the bar. With 0.3 trees that end take as long, but open
-# nodes have bounds so loose that the least of them stays where it was (housing2, tau 14: for 512 nodes).
-NEAR, NODE_STEPS = 0.05, np.int64(80)  # a plain 80 is a type of its own
-FEW_STEPS, MORE_STEPS = np.int64(2), np.int64(8)  # of a relaxation before a scan: it may close or shrink a node
+# Accuracy of the relaxation of a node, as a share of its distance from the cutoff. With 0.3, trees that finish take the
+# same time, but the bounds of open nodes are so loose that the smallest one did not rise (housing2, tau 14: in 512
+# nodes).
+NEAR, NODE_STEPS = 0.05, np.int64(80)  # a literal 80 has its own type
+FEW_STEPS, MORE_STEPS = np.int64(2), np.int64(8)  # steps of a relaxation before a scan: it may close or shrink a node
 
 
 @njit(cache=True, nogil=True)
 def _branch_column(b, g, free, nf):
-    """Fractional z = b / g nearest 3/4 (measured better than 1/2 where branching is long), else the largest z."""
+    """Return the column with z = b / g nearest 3/4 (better than 1/2 in long trees, measured), else the largest z."""
     pick = free[0]
     most = -1.0
     for a in range(nf):
@@ -51,22 +52,27 @@ def _branch_column(b, g, free, nf):
 
 @njit(cache=True, nogil=True)
 def run(s, form, tau, copies, margin, max_nodes):
-    """Work on the tree for at most `max_nodes` nodes.
+    """Process at most `max_nodes` nodes of the tree.
 
     Parameters
     ----------
     s : NodePool
+        Pool.
     form : Form
+        Problem.
     tau : int
-        1 <= tau < q.
+        Size, 1 <= tau < q.
     copies : Copies
+        Duplicate columns.
     margin : Margin
+        Margin within which supports are kept.
     max_nodes : int
+        Maximum number of nodes.
 
     Returns
     -------
     int
-        What `take_node` said at last.
+        Last code of `take_node`.
 
     Notes
     -----
@@ -110,7 +116,7 @@ def run(s, form, tau, copies, margin, max_nodes):
             fixed = screen(x, nf, free, k, s.best[1] - d, status)
             for j in range(q):
                 b[j] = best_b[j] if status[j] != DROPPED else 0.0
-            # few columns fixed: what is left is not worth another relaxation, unless it is one support
+            # with few columns fixed, another relaxation gains little, unless one support is left
             if fixed == 0 or (10 * fixed < nf and nf - fixed > 8):
                 break
         if closed:

@@ -1,7 +1,8 @@
-"""The loss of counts with log link, half the deviance of a row: `l(t) = exp(t) - y t - (y - y log y)`, t its predictor.
+"""The Poisson loss of counts with log link, half the deviance of a row: `l(t) = exp(t) - y t - (y - y log y)`.
 
-With `u = t - log y` and `mu = exp(t)` it is `y (exp(u) - 1 - u)`, which has digits where mu is near y; mu where y is 0.
-Second and third derivative are mu. :mod:`sparsecv_mio.problem.poisson` is its numpy twin.
+t is the linear predictor. With `u = t - log y` and `mu = exp(t)` the loss is `y (exp(u) - 1 - u)`, which is accurate if
+mu is near y; for y = 0 it is mu. Second and third derivative are mu. :mod:`sparsecv_mio.problem.poisson` is the
+counterpart in numpy.
 """
 
 import numpy as np
@@ -13,13 +14,14 @@ EPS = 2.220446049250313e-16
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def half_deviances(margins, y, falls, means, losses):
-    """Fill `y - mu`, `mu` and the losses of rows; infinite ones where mu overflows.
+    """Fill `y - mu`, `mu` and the losses of rows; infinite ones if mu overflows.
 
     Parameters
     ----------
     margins, y : (n,) arrays
-        Linear predictors, and counts >= 0 (over their exposures).
+        Linear predictors, and counts >= 0 (divided by exposures).
     falls, means, losses : (n,) arrays
+        Arrays to fill.
     """
     for i in range(margins.shape[0]):
         t, count = margins[i], y[i]
@@ -40,7 +42,7 @@ def half_deviances(margins, y, falls, means, losses):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def half_deviance_roundings(v, y, state, off, out):
-    """As `row_losses.roundings`: l moves by at most `|l'| e + mu e^2` for e up to 1; e has the roundings of u too."""
+    """Compute `row_losses.roundings`: l moves by up to `|l'| e + mu e^2` for e up to 1; e includes u's rounding."""
     n, total = off.shape[0], 0.0
     for i in range(n):
         t, mean, fall = state.margins[i], state.others[i], abs(state.falls[i])

@@ -1,12 +1,12 @@
-"""A problem on some columns, others minimised out, and a diagonal under its curvature (docs/theory/bounds.md 2, 3).
+"""Reduced problems, with some columns minimised out, and sharp diagonals under M (docs/theory/bounds.md, 2 and 3).
 
-A diagonal w under M: how much of the objective's curvature the perspective may take (docs/theory/bounds.md 2).
-
-Every `w > 0` with `M - diag(w)` positive semidefinite gives a relaxation, and a larger w a tighter one. This one is
+Every `w > 0` with `M - diag(w)` positive semidefinite gives a perspective relaxation, and a larger w a tighter one. The
+w of this module solves
 
     maximise   sharpness * sum_j log w_j + log det(M - diag(w)),
 
-which does not depend on the units of the columns; the sharper, the nearer to the largest `sum log w_j`.
+which does not depend on the units of the columns; the larger the sharpness, the nearer w is to the largest
+`sum log w_j`.
 """
 
 from typing import NamedTuple
@@ -18,19 +18,21 @@ from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import Fold, Form
 
 SHARPNESS = 20.0
-SHARP_COLUMNS = 300  # more columns than this keep the w they come with: sharpening costs O(f^3)
+SHARP_COLUMNS = 300  # maximum number of columns for sharpening w, which costs O(f^3)
 
 
 @njit(cache=True, nogil=True)
 def factor_difference(M, w, L):
-    """Cholesky factor of `M - diag(w)` into L; False if it is not positive definite. O(q^3 / 3).
+    """Fill L with the Cholesky factor of `M - diag(w)`; return False if it is not positive definite. O(q^3 / 3).
 
     Parameters
     ----------
     M : (q, q) array
+        Matrix.
     w : (q,) array
+        Diagonal.
     L : (q, q) array
-        Lower triangle filled.
+        Array whose lower triangle is filled.
     """
     q = M.shape[0]
     for i in range(q):
@@ -42,16 +44,16 @@ def factor_difference(M, w, L):
 
 @njit(cache=True, nogil=True)
 def inverse_of_factor(L, T, V):
-    """Inverse of `L L'` into V; T is work. The inverse of L is filled row by row, for SIMD. O(q^3).
+    """Fill V with the inverse of `L L'`, computing the inverse of L row by row for SIMD. O(q^3).
 
     Parameters
     ----------
     L : (q, q) array
-        Lower triangular.
+        Lower-triangular matrix.
     T : (q, q) array
-        Work.
+        Work array.
     V : (q, q) array
-        Filled.
+        Array to fill.
     """
     q = L.shape[0]
     for i in range(q):
@@ -77,10 +79,11 @@ def dominated(M, share, w):
     Parameters
     ----------
     M : (q, q) array
+        Matrix.
     share : float
-        At most 1.
+        Factor, at most 1.
     w : (q,) array
-        Filled.
+        Array to fill.
     """
     q = M.shape[0]
     L = np.empty((q, q))
@@ -100,24 +103,27 @@ def dominated(M, share, w):
 
 @njit(cache=True, nogil=True)
 def sharpen(M, w, sharpness, max_steps):
-    """Newton steps on the problem above from a valid w > 0, in place.
+    """Take Newton steps on the problem of the module from a valid w > 0, in place.
 
     Parameters
     ----------
     M : (q, q) array
+        Matrix.
     w : (q,) array
         Start, `M - diag(w)` positive definite; improved in place and valid on return.
     sharpness : float
+        Sharpness.
     max_steps : int
+        Maximum number of steps.
 
     Returns
     -------
     steps : int
-        -1 if the start was not valid; w is then untouched.
+        Number of steps; -1 if the start was not valid, and w is then unchanged.
 
     Notes
     -----
-    O(q^3) a step. What certifies w is the factorisation of `M - diag(w)` that every accepted step has passed.
+    O(q^3) for each step. w is certified by the factorisation of `M - diag(w)`, which every accepted step has passed.
     """
     q = M.shape[0]
     L = np.empty((q, q))
@@ -144,7 +150,7 @@ def sharpen(M, w, sharpness, max_steps):
             decrement += x[i] * trial[i]
             if x[i] < 0.0:
                 size = min(size, -0.9 * w[i] / x[i])
-        # the steps that a self-concordant function guarantees are short: try the whole one first
+        # the steps with a guarantee for self-concordant functions are short, so the full step is tried first
         while True:
             for i in range(q):
                 trial[i] = w[i] + size * x[i]
@@ -170,22 +176,24 @@ class Normal(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def reduce_problem(fold, inside, free, w):
-    """Eliminate the columns `inside` and drop all columns in neither list.
+    """Return a problem without the columns `inside`, which are minimised out, and without columns in neither list.
 
     Parameters
     ----------
     fold : Fold
+        Problem.
     inside, free : int arrays
+        Columns to minimise out, and columns to keep.
     w : (f,) array
-        A diagonal for what is left; that of the fold stays valid on it.
+        Diagonal for the reduced problem; that of the fold stays valid on it.
 
     Returns
     -------
     left : Fold
-        The same objective and residuals as functions of `b_F`, `b_I = M_II^{-1}(c_I - M_IF b_F)` put in.
+        The same objective and residuals as functions of `b_F`, with `b_I = M_II^{-1}(c_I - M_IF b_F)` inserted.
     lever : (N,) array
-        `|M_II^{-1} x_I|_1` of every row: times the rounding of the moments and the size of a candidate, what a
-        residual may be off by (docs/theory/bounds.md 7).
+        `|M_II^{-1} x_I|_1` of every row: multiplied by the rounding of the moments and the size of a candidate, it
+        bounds the error of a residual (docs/theory/bounds.md, section 7).
     ok : bool
         False if `M_II` is not positive definite.
 
@@ -255,7 +263,7 @@ def reduce_problem(fold, inside, free, w):
 
 @njit(cache=True, nogil=True)
 def normalise(fold):
-    """Bring a fold to normal form: columns divided by `sqrt(w)`, `G = M - I`. O(q^2 + N q)."""
+    """Return a fold in normal form: columns divided by `sqrt(w)`, `G = M - I`. O(q^2 + N q)."""
     M, c, X, w = fold.M, fold.c, fold.X, fold.w
     q = c.shape[0]
     root = np.empty(q)

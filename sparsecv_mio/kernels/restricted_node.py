@@ -1,18 +1,17 @@
 """Bounds of one node of a tree over supports with limits on groups of columns and signs of coefficients.
 
-In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node is (included I, free F), A = I + F; at
-most `room` free terms may be chosen, of each group at most its `cap`; a term is a column, or several that are chosen
-all or none. The coefficient of a column may be held at or above zero (sign 1), at or below (-1), or be free (0). Three
-statements hold for every support S of the node, f(S) the least objective with the signs held (docs/theory.md,
-"Restrictions"):
+In normal form, `M = G + w I` with G positive semidefinite and w = 1 or 0. A node is (included I, free F), A = I + F. At
+most `room` free terms may be chosen, and at most `cap` of each group; a term is a column, or several that are chosen
+all or none. A coefficient may be constrained to be >= 0 (sign 1) or <= 0 (sign -1), or be free (0). Three statements
+hold for every support S of the node, with f(S) the minimum of the objective under the signs (theory section 10):
 
-* with b the fit of all of A, signs held, and `V = M_A^{-1}`: dropping a term T costs at least `b_T' V_TT^{-1} b_T`, so
-  that S, which drops m terms or more, has `f(S) >= f(A) + m-th smallest cost`;
+* with b the sign-constrained fit of all of A, and `V = M_A^{-1}`: dropping a term T costs at least
+  `b_T' V_TT^{-1} b_T`, so S, which drops m terms or more, has `f(S) >= f(A) + m-th smallest cost`;
 * for any u, `f(S) >= yy - u'Gu - sum_I s_j - (largest sum of s_j over terms of F that room and caps allow)`, where
   `s_j` is the square of the part of `g_j = c_j - (G u)_j` that the sign allows;
-* the same with a term forced in, or left out, screens that term.
+* the second bound with a term included, or dropped, screens that term.
 
-Of several columns V_TT is inverted with more on its diagonal than its rounding: that lowers the cost.
+For terms of several columns, V_TT is inverted with more than its rounding added to the diagonal, which lowers the cost.
 """
 
 from typing import NamedTuple
@@ -34,26 +33,26 @@ from sparsecv_mio.kernels.dense import cholesky_in_place, cholesky_solve, gershg
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.nodes import DROPPED, FREE, INSIDE, Accuracy, Form
 
-NEAR = 0.05  # accuracy of a relaxation that will not close its node, of what is left to the bar
+NEAR = 0.05  # accuracy of a relaxation that does not close its node, as a share of the distance from the cutoff
 
 
 class Rules(NamedTuple):
-    """What may be chosen at a node, in the columns of a normal form.
+    """Restrictions at a node, in the columns of a normal form.
 
     Attributes
     ----------
     sign : (m,) int8 array
-        1, -1 or 0.
+        Signs 1, -1 or 0.
     group : (m,) int array
-        Number of the group of a column, -1 for none; the same in all columns of a term.
+        Number of the group of a column, -1 for none; the same for all columns of a term.
     cap : (groups,) int array
-        What the included terms leave of each group.
+        Number of terms of each group that may still be chosen.
     room : int
-        Free terms that may be chosen.
+        Number of free terms that may be chosen.
     term : (m,) int array
         Number of a column's term, below m.
     rounding : float
-        Of an inverse of M, relative to it.
+        Relative rounding of an inverse of M.
     """
 
     sign: np.ndarray
@@ -65,16 +64,16 @@ class Rules(NamedTuple):
 
 
 class NodePoint(NamedTuple):
-    """Where a node starts and what it found: (m,) arrays.
+    """Start and results of a node: (m,) arrays.
 
     Attributes
     ----------
     b : array
-        Coefficients of the fit of all columns of the node, signs held; on entry feasible ones to start from.
+        Coefficients of the sign-constrained fit of all columns of the node; on entry a feasible start.
     u : array
-        Point of the best dual bound; on entry where to start.
+        Point of the best dual bound; on entry a start.
     cost : array
-        At least what dropping a free column's term adds to the objective of the fit.
+        Lower bounds on the cost of dropping a free column's term from the fit.
     z : array
         Relaxed indicators.
     """
@@ -87,27 +86,28 @@ class NodePoint(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def signed_fit(M, c, sign, b, size):
-    """Minimise `b'M b - 2 c'b`, signs held, by active sets from a feasible start; False where rounding stopped it.
+    """Minimise `b'M b - 2 c'b` under the signs, by active sets from a feasible start; False if rounding stopped it.
 
     Parameters
     ----------
     M, c, sign : (size, size), (size,), (size,) arrays
-        M positive definite.
+        Positive definite matrix, vector and signs.
     b : (size,) array
-        Feasible on entry; overwritten.
+        Feasible start, then solution.
     size : int
+        Number of columns.
 
     Notes
     -----
-    Lawson and Hanson's method: each step solves for the coefficients off their bounds and goes as far as the signs
-    allow, so that the objective falls from one active set to the next. O(size^3) a step.
+    Lawson and Hanson's method: each step solves for the coefficients that are not at their bounds and goes as far as
+    the signs allow, so the objective falls from one active set to the next. O(size^3) for each step.
     """
     on = np.empty(size, dtype=np.bool_)
     for a in range(size):
         on[a] = sign[a] == 0 or b[a] * sign[a] > 0.0
         if not on[a]:
             b[a] = 0.0
-    blocked = np.zeros(size, dtype=np.bool_)  # entered, and pushed out at once by rounding
+    blocked = np.zeros(size, dtype=np.bool_)  # coefficients that entered and were removed at once by rounding
     L = np.empty((size, size))
     x = np.empty(size)
     place = np.empty(size, dtype=np.int64)
@@ -169,28 +169,31 @@ def signed_fit(M, c, sign, b, size):
 
 @njit(cache=True, nogil=True)
 def node_bound(form, w, rules, status, bar, steps, point):
-    """Bound every support of a node, and fix the columns that no support within the bar can leave out or hold.
+    """Bound every support of a node, and fix the columns that no support within the cutoff can drop or contain.
 
     Parameters
     ----------
     form : Form
+        Problem.
     w : float
-        1, or 0 where the penalty is too small to bound anything by.
+        1, or 0 if the penalty is too small for a bound.
     rules : Rules
+        Restrictions.
     status : (m,) int8 array
-        FREE, INSIDE or DROPPED; columns that are fixed are written.
+        FREE, INSIDE or DROPPED; fixed columns are written.
     bar : float
-        Supports above it are of no interest.
+        Cutoff: supports above it are not needed.
     steps : int
-        Most proximal steps of the relaxation.
+        Maximum number of proximal steps of the relaxation.
     point : NodePoint
+        Start, then results.
 
     Returns
     -------
     bound : float
-        Of every support of the node.
+        Lower bound for every support of the node.
     value : float
-        f of all columns of the node; minus infinity where the fit failed.
+        f of all columns of the node; minus infinity if the fit failed.
     """
     m = status.shape[0]
     at = np.empty(m, dtype=np.int64)
@@ -252,7 +255,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
                     status[at[a]] = INSIDE
     if w == 0.0 or bound > bar:
         return bound, value
-    # an included term is a cluster of its own
+    # an included term is a separate cluster
     cluster, held = np.empty(terms, dtype=np.int64), 0
     for t in range(terms):
         cluster[t] = held if not free[t] else inside + group[t] if group[t] >= 0 else NO_CLUSTER
@@ -280,7 +283,7 @@ def node_bound(form, w, rules, status, bar, steps, point):
 
 @njit(cache=True, nogil=True)
 def _dual_value(G, c, yy, b, box, choice, total):
-    """Return the dual value of a point, and fill `total` with what each term may add. O(size^2)."""
+    """Return the dual value of a point, and fill `total` with the contribution that each term may add. O(size^2)."""
     slope, h = np.empty(c.shape[0]), np.empty(c.shape[0])
     quad = product(G, b, slope)
     for a in range(c.shape[0]):
@@ -292,7 +295,7 @@ def _dual_value(G, c, yy, b, box, choice, total):
 
 @njit(cache=True, nogil=True)
 def _dropping_costs(b, V, term, rounding, cost):
-    """Fill `cost`, zeros, with at least what dropping each term adds: 0 where rounding leaves nothing to say."""
+    """Fill `cost`, zeros on entry, with lower bounds on the cost of dropping each term: 0 if rounding is too large."""
     size, terms = b.shape[0], cost.shape[0]
     start, members = np.zeros(terms + 1, dtype=np.int64), np.empty(size, dtype=np.int64)
     trace = 0.0
@@ -326,7 +329,7 @@ def _dropping_costs(b, V, term, rounding, cost):
 
 @njit(cache=True, nogil=True)
 def _least_cost(cost, free, group, rules):
-    """Return the least cost of dropping as many terms as the room and each cap demand: the largest m-th smallest."""
+    """Return the cost that dropping to `room` and each cap reaches at least: the largest m-th smallest cost."""
     cap, room = rules.cap, rules.room
     worst = 0.0
     for g in range(-1, cap.shape[0]):

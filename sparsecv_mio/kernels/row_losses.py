@@ -1,6 +1,6 @@
-"""What kernels ask of the loss of a row, by the code of the loss: a smooth convex l >= 0 of its margin.
+"""Functions of the loss of a row, chosen by the code of the loss: a smooth convex l >= 0 of its margin.
 
-docs/theory/glm.md, section 11, says what each part has to promise. A loss is one file; here is a line of it for each.
+docs/theory/glm.md, section 11, lists the requirements. Each loss has its own file, and one line for each function here.
 """
 
 from typing import NamedTuple
@@ -16,14 +16,14 @@ LOGISTIC, POISSON = 0, 1
 
 
 class Response(NamedTuple):
-    """What the losses of rows are made of.
+    """Data of the losses of rows.
 
     Attributes
     ----------
     v : (n,) array
         Weights > 0.
     y : (n,) array
-        Targets: with logistic loss 1 and -1, which margins are the predictors times.
+        Targets; with logistic loss 1 and -1, by which predictors are multiplied to give margins.
     loss : int
         LOGISTIC or POISSON.
     """
@@ -34,9 +34,9 @@ class Response(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a fit works on, by row: margins, `falls` -l', `others`, losses, and two for numbers.
+    """Work arrays of a fit, by row: margins, `falls` -l', `others`, losses, and two work arrays.
 
-    `others` is l'', or what falls are to be multiplied by: 1 less the fall, with logistic loss.
+    `others` is l'' or, with logistic loss, the factor by which falls are multiplied to give l'': 1 minus the fall.
     """
 
     margins: np.ndarray
@@ -49,19 +49,19 @@ class State(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def new_state(n):
-    """Return room for n rows."""
+    """Return arrays for n rows."""
     return State(np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n, dtype=np.int64))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sign_of(response, i):
-    """Return what the predictor of a row is multiplied by to be its margin."""
+    """Return the factor from the predictor of a row to its margin."""
     return response.y[i] if response.loss == LOGISTIC else 1.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill(response, margins, state):
-    """Fill falls, others and losses of a state at its margins, each within 8 roundings of what makes it up."""
+    """Fill falls, others and losses of a state at its margins, each within 8 roundings of its parts."""
     if response.loss == LOGISTIC:
         log_losses(margins, state.falls, state.others, state.losses, state.work, state.bits)
     else:
@@ -70,7 +70,7 @@ def fill(response, margins, state):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def curvatures(response, state, out):
-    """Fill `v l''` where a state is."""
+    """Fill `v l''` at a state."""
     v = response.v
     if response.loss == LOGISTIC:
         for i in range(out.shape[0]):
@@ -82,15 +82,20 @@ def curvatures(response, state, out):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def roundings(response, state, off, out):
-    """Return by how much the weighted sum of losses may be off, row by row; and fill the same of `v l'`, sums included.
+    """Return a bound on the rounding of the weighted sum of losses; fill bounds on that of `v l'`, row by row.
+
+    Both include the rounding of sums.
 
     Parameters
     ----------
     response : Response
+        Data.
     state : State
+        State.
     off : (n,) array
-        By which margins may be off, at most 1/2; raised by what the loss adds to it.
+        Bounds on the errors of margins, at most 1/2; raised by the error that the loss adds.
     out : (n,) array
+        Array to fill.
     """
     if response.loss == LOGISTIC:
         return log_loss_roundings(response.v, state, off, out)

@@ -1,16 +1,16 @@
-"""What the fit of a support becomes without a few rows, from its fit on all of them: certified, in one pass over rows.
+"""Certified fits of a support after removing some rows, from its full-data fit, in one pass over the rows.
 
-About a point theta, all but the fit on all rows, with Hessian H = L L' there, let `t_i = L^{-1} z_i` for the signed
-rows z_i, c_i the curvature of row i's loss times its weight v_i, s_i minus its slope times v_i. Without the rows N the
-Hessian is L (I - A A') L' with columns `sqrt(c_i) t_i` of A, and one step of Newton's method moves by L^{-T} d,
+Let theta be a point near the full-data fit, with Hessian H = L L'. Let `t_i = L^{-1} z_i` for the signed rows z_i, c_i
+the curvature of row i's loss times its weight v_i, and s_i minus its slope times v_i. Without the rows N the Hessian is
+L (I - A A') L', where A has the columns `sqrt(c_i) t_i`, and one step of Newton's method moves by L^{-T} d,
 
     d = -(I - A A')^{-1} u,    u = sum over N of s_i t_i,    (I - A A')^{-1} = I + A (I - A'A)^{-1} A'.
 
-The gradient at that point is a sum of third-order terms. As `|l'''| <= l''`, the loss of row j moves by `D_j = t_j'd`
-such that its slope is off the linear one by at most `c_j D_j^2 / 2 (1 + ...)`, so the gradient, in the norm of the
-inverse of the Hessian, by at most half of `sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`, `B = sum c_j |t_j|^2 t_j t_j'`.
-With it a ball about the point holds the fit without N, and every margin has an interval (docs/theory/glm.md, section
-9). For one row that is O(k^2), k coefficients, whatever the number of rows.
+The gradient at that point is a sum of third-order terms. Row j moves by `D_j = t_j'd`. As `|l'''| <= l''`, its slope
+differs from the linear one by at most `c_j D_j^2 / 2 (1 + ...)`. So the gradient, in the norm of the inverse Hessian,
+is at most half of `sqrt(sum c_j D_j^4) <= |d| sqrt(d'B d)`, `B = sum c_j |t_j|^2 t_j t_j'`. Hence a ball about the
+point contains the fit without N, and every margin has an interval (docs/theory/glm.md, section 9). For one row this
+costs O(k^2) with k coefficients, whatever the number of rows.
 """
 
 from typing import NamedTuple
@@ -22,38 +22,42 @@ from sparsecv_mio.kernels.glm_newton import Columns, factor, gradient, in_norm, 
 from sparsecv_mio.kernels.jit import njit
 from sparsecv_mio.kernels.row_losses import EPS, Response, curvatures, new_state, sign_of
 
-MOST_GROWN = 8.0  # of the inverse of the Hessian, once the rows are out: beyond, fits move too far for these steps
-MOST_MOVE = 1.5  # of a margin in them, and in the ball
-MOST_DOUBT = 1e-3  # share of the Hessian that rounding may be worth
-NOISY = 1e-7  # of a margin, up to which it may be off where rounding hides more
-STEPS, TRIES = 8, 60  # with gradients of their own, and radii tried
-BLOCK = 128  # rows whose t_i are had at once
-FULL = 1e-28  # of the value: squared decrement at which a fit without some rows takes its last step
+MOST_GROWN = 8.0  # maximum growth of the inverse Hessian without the rows; beyond, fits move too far for these steps
+MOST_MOVE = 1.5  # maximum move of a margin in a step, and in the ball
+MOST_DOUBT = 1e-3  # maximum relative rounding of the Hessian
+NOISY = 1e-7  # accepted error of a margin if rounding prevents a smaller one
+STEPS, TRIES = 8, 60  # maximum numbers of steps with gradients over all rows, and of radii tried
+BLOCK = 128  # rows whose t_i are computed together
+FULL = 1e-28  # squared decrement, as a share of F, at which a fit without some rows takes its last step
 
 
 class AllRows(NamedTuple):
-    """A support about a point near its fit on all rows.
+    """A support at a point near its full-data fit.
 
     Attributes
     ----------
     Z : Columns
+        Columns of the support.
     response : Response
+        Weights, targets and loss.
     penalty, theta : (k,) arrays
+        Ridge, and the point.
     margins, falls, curved, losses : (n,) arrays
-        At theta: margins, and of losses minus their slopes and their curvatures, both times weights, and themselves.
+        Values at theta: margins, weighted negative slopes, weighted curvatures, and losses.
     inverse : (k, k) array
         L^{-1}.
     B : (k, k) array
+        Matrix B of the module.
     value, off : float
         F at theta, and its rounding.
     doubt : float
-        Share of H that rounding may be worth; inf where nothing is proved.
+        Relative rounding of H; inf if nothing can be proved.
     delta : float
-        Bound of the gradient, rounding included, in the norm of H^{-1}.
+        Bound on the gradient, rounding included, in the norm of H^{-1}.
     noise : float
-        Of that, the rounding.
+        Rounding part of `delta`.
     longest, next_longest, at : float, float, int
-        The largest `|t_i|`, that of all rows but `at`.
+        The largest `|t_i|`, and the largest one of all rows except `at`.
     """
 
     Z: Columns
@@ -78,14 +82,16 @@ class AllRows(NamedTuple):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def about_all_rows(Z, response, penalty, theta):
-    """Return what is needed of a support to leave rows out of it. O(n k^2), and no array of n times k numbers.
+    """Return the data of a support that removing rows requires. O(n k^2), without an array of n times k numbers.
 
     Parameters
     ----------
     Z : Columns
+        Columns of the support.
     response : Response
+        Weights, targets and loss.
     penalty, theta : (k,) arrays
-        The ridge, and a point near the fit.
+        Ridge, and a point near the fit.
     """
     k, n = Z.places.shape[0], Z.W.shape[1]
     state, noises = new_state(n), np.empty(k)
@@ -135,23 +141,24 @@ def about_all_rows(Z, response, penalty, theta):
 
 
 class Out(NamedTuple):
-    """The rows out, in the coordinates of L.
+    """Removed rows, in the coordinates of L.
 
     Attributes
     ----------
     t : (b, k) array
+        Vectors t_i.
     c : (b,) array
         Curvatures times weights.
     few : bool
-        Whether they are fewer than coefficients.
+        True if there are fewer rows than coefficients.
     factor : (b, b) or (k, k) array
-        Lower factor of `I - A'A` where they are few, else of `I - A A'`.
+        Lower factor of `I - A'A` if few, else of `I - A A'`.
     known : bool
-        Whether they leave a Hessian that can be told from a singular one.
+        True if the remaining Hessian is certainly not singular.
     grown : float
-        `(I - A A')^{-1}` is at most that.
+        Upper bound on `(I - A A')^{-1}`.
     longest : float
-        `|t_j|` of the other rows is at most that.
+        Upper bound on `|t_j|` of the other rows.
     """
 
     t: np.ndarray
@@ -225,9 +232,9 @@ def _solved(out, x):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _radius(delta, moved, longest):
-    """Radius of a ball that holds the fit, and what curvature may fall to within it; inf and 0 where there is none.
+    """Return the radius of a ball that contains the fit, and the share of curvature kept within it; inf and 0 if none.
 
-    `rho >= delta exp(moved + rho longest)`: on its boundary F rises outward, as its curvature is at least
+    `rho >= delta exp(moved + rho longest)`: on its boundary F rises outward, because its curvature is at least
     `exp(-(moved + rho longest))` times that at theta.
     """
     rho = delta * np.exp(moved)
@@ -244,7 +251,7 @@ def _radius(delta, moved, longest):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _step(whole, rows, out):
-    """Return `(d, |d|, its length in the Hessian without the rows, bound of the rounding in the gradient there)`."""
+    """Return `(d, |d|, its length in the Hessian without the rows, bound on the rounding of the gradient there)`."""
     k, b = whole.Z.places.shape[0], rows.shape[0]
     u, size = np.zeros(k), 0.0
     for i in range(b):
@@ -258,13 +265,13 @@ def _step(whole, rows, out):
         d[a] = -d[a]
     room = 1.0 + 4.0 * whole.doubt
     slip = 16.0 * (whole.doubt + (k + b + 16) * EPS) * size * out.grown**1.5 * np.sqrt(1.0 * min(b, k))
-    slip += 2.0 * whole.noise * out.grown  # of the slopes of the rows out
+    slip += 2.0 * whole.noise * out.grown  # from the slopes of the removed rows
     return d, np.sqrt(dot(d, d, k)) * room + slip, np.sqrt(max(inner, 0.0)) * room + slip, slip
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _one_step(whole, rows, margins):
-    """Bound the fit without some rows by one step: writes (b, 3) margins of these, returns what `values` holds."""
+    """Bound the fit without some rows by one step: fill (b, 3) margins of these rows; return a row of `values`."""
     k, b = whole.Z.places.shape[0], rows.shape[0]
     out = _out(whole, rows)
     if not out.known:
@@ -284,8 +291,8 @@ def _one_step(whole, rows, margins):
         + 32.0 * (whole.doubt + (k + 40) * EPS) * (whole.longest * length) ** 2
     )
     bent = min(np.sqrt(square), crude)
-    second = 1.0 + moved / 3.0 + moved * moved / 12.0 * np.exp(moved)  # 2 (exp(m) - 1 - m) / m^2 is at most this
-    third = 1.0 + moved / 4.0 + moved * moved / 20.0 * np.exp(moved)  # 6 (exp(m) - 1 - m - m^2 / 2) / m^3 at most
+    second = 1.0 + moved / 3.0 + moved * moved / 12.0 * np.exp(moved)  # an upper bound of 2 (exp(m) - 1 - m) / m^2
+    third = 1.0 + moved / 4.0 + moved * moved / 20.0 * np.exp(moved)  # 6 (exp(m) - 1 - m - m^2 / 2) / m^3
     grown = np.sqrt(out.grown)
     delta = 0.5 * second * length * bent + whole.delta * grown + slip
     rho, left = _radius(delta, moved, out.longest * grown)
@@ -308,20 +315,21 @@ def _one_step(whole, rows, margins):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def left_out(whole, rows, ends, margins, values):
-    """Bound the fits of a support without the rows of every fold by one step each.
+    """Bound the fits of a support without the rows of every fold, by one step each.
 
     Parameters
     ----------
     whole : AllRows
+        Support on all rows.
     rows : (m,) int array
-        The rows out, fold by fold.
+        Held-out rows, fold by fold.
     ends : (K + 1,) int array
-        `rows[ends[fold] : ends[fold + 1]]` are those of a fold.
+        Bounds of the folds: `rows[ends[fold] : ends[fold + 1]]` are the rows of a fold.
     margins : (m, 3) array
-        Written: ends of the margin of each at its fold's fit, and what it nearly is; -inf, inf and nan where unknown.
+        Array to fill: bounds and estimate of the margin of each row at its fold's fit; -inf, inf and nan if unknown.
     values : (K, 3) array
-        Written: ends of the least objective of each fold's other rows, 0 and inf where nothing is known, and how far
-        what margins nearly are may be off.
+        Array to fill: bounds on the minimum objective of each fold's other rows, 0 and inf if unknown, and a bound on
+        the errors of the estimated margins.
     """
     for fold in range(ends.shape[0] - 1):
         begin, end = ends[fold], ends[fold + 1]
@@ -335,7 +343,7 @@ def left_out(whole, rows, ends, margins, values):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _more_steps(whole, rows, margins, enough, scratch):
-    """As `_one_step`, with gradients summed over all rows, and how far margins may be off. O(n k) a step."""
+    """Bound like `_one_step`, with gradients summed over all rows; return a row of `values`. O(n k) for each step."""
     state, response, noises = scratch
     k, n = whole.Z.places.shape[0], whole.Z.W.shape[1]
     Z, out, off_margins = whole.Z, _out(whole, rows), np.empty(n)
@@ -388,18 +396,18 @@ def _more_steps(whole, rows, margins, enough, scratch):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def left_out_again(whole, rows, ends, which, enough, margins, values):
-    """As `left_out`, for some folds, by more steps, and where these do not get there by a fit of the fold's other rows.
+    """Bound like `left_out`, for some folds, by more steps or, if these do not suffice, a fit of the fold's other rows.
 
-    O(n k) a step, O(n k^2) a step of a fit.
+    O(n k) for each step, O(n k^2) for each step of a fit.
 
     Parameters
     ----------
     whole, rows, ends, margins, values
-        As in `left_out`; ends that are written only tighten.
+        Data and arrays as in `left_out`; bounds that are written only tighten.
     which : (f,) int array
         Folds.
     enough : float
-        How far margins may be from the middle of their intervals.
+        Maximum distance of margins from the middle of their intervals.
     """
     k, n = whole.Z.places.shape[0], whole.Z.W.shape[1]
     state, v, noises = new_state(n), whole.response.v.copy(), np.empty(k)
@@ -423,7 +431,7 @@ def left_out_again(whole, rows, ends, which, enough, margins, values):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _take(found, ahead, margins, value):
-    """Narrow intervals to what else is known, and take over what margins nearly are."""
+    """Narrow intervals by new ones, and replace the estimated margins."""
     value[0], value[1], value[2] = max(value[0], ahead[0]), min(value[1], ahead[1]), min(value[2], ahead[2])
     for i in range(found.shape[0]):
         margins[i, 0], margins[i, 1] = max(margins[i, 0], found[i, 0]), min(margins[i, 1], found[i, 1])
@@ -432,7 +440,7 @@ def _take(found, ahead, margins, value):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _longest_move(Z, step, moves):
-    """Return by how much a step moves any margin."""
+    """Return the largest move of a margin in a step."""
     for i in range(moves.shape[0]):
         moves[i] = 0.0
     for a in range(step.shape[0]):
@@ -444,9 +452,9 @@ def _longest_move(Z, step, moves):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fitted(whole, rows, margins, scratch):
-    """As `_more_steps`, by Newton's method without the rows, and steps with the last factor.
+    """Bound like `_more_steps`, by Newton's method without the rows, and steps with the last factor.
 
-    Nothing is proved of margins where columns are all but dependent, and how far they may be off is the last step.
+    If columns are nearly dependent, nothing is proved about margins, and the error estimate is the last step.
     """
     state, response, noises = scratch
     k, b, Z, theta = whole.Z.places.shape[0], rows.shape[0], whole.Z, whole.theta.copy()
@@ -459,7 +467,7 @@ def _fitted(whole, rows, margins, scratch):
         _, _, _, g, inverse = factor(Z, response, whole.penalty, theta, state, noises)
         step = np.dot(inverse.T, np.dot(inverse, g))
         moved = _longest_move(Z, step, state.work)
-        if not (moved < off and inverse[0, 0] > 0.0):  # no factor, no step
+        if not (moved < off and inverse[0, 0] > 0.0):  # without a factor there is no step
             break
         off = moved
         theta -= step

@@ -1,16 +1,15 @@
-"""Safe screening by a dual point, of the problem itself or of another one (theory sections 1, 2 and 8).
+"""Safe screening by a dual point, of the problem itself or of another one (theory sections 1 and 2).
 
-Safe screening by a dual point: columns that every, or that no, good enough support holds (theory section 2).
+Screening finds the columns that are in every, or in no, support within a cutoff. With `d_j = g_j^2 / w_j` at any point
+and D its own dual value, a support S of k columns has
 
-With `d_j = g_j^2 / w_j` at any point and D its own dual value, a support S of k columns has
+    f(S)  >=  D + (sum of the k largest d) - (sum of d over S).
 
-    f(S)  >=  D + (sum of the k largest d) - (sum of d over S),
+So a support without column i has `f >= D + d_i - d_(k+1)`, and one with it `f >= D + d_(k) - d_i`, where
+d_(1) >= d_(2) >= ... The result is valid for that k only: optima of two sizes need not be nested.
 
-so one without column i has `f >= D + d_i - d_(k+1)` and one with it `f >= D + d_(k) - d_i`, d_(1) >= d_(2) >= ...
-Valid for that k alone: optima of two sizes need not nest.
-
-Rounding: `room` is how far above D the supports to be kept may lie; whoever calls adds the rounding of D and of their f
-to it. The rule itself subtracts once and compares.
+`room` is the distance from D up to which supports must be kept; the caller adds the rounding of D and of their f to it.
+The rule itself subtracts once and compares.
 """
 
 import numpy as np
@@ -22,26 +21,27 @@ from sparsecv_mio.kernels.nodes import DROPPED, INSIDE
 
 @njit(cache=True, nogil=True)
 def fix_columns(d, count, columns, inner, outer, room, status):
-    """Fix the columns that the rule decides.
+    """Fix the columns that the rule determines; return their number.
 
     Parameters
     ----------
     d : array
-        `g_j^2 / w_j` of the open columns; the first `count` entries count.
+        `g_j^2 / w_j` of the open columns, of which the first `count` entries are used.
     count : int
+        Number of open columns.
     columns : int array
-        Their places in `status`.
+        Their positions in `status`.
     inner, outer : float
         The k-th and the (k + 1)-th largest of d, 0 < k < count.
     room : float
-        Supports with f at most D + room are to be kept.
+        Distance: supports with f at most D + room are kept.
     status : (q,) int8 array
-        DROPPED or INSIDE is written where a column is fixed.
+        Status, in which DROPPED or INSIDE is written for a fixed column.
 
     Returns
     -------
     int
-        How many are.
+        Number of fixed columns.
     """
     fixed = 0
     for a in range(count):
@@ -56,14 +56,14 @@ def fix_columns(d, count, columns, inner, outer, room, status):
 
 @njit(cache=True, nogil=True)
 def screen(d, count, columns, k, room, status):
-    """Fix the open columns of a node that has k columns to choose, see `fix_columns`; return how many. O(count k).
+    """Fix the open columns of a node that has k columns to choose, see `fix_columns`; return their number. O(count k).
 
     Parameters
     ----------
     d, count, columns, room, status
-        As for `fix_columns`.
+        Data as for `fix_columns`.
     k : int
-        0 < k < count.
+        Number of columns to choose, 0 < k < count.
     """
     heap = np.empty(k + 1)
     largest(d, count, k + 1, heap)

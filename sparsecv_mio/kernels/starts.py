@@ -1,4 +1,4 @@
-"""First supports for every size of one problem: backward elimination, forward selection, swaps."""
+"""Initial supports for every size of one problem, by backward elimination, forward selection and swaps."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from sparsecv_mio.kernels.local_search import PenalisedMoments, add, best_to_add
 
 @njit(cache=True, nogil=True)
 def backward_elimination(V, beta, value, best, supports):
-    """Drop the cheapest column again and again; keep each support that beats `best`.
+    """Drop the cheapest column repeatedly; keep each support that is better than `best`.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def backward_elimination(V, beta, value, best, supports):
 
     Notes
     -----
-    O(q^3 / 3). Dropping j costs `beta_j^2 / V_jj` exactly (theory section 4). Stops where rounding leaves no V_jj > 0.
+    O(q^3 / 3). Dropping j costs `beta_j^2 / V_jj` exactly (theory section 4). Stops if rounding leaves no V_jj > 0.
     """
     q = beta.shape[0]
     active = np.empty(q, dtype=np.int64)
@@ -69,14 +69,16 @@ def backward_elimination(V, beta, value, best, supports):
 
 @njit(cache=True, nogil=True)
 def add_one_by_one(t, moments, path):
-    """Add the column with the largest gain again and again; row s of `path` (top, q) becomes s + 1 columns.
+    """Add the column with the largest gain repeatedly; row s of `path` (top, q) becomes s + 1 columns.
 
     Parameters
     ----------
     t : Tableau
+        Tableau.
     moments : PenalisedMoments
+        Moments and penalty.
     path : (top, q) bool array
-        False; what is left of it is so where no column has anything of its own.
+        Supports, False on entry; rows stay False if no column has anything left to add.
     """
     clear(t, moments)
     for step in range(path.shape[0]):
@@ -89,14 +91,16 @@ def add_one_by_one(t, moments, path):
 
 
 def forward_selection(M, c, yy, top, best, supports):
-    """Add the column with the largest gain until `top` columns are in; keep each support that beats `best`.
+    """Add the column with the largest gain until `top` columns are in; keep each support that is better than `best`.
 
-    O(q top^2): a tableau swept once a step.
+    O(q top^2), since a tableau is swept once for each step.
 
     Parameters
     ----------
     M, c, yy : (q, q), (q,), float
+        Problem.
     top : int
+        Number of columns.
     best, supports : (q + 1,), (q + 1, q) bool
         Incumbents by size, improved in place.
     """
@@ -108,7 +112,7 @@ def forward_selection(M, c, yy, top, best, supports):
 
 @njit(cache=True, nogil=True)
 def _columns(mask, index):
-    """Put the columns of a mask into `index`; returns how many."""
+    """Fill `index` with the columns of a mask; return their number."""
     size = 0
     for j in range(mask.shape[0]):
         if mask[j]:
@@ -120,16 +124,18 @@ def _columns(mask, index):
 def improve_by_swaps(M, c, yy, size, best, supports, rounds):
     """Swap one column out and the best one in while that lowers f of the size's support.
 
-    O(size^2 q) to begin with, O(size q) a swap.
+    O(size^2 q) to begin with, O(size q) for each swap.
 
     Parameters
     ----------
     M, c, yy : (q, q), (q,), float
+        Problem.
     size : int
+        Size.
     best, supports : (q + 1,), (q + 1, q) bool
         Incumbents by size, improved in place.
     rounds : int
-        Most swaps.
+        Maximum number of swaps.
     """
     q = c.shape[0]
     if size <= 0 or size >= q or not np.isfinite(best[size]):
@@ -143,16 +149,18 @@ def improve_by_swaps(M, c, yy, size, best, supports, rounds):
 
 
 def try_supports(M, c, yy, masks, best, supports):
-    """Evaluate given supports (m, q) bool and keep each that beats `best`. O(m size^3 / 3).
+    """Evaluate given supports (m, q) bool and keep each that is better than `best`. O(m size^3 / 3).
 
     Parameters
     ----------
     M, c, yy : (q, q), (q,), float
+        Problem.
     masks : (m, q) bool array
+        Supports.
     best, supports : (q + 1,), (q + 1, q) bool
         Incumbents by size, improved in place.
     """
-    masks = np.ascontiguousarray(masks)  # the one layout that the kernel is compiled for
+    masks = np.ascontiguousarray(masks)  # the only layout for which the kernel is compiled
     sizes, values = masks.sum(axis=1), np.empty(len(masks))
     support_values(M, c, yy, masks, values)
     for r in np.flatnonzero((values < best[sizes]) & (sizes > 0)):
@@ -162,13 +170,16 @@ def try_supports(M, c, yy, masks, best, supports):
 
 @njit(cache=True, nogil=True)
 def support_values(M, c, yy, masks, values):
-    """Fill `values` with f of given supports (m, q) bool, inf where `M_S` is not positive. O(m size^3 / 3).
+    """Fill `values` with f of given supports (m, q) bool, inf if `M_S` is not positive. O(m size^3 / 3).
 
     Parameters
     ----------
     M, c, yy : (q, q), (q,), float
+        Problem.
     masks : (m, q) bool array
+        Supports.
     values : (m,) array
+        Array to fill.
     """
     q = c.shape[0]
     work = np.empty((q, q))
@@ -181,23 +192,25 @@ def support_values(M, c, yy, masks, values):
 
 @njit(cache=True, nogil=True)
 def unit_form(Q, penalty, c, mean, constant):
-    """Scale the columns to `M_jj = Q_jj + penalty_j = 1`.
+    """Return the problem with columns scaled to `M_jj = Q_jj + penalty_j = 1`.
 
     Parameters
     ----------
     Q, penalty, c : (q, q), (q,), (q,)
+        Problem.
     mean : (q,) array
-        Of the columns over the training rows.
+        Means of the columns over the training rows.
     constant : float
-        Of the squared mean: a squared length up to which a column is constant.
+        Share of the squared mean up to which a squared length shows a constant column.
 
     Returns
     -------
     M : (q, q) array
+        Scaled matrix.
     c, scale : (q,) arrays
         `c_j scale_j` and `scale_j = 1 / sqrt(M_jj)`.
     dead : (q,) bool array
-        Columns with `Q_jj <= constant mean_j^2`: their row of Q and their c are taken as zero.
+        Columns with `Q_jj <= constant mean_j^2`: their row of Q and their c are set to zero.
     longest : float
         Largest `|mean_j| scale_j`.
 
@@ -225,13 +238,14 @@ def unit_form(Q, penalty, c, mean, constant):
 
 
 def eliminate(M, c, yy, best, supports):
-    """Backward elimination from all columns; the values of its path are computed afresh, as updated inverses drift.
+    """Eliminate columns backward from all columns; the values of the path are computed directly, as updates drift.
 
-    `best, supports` are improved in place. False if M is singular to rounding. O(q^4 / 12): q factorisations.
+    `best, supports` are improved in place. Returns False if M is singular to rounding. O(q^4 / 12): q factorisations.
 
     Parameters
     ----------
     M, c, yy : (q, q), (q,), float
+        Problem.
     best, supports : (q + 1,), (q + 1, q) bool
         Incumbents by size.
     """
