@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEVELS = ("tasks", "pairs", "folds", "sources")
-# what was asked for, beside the gamma, tau and gap of the answer; the number of folds, beside the words for them
+# columns of requested values, in addition to gamma, tau and gap of the answer, and of the number of folds
 ASKED = {"gamma": "gammas", "tau": "taus", "gap": "gap_asked"}
 COUNTED = {"folds": "folds_of_pair"}
-OF_SOURCE = {"nodes": "nodes_of_source"}  # beside those of the whole search
+OF_SOURCE = {"nodes": "nodes_of_source"}  # in addition to the nodes of the whole search
 
 
 def collect(
@@ -35,28 +35,28 @@ def collect(
     progress: Callable[[TaskOutcome], None] | None = None,
     every: bool = False,
 ) -> pd.DataFrame:
-    """Make a table of the results.
+    """Return the results of a batch as a table.
 
     Parameters
     ----------
     level : {"tasks", "pairs", "folds", "sources"}
-        What a row is.
+        Unit of a row.
     check : bool
-        Whether every record is verified against its data; `verified` is None where there is nothing to verify.
+        True to verify every record against its data; `verified` is None if there is nothing to verify.
     progress : callable, optional
-        Told of every outcome.
+        Function that is called with every outcome.
     every : bool
-        Whether results that the present plan of the folder does not ask for have rows too.
+        True to include results that the present plan of the folder does not request.
 
     Returns
     -------
     pandas.DataFrame
-        Settings, numbers and provenance in columns.
+        Table with columns for settings, numbers and provenance.
 
     Raises
     ------
     BadInput
-        The folder has no results, or the level is unknown.
+        If the folder has no results, or the level is unknown.
     """
     import pandas as pd
 
@@ -73,13 +73,13 @@ def collect(
     frame = pd.DataFrame(rows, columns=list(settings | dict.fromkeys(name for row in rows for name in row)))
     columns = {str(name): [row.get(str(name)) for row in rows] for name in frame}
     mixed = [name for name, values in columns.items() if _mixed(values)]
-    for name in mixed:  # no format has a column of numbers and words
+    for name in mixed:  # no file format has columns with numbers and text
         frame[name] = [None if value is None else str(value) for value in columns[name]]
     return frame.astype({name: "Int64" for name, values in columns.items() if _whole_with_gaps(values)})
 
 
 def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Name the loss of every search and peer if one of them does: tasks of peers name none where it is squares."""
+    """Return rows in which every search and peer has a loss if one has; peers with squared-error loss name none."""
     fitting = [row.get("estimator") not in ORACLES for row in rows]
     if not any("loss" in row for row, fits in zip(rows, fitting, strict=True) if fits):
         return rows
@@ -88,7 +88,7 @@ def _with_losses(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _whole_with_gaps(values: list[Any]) -> bool:
-    """Whether a column holds whole numbers, and some row has none: pandas would make it one of floats."""
+    """Return True if a column has integers and missing values: pandas would convert it to floats."""
     filled = [value for value in values if value is not None]
     return 0 < len(filled) < len(values) and all(type(value) is int for value in filled)
 
@@ -116,7 +116,7 @@ def _rows_of_outcome(outcome: TaskOutcome, level: str, check: bool) -> Iterable[
 
 
 def _rows_within(record: Record, level: str) -> list[dict[str, Any]]:
-    """Return the pairs of a record, its sources of bounds or the folds of its pair, each as names and values."""
+    """Return the pairs, the sources of bounds or the folds of the pair of a record, as names and values."""
     if level == "pairs":
         return [{COUNTED.get(name, name): value for name, value in asdict(row).items()} for row in record.table]
     if level == "sources":
@@ -128,12 +128,12 @@ def _rows_within(record: Record, level: str) -> list[dict[str, Any]]:
 
 
 def _cell_of_setting(value: Any) -> Any:
-    """Return a value of a setting as a cell of a table holds it: a list as its words."""
+    """Return the value of a setting for a table: a list as text."""
     return ",".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _verified(outcome: TaskOutcome, record: Record) -> tuple[bool, str]:
-    """Check a record against its data, read again, and what the task says against the record."""
+    """Verify a record against its data, read again, and the outcome of the task against the record."""
     from sparsecv_mio.certificate.verify import verify
 
     try:

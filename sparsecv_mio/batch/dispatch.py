@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A task that is to be run.
+    """A task to run.
 
     Attributes
     ----------
     task : Task
     number : int
-        From 1 on; larger after `--retry`.
+        Number of the attempt from 1; larger after `--retry`.
     lost : int
-        How often its worker died on the way.
+        Number of workers that died during the task.
     """
 
     task: Task
@@ -52,15 +52,15 @@ class Attempt:
 
 
 class TaskOrder:
-    """Tasks that are left, by kind: tasks of a kind differ by their seeds alone, so that one tells of the others.
+    """Remaining tasks by kind; tasks of one kind differ only in seeds, so their running times are similar.
 
-    First comes a task of every kind of which nothing is known, then the kind that took longest. Tasks whose worker
-    died come before all others.
+    First comes one task of every kind with unknown running time, then the kind with the longest time. Tasks whose
+    worker died come before all others.
     """
 
     def __init__(self) -> None:
         self._kinds: dict[str, deque[Attempt]] = {}
-        self._seconds: dict[str, float] = {}  # of the kinds of which a task was begun; 0 until one has ended
+        self._seconds: dict[str, float] = {}  # by kind with a started task; 0 until one has ended
         self._suspects: deque[Attempt] = deque()
 
     def __bool__(self) -> bool:
@@ -68,11 +68,11 @@ class TaskOrder:
 
     @property
     def lost(self) -> int:
-        """How often the worker of the next task died."""
+        """Number of workers that died during the next task."""
         return self._suspects[0].lost if self._suspects else 0
 
     def add(self, attempt: Attempt) -> None:
-        """Take in a task."""
+        """Add a task."""
         if attempt.lost:
             self._suspects.append(attempt)
             return
@@ -80,11 +80,11 @@ class TaskOrder:
         self._kinds.setdefault(kind, deque()).append(attempt)
 
     def learn(self, outcome: TaskOutcome) -> None:
-        """Take note of how long a task took."""
+        """Record the running time of a task."""
         self._seconds[kind_of_task(outcome.task)] = outcome.seconds
 
     def next(self) -> Attempt:
-        """Return the next task, which is no longer left."""
+        """Remove and return the next task."""
         if self._suspects:
             return self._suspects.popleft()
         kind = max(self._kinds, key=lambda kind: self._seconds.get(kind, math.inf))
@@ -98,17 +98,17 @@ class TaskOrder:
 ONE_THREAD = {
     f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMBA", "VECLIB", "NUMEXPR")
 }  # fmt: skip
-AHEAD = 2  # tasks that are handed over for each that runs, so that no worker waits for the next one
-WATCH = 1.0  # seconds between two looks of a process at whether its parent is there
+AHEAD = 2  # submitted tasks for each running task, so that no worker waits
+WATCH = 1.0  # seconds between two checks of a process that its parent is alive
 
 
 class WorkerDied(Exception):
-    """The worker of a task died on the way.
+    """The worker of a task died.
 
     Parameters
     ----------
     by_task : bool
-        Whether it died of that task, as far as can be known; else it may have been another one.
+        True if it probably died because of this task; otherwise another task may be the reason.
     """
 
     def __init__(self, by_task: bool) -> None:
@@ -127,54 +127,54 @@ def _ended(result: TaskOutcome | None = None, error: Exception | None = None) ->
 
 @cache
 def _compile_once() -> None:
-    """Compile or load what a search may use, once in a process."""
+    """Compile or load the kernels that a search may use, once in a process."""
     from sparsecv_mio.warmup import warm_up
 
     warm_up()
 
 
 def run_warm(task: Task, number: int, data: Dataset | None = None) -> TaskOutcome:
-    """Run a task, a search with all kernels at hand: compiling is no part of the times, and no limit counts it."""
+    """Run a task after loading all kernels, so that neither its time nor its limit includes compilation."""
     return run_task(task, number, data, _compile_once)
 
 
 class Workforce:
-    """Runs tasks: here every one at once, in this process."""
+    """Executor of tasks: this class runs every task at once, in this process."""
 
     @property
     def width(self) -> int:
-        """How many tasks may be handed over at once."""
+        """Number of tasks that may be submitted at once."""
         return 1
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
-        """Hand over a task."""
+        """Submit a task."""
         return _ended(run_warm(attempt.task, attempt.number))
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
-        """Return what came of a task that has ended, or raise `WorkerDied`."""
+        """Return the outcome of a finished task, or raise `WorkerDied`."""
         return future.result()
 
     def end(self) -> None:
-        """Give up what is not done."""
+        """Cancel the unfinished tasks."""
 
 
 @contextmanager
 def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Iterator[Workforce]:
-    """Run tasks for as long as the context lasts.
+    """Yield an executor of tasks for the duration of the context.
 
     Parameters
     ----------
     workers : int
-        Processes of this machine.
+        Number of processes on this machine.
     scheduler : str, optional
         Address of the scheduler of a dask cluster, which runs the tasks instead.
     tasks : iterable of Task
-        Those that are left.
+        Remaining tasks.
 
     Raises
     ------
     BackendUnavailable
-        The cluster cannot be used.
+        If the cluster cannot be used.
     """
     with nullcontext() if scheduler is None else connected(scheduler) as client:
         engine = Cluster(client, tasks) if client is not None else Machine(workers) if workers > 1 else Workforce()
@@ -185,7 +185,7 @@ def engine_of(workers: int, scheduler: str | None, tasks: Iterable[Task]) -> Ite
 
 
 class Machine(Workforce):
-    """Processes of this machine, one thread each; each keeps its kernels compiled and its data sets read."""
+    """Single-threaded processes of this machine, each of which keeps compiled kernels and data sets."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -193,26 +193,26 @@ class Machine(Workforce):
 
     @property
     def width(self) -> int:
-        """Some more tasks than there are processes."""
+        """Number of tasks that may be submitted at once, slightly more than there are processes."""
         return AHEAD * self.workers
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
-        """Hand over a task, to new processes where those before have died."""
+        """Submit a task, to new processes if the earlier ones died."""
         from loky import ProcessPoolExecutor
 
         if self._pool is None:
-            warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # it grew, and is replaced
+            warnings.filterwarnings("ignore", "A worker stopped while some jobs")  # a worker that grew is replaced
             self._pool = ProcessPoolExecutor(
                 self.workers, env=ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),)
             )
         try:
-            with _interrupts_held():  # the processes start here
+            with _interrupts_held():  # processes are started here
                 return self._pool.submit(run_warm, attempt.task, attempt.number)
-        except BrokenProcessPool as error:  # one died while nothing was waited for
+        except BrokenProcessPool as error:  # a process died while none was waited for
             return _ended(error=error)
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
-        """Return what came of a task; where a process died, all of them are replaced."""
+        """Return the outcome of a task; if a process died, all processes are replaced."""
         try:
             return future.result()
         except BrokenProcessPool:
@@ -220,7 +220,7 @@ class Machine(Workforce):
             raise WorkerDied(by_task=False) from None
 
     def end(self) -> None:
-        """End the processes, whatever they do."""
+        """Terminate the processes."""
         if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
             self._pool = None
@@ -228,13 +228,13 @@ class Machine(Workforce):
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Hold Ctrl-C back until the end of the block; processes that start in it never see one: their parent ends them."""
+    """Hold Ctrl-C back until the end of the block; processes started in it never receive it from the terminal."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    ensure_running()  # its start, of which each process makes use, would let Ctrl-C through again
+    ensure_running()  # starting it later would let Ctrl-C through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -243,10 +243,10 @@ def _interrupts_held() -> Iterator[None]:
 
 
 def _end_with(parent: int) -> None:
-    """See to it that this process ends soon after its parent, and not by Ctrl-C, which a terminal sends to both.
+    """Make this process end soon after its parent, and not by Ctrl-C, which a terminal sends to both.
 
-    A parent that was killed cannot say so. On Windows, where a process keeps the number of a parent that is gone, one
-    that works ends with its task, as its parent's pipe is closed.
+    A killed parent cannot notify its children. On Windows, where a process keeps the id of a dead parent, a busy
+    process ends after its task, when the pipe of its parent is closed.
     """
 
     def watch() -> None:
@@ -255,20 +255,22 @@ def _end_with(parent: int) -> None:
         os._exit(1)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warnings.filterwarnings("ignore", "compiling kernels")  # of as many processes as there are
+    warnings.filterwarnings("ignore", "compiling kernels")  # otherwise every process would warn
     threading.Thread(target=watch, daemon=True).start()
 
 
 class Cluster(Workforce):
-    """A dask cluster. Every data set is one result there, on which its tasks depend: it goes to a worker once.
+    """A dask cluster; every data set is stored there once and sent to each worker once.
 
-    A task whose worker dies is begun again on another one by the scheduler, and so are data sets that only that one
-    had; a task of which several workers died is given up.
+    If a worker dies, the scheduler starts its task again on another worker, and loads data sets again that only that
+    worker had. A task during which several workers died is given up.
 
     Parameters
     ----------
+    client : distributed.Client
+        Client of the cluster.
     tasks : iterable of Task
-        Those that are left; with the last one of a data set, the cluster may forget the data.
+        Remaining tasks; after the last task of a data set, the cluster may delete the data.
     """
 
     def __init__(self, client: Client, tasks: Iterable[Task]) -> None:
@@ -279,13 +281,13 @@ class Cluster(Workforce):
 
     @property
     def width(self) -> int:
-        """How many tasks may be handed over at once: workers come and go."""
+        """Number of tasks that may be submitted at once; workers may come and go."""
         if time.monotonic() - self._looked >= CLUSTER_SECONDS:
             self._width, self._looked = AHEAD * slots(self._client), time.monotonic()
         return self._width
 
     def submit(self, attempt: Attempt) -> Future[TaskOutcome]:
-        """Hand over a task, and its data if it is their first one."""
+        """Submit a task, and its data with their first task."""
         key = _data_of(attempt.task)
         self._left[key] -= 1
         try:
@@ -295,23 +297,23 @@ class Cluster(Workforce):
         if self._left[key] > 0:
             self._data[key] = data
         else:
-            self._data.pop(key, None)  # the scheduler keeps what a task still waits for
+            self._data.pop(key, None)  # the scheduler keeps data that a task still needs
         return self._pool.submit(_run_there, attempt.task, attempt.number, data, key=f"task-{uuid.uuid4().hex}")
 
     def _sent(self, source: DataSource, aux: tuple[str, ...]) -> DaskFuture:
-        """Send the rows of a file, which a worker may not see; others are made there."""
+        """Return file rows stored on the cluster, since workers may not see the file; other data are built there."""
         import dask
 
         rows = source.load(aux) if "file" in dict(source.spec) else None
-        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # data in a task come back
+        with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # survives a lost worker
             return self._client.submit(_task_dataset, source, aux, rows, key=f"data-{uuid.uuid4().hex}")
 
     def end(self) -> None:
-        """Give up what was not done."""
+        """Cancel the unfinished tasks."""
         self._pool.shutdown(wait=False)
 
     def outcome(self, future: Future[TaskOutcome]) -> TaskOutcome:
-        """Return what came of a task."""
+        """Return the outcome of a task."""
         from distributed import KilledWorker
 
         if future.cancelled():
@@ -335,7 +337,7 @@ def _run_there(task: Task, number: int, data: Dataset) -> TaskOutcome:
         return run_warm(task, number, data)
 
 
-FEWER = 4  # after a worker died, the tasks it may have died of run so many times fewer at once, until one is alone
+FEWER = 4  # factor by which fewer suspect tasks run at once after each death of a worker
 
 
 def run_batch(
@@ -347,30 +349,30 @@ def run_batch(
     retry: bool = False,
     progress: Callable[[TaskOutcome], None] | None = None,
 ) -> int:
-    """Run the tasks that are not done yet, and store what came of each.
+    """Run the unfinished tasks, store their outcomes, and return the number of tasks run.
 
     Parameters
     ----------
     workers : int
-        Processes; each keeps its kernels compiled and its data sets read.
+        Number of processes; each keeps compiled kernels and data sets.
     scheduler : str, optional
         Address of the scheduler of a dask cluster, whose workers run the tasks instead.
     retry : bool
-        Whether tasks that failed or met a limit are run again, under a longer one.
+        True to run tasks again that failed or met a limit, with a longer limit.
     progress : callable, optional
-        Told of every outcome, after it is stored.
+        Function that is called with every outcome after it is stored.
 
     Returns
     -------
     int
-        How many tasks were run.
+        Number of tasks run.
 
     Raises
     ------
     BackendUnavailable
-        The cluster cannot be used.
+        If the cluster cannot be used.
     BackendFailed
-        Its scheduler was lost; what was done until then is stored.
+        If its scheduler was lost; finished tasks are stored.
     """
     order, open_tasks = TaskOrder(), []
     for task in tasks:
@@ -392,7 +394,7 @@ def run_batch(
 
 
 def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
-    """Keep an engine busy and yield what comes of the tasks, each once."""
+    """Keep an executor busy and yield the outcome of each task once."""
     running: dict[Future[TaskOutcome], Attempt] = {}
     while order or running:
         while order and len(running) < _room(engine, order.lost) and _tasks_alike(running.values(), order.lost):
@@ -411,34 +413,34 @@ def _outcomes(engine: Workforce, order: TaskOrder) -> Iterator[TaskOutcome]:
                     order.add(replace(attempt, lost=attempt.lost + 1))
             except BackendFailed:
                 raise
-            except Exception as error:  # of the way there and back, as of what cannot be unpickled
+            except Exception as error:  # an error of the transfer, such as an object that cannot be unpickled
                 yield failure(attempt.task, attempt.number, error)
 
 
 def _room(engine: Workforce, lost: int) -> int:
-    """Return how many tasks that lost so many workers run at once."""
+    """Return how many tasks with this number of lost workers may run at once."""
     return max(1, int(engine.width // FEWER**lost))
 
 
 def _tasks_alike(running: Iterable[Attempt], lost: int) -> bool:
-    """Whether no task runs beside others that are more, or less, likely to be the end of a worker."""
+    """Return True if all running tasks are equally suspect of causing the death of a worker."""
     return all(attempt.lost == lost for attempt in running)
 
 
 def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
-    """Return every `of`-th task, from `index` on: the share of one job of an array.
+    """Return every `of`-th task from `index` on: the tasks of one job of an array.
 
     Parameters
     ----------
     index : int
-        From 0 on.
+        Index of the job, from 0.
     of : int
         Number of jobs.
 
     Raises
     ------
     BadInput
-        The index is not below the number.
+        If the index is not below the number of jobs.
 
     Examples
     --------
@@ -451,12 +453,12 @@ def share_of_tasks(tasks: Sequence[Task], index: int, of: int) -> list[Task]:
 
 
 def seconds_left(outcomes: Sequence[TaskOutcome], total: int, workers: int) -> float:
-    """Return an estimate of the seconds that the rest of a batch takes, from the mean of what was done.
+    """Return the estimated seconds for the remaining tasks, from the mean of the finished ones.
 
     Parameters
     ----------
     outcomes : sequence of TaskOutcome
-        Of tasks that were done.
+        Outcomes of finished tasks.
     total : int
         Number of tasks.
     """

@@ -37,20 +37,20 @@ from sparsecv_mio.words import Loss
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
 
-LOOKS = 0.02  # seconds between two looks at the processor's clock
+LOOKS = 0.02  # seconds between two readings of the processor time
 
 
 def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], training_only: bool = False) -> Fitted:
-    """Choose (tau, gamma) by our search, and fit.
+    """Return the fit of the pair (tau, gamma) chosen by the search of this package.
 
     Parameters
     ----------
     settings : mapping
-        Options of the search by the names of the command line, and what only plans know: `cpu_limit`, seconds of this
-        process, which do not depend on what else the machine does; the model of the one-standard-error rule beside
-        that of the least CV error.
+        Options of the search by their command-line names, and options of plans: `cpu_limit`, a limit in processor
+        seconds, which does not depend on the load of the machine; and the additional model of the one-standard-error
+        rule.
     training_only : bool
-        Whether the model is that of the training rows of the single fold, not of all rows.
+        True if the model is fitted to the training rows of the single fold instead of all rows.
     """
     from sparsecv_mio.search.api import cross_validate
     from sparsecv_mio.search.options import Hooks
@@ -70,16 +70,16 @@ def run_search(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], train
 
 
 def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan | None = None) -> Fitted:
-    """Return the model and the numbers of a record of our search.
+    """Return the model and the numbers of a record of the search.
 
     Parameters
     ----------
     data : Dataset
-        The rows it was made from.
+        Rows of the record.
     seconds : float
-        Of the fit.
+        Duration of the fit.
     held_out : FoldPlan, optional
-        The single fold on whose training rows alone the model is fitted.
+        Single fold to whose training rows the model is fitted.
     """
     numbers = {
         "status": record.status, "cv_error": record.cv_error, "lower": record.lower, "upper": record.upper,
@@ -97,7 +97,7 @@ def of_record(record: Record, data: Dataset, seconds: float, held_out: FoldPlan 
 
 @contextmanager
 def processor_limit(seconds: float | None) -> Iterator[threading.Event | None]:
-    """Yield an event that is set once this process has had so many seconds of the processor; None without a limit."""
+    """Yield an event that is set after a number of processor seconds of this process; None without a limit."""
     if seconds is None:
         yield None
         return
@@ -124,7 +124,7 @@ def _named(record: Record | PathRow, data: Dataset) -> RawModel:
 
 
 def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel:
-    """Return the model of the reported pair that was fitted without the rows of the single fold."""
+    """Return the model of the reported pair fitted to the training rows of the single fold."""
     from sparsecv_mio.problem.objective import fit, ridge_weights
 
     (support,), adjusted = record.chosen_folds.supports, adjusted_for(record)
@@ -144,8 +144,8 @@ def _on_training_rows(record: Record, data: Dataset, plan: FoldPlan) -> RawModel
 def simplest_pair(record: Record) -> tuple[float, int]:
     """Return the pair of the one-standard-error rule by the CV errors of the table, proved or estimated.
 
-    The smallest tau, then the largest gamma, whose CV error is at most one standard error above that of the reported
-    pair; of a record that a limit cut short, `solve --one-se` asks for certified bounds instead.
+    It is the smallest tau, then the largest gamma, whose CV error is at most one standard error above that of the
+    reported pair. For a record cut short by a limit, `solve --one-se` requires certified bounds instead.
     """
     best = next(row for row in record.table if (row.gamma, row.tau) == (record.gamma, record.tau))
     most = record.cv_error + (best.standard_error or 0.0)
@@ -155,7 +155,7 @@ def simplest_pair(record: Record) -> tuple[float, int]:
 
 
 def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: float | None) -> RawModel:
-    """Return the model of the one-standard-error rule, on all rows."""
+    """Return the full-data model of the one-standard-error rule."""
     from sparsecv_mio.fits.best_subsets import best_subsets
 
     gamma, tau = simplest_pair(record)
@@ -169,19 +169,19 @@ def _simplest(record: Record, data: Dataset, options: SearchOptions, cpu_limit: 
 
 
 def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
-    """Refuse folds that an estimator cannot be fitted by.
+    """Raise an error for folds that an estimator does not support.
 
     Parameters
     ----------
     name : str
-        A key of `ESTIMATORS`.
+        Key of `ESTIMATORS`.
     refit : {"all", "training"}
-        As for :func:`run_estimator`.
+        Rows of the fit, as for :func:`run_estimator`.
 
     Raises
     ------
     BadInput
-        With what would do.
+        If the folds are not supported; the message names supported ones.
     """
     if one_of(refit, REFITS, "refit") == TRAINING and plan.k != 1:
         raise BadInput(f"refit training needs a single fold, not {plan.k}: leave refit out, or hold out rows once")
@@ -190,25 +190,25 @@ def check_plan(name: str, plan: FoldPlan, refit: str = "all") -> None:
 
 
 def run_estimator(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any], refit: str = "all") -> Fitted:
-    """Fit one estimator.
+    """Return the fit of one estimator.
 
     Parameters
     ----------
     name : str
-        A key of `ESTIMATORS`.
+        Key of `ESTIMATORS`.
     plan : FoldPlan
-        By which hyperparameters are chosen.
+        Folds by which hyperparameters are chosen.
     settings : mapping
-        Options of our search, see :func:`~sparsecv_mio.batch.estimators.run_search`; of peers the loss alone.
+        Options of the search, see :func:`~sparsecv_mio.batch.estimators.run_search`; peers only have a loss.
     refit : {"all", "training"}
-        Whether the model is fitted on all rows, or, of a single fold, on its training rows alone.
+        Rows of the fit: all rows, or the training rows of a single fold.
 
     Raises
     ------
     BackendUnavailable
-        A peer is not installed.
+        If a peer is not installed.
     BadInput
-        `refit` is another word, or `training` with several folds.
+        If `refit` is unknown, or is `training` with several folds.
     """
     check_plan(name, plan, refit)
     loss = Loss(one_of(settings.get("loss", Loss.SQUARED), tuple(Loss), "loss"))
@@ -224,12 +224,12 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
         return run_search(data, plan, settings, training_only)
     splits = [(plan.train_rows(j), plan.scored_rows(j)) for j in range(plan.k)]
     peer = peer_of(name, settings.get("loss", Loss.SQUARED))
-    from sklearn.preprocessing import StandardScaler  # takes seconds to load, which a plan of ours need not
+    from sklearn.preprocessing import StandardScaler  # loading takes seconds, which a search does not need
 
     scaler, estimator = StandardScaler(), peer.make(splits, not training_only)
     begin, spent = time.perf_counter(), time.process_time()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of convergence: peers are judged by their errors
+        warnings.simplefilter("ignore")  # convergence warnings: peers are compared by their errors
         X = scaler.fit_transform(data.X)
         if data.row_exposure is None:
             model = estimator.fit(X, data.y)
@@ -244,7 +244,7 @@ def _fitted(name: str, data: Dataset, plan: FoldPlan, settings: Mapping[str, Any
 
 @cache
 def versions_of_all() -> dict[str, str]:
-    """Versions of Python, of this package, of the numerical libraries, and of the packages of peers."""
+    """Return the versions of Python, this package, the numerical libraries and the packages of peers."""
     peers = {}
     for package in PEER_PACKAGES:
         try:
@@ -256,7 +256,7 @@ def versions_of_all() -> dict[str, str]:
 
 @cache
 def _warm(name: str, loss: Loss) -> None:
-    """Compile or load what a fit may use, once in a process: it is no part of the times, and no limit counts it."""
+    """Compile or load the code of a fit, once in a process, so that neither its time nor its limit includes this."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 4))
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=30)

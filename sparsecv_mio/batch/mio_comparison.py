@@ -33,32 +33,32 @@ from sparsecv_mio.words import Loss
 
 @dataclass(frozen=True)
 class CompareRow:
-    """One MIO by one backend; `f` in the scaled columns, units of the target squared.
+    """The result of one backend on one MIO; `f` in the scaled columns, squared units of the target.
 
     Attributes
     ----------
     data : str
         Name of the data set.
     fold, tau, gamma : int, int, float
-        The MIO; fold -1 is all rows.
+        The MIO; fold -1 means all rows.
     backend, formulation : str
-        Label of the backend, and its model.
+        Label of the backend, and its formulation.
     status : str
-        Why it stopped, or why it could not solve the MIO.
+        Reason why it stopped, or why it could not solve the MIO.
     seconds, setup_seconds : float
         Medians over the repeats: inside the solver; start, scaling, model and refits.
     nodes, cuts : int
         Medians over the repeats.
     objective, lower : float
-        Exact refit of its support; its certified bound.
+        Objective of an exact refit of its support, and its certified bound.
     gap : float
-        `(objective - lower) / objective`.
+        Relative gap `(objective - lower) / objective`.
     allowance : float
-        What the solver's bound is not trusted for.
+        Numerical error that is subtracted from the bound of the solver.
     true_gap : float
-        `(objective - best) / best`, best over all backends.
+        Relative excess `(objective - best) / best`, with the best objective of all backends.
     same_support : bool
-        Its support is the best one, or tied with it.
+        True if its support is the best one, or tied with it.
     support : tuple of str
         Names of the features chosen.
     environment : dict
@@ -88,7 +88,7 @@ class CompareRow:
 
 @dataclass(frozen=True)
 class Contender:
-    """A backend and the formulation it is to use; `label` is `name` or `name:formulation`."""
+    """A backend and its formulation; `label` is `name` or `name:formulation`."""
 
     label: str
     backend: Backend
@@ -96,7 +96,7 @@ class Contender:
 
     @classmethod
     def of(cls, label: str, loss: Loss = Loss.SQUARED) -> Contender:
-        """Read `name` or `name:formulation` for a loss; `BadInput` for an unknown one, or one that does not take it."""
+        """Return the contender for `name` or `name:formulation`; raise `BadInput` if it does not support the loss."""
         name, _, formulation = label.partition(":")
         backend = get_backend(name)
         form = check_formulation(name, formulation or None, loss)
@@ -132,19 +132,19 @@ def cells_of(
     Parameters
     ----------
     name : str
-        What the rows call the data.
+        Name of the data in the rows.
     dataset : Dataset
         Rows, target and names.
     folds : FoldPlan or None
-        The training rows of every fold; None for all rows at once.
+        Folds whose training rows are used; None for all rows at once.
     taus, gammas : sequences
         Support sizes, 0 to p; ridge weights, positive, or 0 where those of every model are independent.
     scale : {"length", "variance", "none"}
-        What the penalty measures.
+        Units in which the penalty measures columns.
     intercept : {"fold", "global", "none"}
-        Where the intercept lives.
+        Type of the intercept.
     loss : Loss
-        What is fitted; `logistic` of data of two classes.
+        Loss of the fits; `logistic` for data with two classes.
 
     Yields
     ------
@@ -153,7 +153,7 @@ def cells_of(
     Raises
     ------
     BadInput
-        For a word that is unknown or a number out of range.
+        If a keyword is unknown or a number is out of range.
     """
     grid = Grid.of(gammas, taus, dataset.p)
     if loss is Loss.POISSON:
@@ -173,7 +173,7 @@ def cells_of(
 
 
 def _cells_of_classes(name: str, data: StandardData, folds: FoldPlan | None, grid: Grid) -> Iterator[Cell]:
-    """Yield every MIO of data of two classes."""
+    """Yield every MIO of data with two classes."""
     if folds is not None:
         check_training_classes(data.dataset, folds, data.intercept)
     trained = [(-1, np.arange(data.n))] if folds is None else [(j, folds.train_rows(j)) for j in range(folds.k)]
@@ -192,30 +192,31 @@ def compare(
     limits: Limits | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[CompareRow]:
-    """Solve every cell by every contender.
+    """Return the results of every contender on every MIO.
 
     Parameters
     ----------
     cells : sequence of Cell
         The MIOs.
     contenders : sequence of Contender
-        Who solves them.
+        Backends to compare.
     repeats : int
-        Runs of each; the backends take turns within each repeat, so that a busy machine hits all of them.
+        Number of runs of each; backends take turns within each repeat, so that the load of the machine affects all of
+        them.
     limits : Limits, optional
-        Of each run.
+        Limits of each run.
     progress : callable, optional
-        Called with (runs done, runs in all).
+        Function that is called with (finished runs, number of runs).
 
     Returns
     -------
     list of CompareRow
-        In the order of cells, then contenders. A contender that cannot solve a cell has a row that says why.
+        Rows in the order of cells, then contenders. If a contender cannot solve a cell, its row has the reason.
 
     Raises
     ------
     BadInput
-        For limits or a number of repeats out of range.
+        If limits or the number of repeats are out of range.
 
     Notes
     -----
@@ -249,7 +250,7 @@ class _Runs:
         self.trouble: dict[str, str] = {}
 
     def solve(self, contender: Contender, limits: Limits) -> bool:
-        """Run a contender once; whether it was tried."""
+        """Run a contender once; return True if it was tried."""
         if contender.label in self.trouble or limits.cancelled:
             return False
         problem, tau = self.cell.problem, min(self.cell.tau, len(self.cell.names))
@@ -264,12 +265,12 @@ class _Runs:
         return True
 
     def best(self) -> Outcome | None:
-        """Return the outcome with the least objective."""
+        """Return the outcome with the minimum objective."""
         solved = [o for runs in self.outcomes.values() for o in runs if o.incumbent is not None]
         return min(solved, key=lambda outcome: outcome.upper, default=None)
 
     def row(self, contender: Contender, environment: dict[str, str]) -> CompareRow:
-        """Judge a contender's worst answer against the best of all, its time and work by their medians."""
+        """Return the row of a contender: its worst answer against the best of all, and median time and work."""
         cell, runs = self.cell, self.outcomes[contender.label]
         version = {"backend_version": contender.backend.available().version}
         blank = CompareRow(
@@ -310,7 +311,7 @@ def _warm_up(contender: Contender, limits: Limits, classes: bool) -> None:
     try:
         contender.backend.solve(toy, 2, limits=quick, formulation=contender.formulation)
     except (BackendUnavailable, BackendFailed):
-        return  # the cells will say so, one row each
+        return  # each cell reports the failure in its row
 
 
 def _machine_and_solvers(limits: Limits) -> dict[str, str]:

@@ -40,30 +40,30 @@ STATES = ("done", "limit", "failed")
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What came of a task.
+    """The outcome of a task.
 
     Attributes
     ----------
     address : str
-        Of the task.
+        Address of the task.
     task : dict
-        Data and settings, as `Task.to_dict`.
+        Data and settings, from `Task.to_dict`.
     state : {"done", "limit", "failed"}
-        `limit`: there is an answer, which a limit left unproved.
+        State; `limit` means that a limit left the answer without a proof.
     reason : str
-        Why it failed, in one line.
+        Reason of a failure, in one line.
     seconds : float
-        Of the fit alone.
+        Duration of the fit.
     numbers : dict
         Errors, sizes, chosen hyperparameters.
     record : str, optional
-        JSON text of the record of our search.
+        JSON text of the record of a search.
     attempt : int
-        From 1 on; larger after `--retry`.
+        Number of the attempt from 1; larger after `--retry`.
     provenance : dict
         Digests of the rows and of the folds, versions of the packages.
     traceback : str
-        Of a failure that nobody foresaw: a bug, of a peer or our own.
+        Traceback of an unexpected failure: a bug in a peer or in this package.
     """
 
     address: str
@@ -79,7 +79,7 @@ class TaskOutcome:
 
 
 def file_of(folder: str | Path, address: str) -> Path:
-    """Return where the result of a task stands in a folder, which need not be there."""
+    """Return the path of the result of a task in a folder, which may not exist."""
     return Path(folder) / "tasks" / f"{address}.json"
 
 
@@ -89,12 +89,12 @@ class BatchFolder:
     Parameters
     ----------
     path : str or Path
-        Made if it is not there.
+        Path of the folder, which is created if necessary.
 
     Raises
     ------
     BadInput
-        It is no folder, or cannot be made.
+        If the path is not a folder, or cannot be created.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -109,17 +109,17 @@ class BatchFolder:
         return file_of(self.path, address)
 
     def store(self, outcome: TaskOutcome) -> None:
-        """Write what came of a task; a file that was there is replaced when the new one is complete."""
+        """Write the outcome of a task; an existing file is replaced when the new one is complete."""
         text = json.dumps({"schema": SCHEMA, **asdict(outcome)}, allow_nan=True, ensure_ascii=False)
         write_text(self.place(outcome.address), [text, "\n"], "task")
 
     def read(self, address: str) -> TaskOutcome | None:
-        """Return what came of a task, None if nothing did yet.
+        """Return the outcome of a task; None if there is none yet.
 
         Raises
         ------
         CorruptStore
-            The file is no outcome of this task.
+            If the file is not an outcome of this task.
         """
 
         def outcome(found: dict[str, Any]) -> TaskOutcome:
@@ -131,26 +131,26 @@ class BatchFolder:
         return _stored(self.place(address), "task file", SCHEMA, outcome, "remove it")
 
     def sweep(self) -> None:
-        """Remove what batches that were killed in the middle of a write left behind."""
+        """Remove temporary files of batches that were killed while writing."""
         for folder in (self.path, self.path / "tasks"):
             sweep_temporary(folder)
 
     def of_tasks(self, tasks: Iterable[Task]) -> list[TaskOutcome]:
-        """Return what came of some tasks, those left out of which nothing did yet."""
+        """Return the outcomes of tasks, without tasks that have none yet."""
         return [outcome for task in tasks if (outcome := self.read(task.address)) is not None]
 
     def store_plan(self, addresses: Iterable[str]) -> None:
-        """Note the tasks of the present plan: results of others, of an earlier plan or version, are put aside."""
+        """Store the tasks of the present plan; results of other plans or versions are ignored."""
         text = json.dumps({"schema": PLAN_SCHEMA, "tasks": sorted(addresses)})
         write_text(self.path / PLAN, [text, "\n"], "plan of the folder")
 
     def asked(self) -> frozenset[str] | None:
-        """Return the tasks of the present plan; None where no plan is noted, as in folders of a study.
+        """Return the tasks of the present plan; None if no plan is stored, as in folders of a study.
 
         Raises
         ------
         CorruptStore
-            The note is damaged.
+            If the stored plan is damaged.
         """
 
         def addresses(found: dict[str, Any]) -> frozenset[str]:
@@ -161,12 +161,12 @@ class BatchFolder:
         return _stored(self.path / PLAN, "file", PLAN_SCHEMA, addresses, "run the batch again")
 
     def outcomes(self, every: bool = False) -> Iterator[TaskOutcome]:
-        """Yield what came of tasks, in the order of their names.
+        """Yield the outcomes of tasks, in the order of their names.
 
         Parameters
         ----------
         every : bool
-            Those of earlier plans too.
+            True to include tasks of earlier plans.
         """
         wanted = None if every else self.asked()
         for address in self._addresses():
@@ -175,7 +175,7 @@ class BatchFolder:
                 yield outcome
 
     def stale(self) -> list[Path]:
-        """Return the files of tasks that the present plan does not ask for."""
+        """Return the files of tasks that the present plan does not request."""
         wanted = self.asked()
         return [] if wanted is None else [self.place(name) for name in self._addresses() if name not in wanted]
 
@@ -184,7 +184,7 @@ class BatchFolder:
 
 
 def _stored(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]], T], cure: str) -> T | None:
-    """Return what a file of a schema holds, None where there is no file; `CorruptStore` names the cure."""
+    """Return the content of a file with a schema, None without a file; `CorruptStore` names the remedy."""
     if not place.exists():
         return None
     try:
@@ -197,29 +197,29 @@ def _stored(place: Path, what: str, schema: str, make: Callable[[dict[str, Any]]
         raise CorruptStore(f"{what} {str(place)!r} is damaged ({error}): {cure}") from None
 
 
-LONGER = 4.0  # times the time limit of the attempt before, in a retry
+LONGER = 4.0  # factor on the time limit in a retry
 
 
 @dataclass(frozen=True)
 class TaskRows:
-    """The rows of a task: those the estimator sees, and those it is tested on."""
+    """The rows of a task: those for the estimator, and test rows."""
 
     train: Dataset
     test: Dataset | None
 
 
 def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
-    """Read the data of a task and hold out its test rows.
+    """Return the rows of a task, with its test rows separated.
 
     Parameters
     ----------
     data : Dataset, optional
-        Its data, where they were read already.
+        Data of the task, if they were read already.
 
     Raises
     ------
     BadInput
-        The data cannot be read, or the share of test rows leaves too few.
+        If the data cannot be read, or too few training rows remain.
     """
     data = _for_its_loss(task, task.source.load(task.columns_beside) if data is None else data)
     share = task.settings.get("test")
@@ -234,7 +234,7 @@ def task_rows(task: Task, data: Dataset | None = None) -> TaskRows:
 
 
 def _for_its_loss(task: Task, data: Dataset) -> Dataset:
-    """Return the data of a task as its loss has them; a target of two words is of logistic loss."""
+    """Return the data of a task in the form of its loss; a target of two text values needs logistic loss."""
     encoded = data.reading is not None and data.reading.how.encode is not Encode.ERROR
     if data.target_words and not encoded and task.loss is Loss.SQUARED:
         named = " and ".join(data.target_words)
@@ -243,13 +243,13 @@ def _for_its_loss(task: Task, data: Dataset) -> Dataset:
 
 
 def task_folds(task: Task, rows: Dataset) -> FoldPlan:
-    """Deal the training rows of a task to its folds.
+    """Return the folds of the training rows of a task.
 
     Parameters
     ----------
     task : Task
     rows : Dataset
-        Those of :func:`task_rows` that the estimator sees.
+        Training rows from :func:`task_rows`.
     """
     return make_folds(str(task.settings["folds"]), rows, int(task.settings.get("seed", 0)))
 
@@ -257,16 +257,16 @@ def task_folds(task: Task, rows: Dataset) -> FoldPlan:
 def run_task(
     task: Task, attempt: int = 1, data: Dataset | None = None, before_search: Callable[[], None] = lambda: None
 ) -> TaskOutcome:
-    """Run one task; what goes wrong is in the outcome.
+    """Run one task and return its outcome, which includes any failure.
 
     Parameters
     ----------
     attempt : int
-        From the second on, a time limit is 4 times as long as in the attempt before.
+        Number of the attempt; each further attempt has 4 times the time limit of the previous one.
     data : Dataset, optional
-        As of :func:`task_rows`.
+        Data of the task, as for :func:`task_rows`.
     before_search : callable
-        Called before a search of ours: what it does is no part of the times.
+        Function that is called before a search, outside the measured time.
     """
     try:
         rows = task_rows(task, data)
@@ -280,7 +280,7 @@ def run_task(
             if task.estimator == OURS:
                 before_search()
             fitted = run_estimator(task.estimator, rows.train, plan, settings, str(task.settings.get("refit", "all")))
-    except Exception as error:  # of a peer, or a bug of our own: a row of the table, not the end of the batch
+    except Exception as error:  # a failure of a peer or a bug becomes a row of the table, not the end of the batch
         return failure(task, attempt, error)
     numbers = numbers_of(task, rows, fitted)
     state = "done" if fitted.record is None or fitted.record.status == "proved" else "limit"
@@ -290,7 +290,7 @@ def run_task(
 
 
 def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
-    """Return the outcome of a task that failed; with the traceback, where nobody foresaw that."""
+    """Return the outcome of a failed task, with the traceback if the failure was unexpected."""
     if isinstance(error, SparseCVError | MemoryError):
         words = "out of memory" if isinstance(error, MemoryError) else str(error)
         return TaskOutcome(task.address, task.to_dict(), "failed", words, attempt=attempt)
@@ -300,14 +300,14 @@ def failure(task: Task, attempt: int, error: Exception) -> TaskOutcome:
 
 
 def numbers_of(task: Task, rows: TaskRows, fitted: Fitted) -> dict[str, Any]:
-    """Return the numbers of a task: sizes of its data, what the estimator says, errors on rows it has not seen.
+    """Return the numbers of a task: sizes of its data, results of the estimator, errors on test rows.
 
     Parameters
     ----------
     rows : TaskRows
-        Of the task.
+        Rows of the task.
     fitted : Fitted
-        Only a model has errors on other rows.
+        Result of the estimator; only a model has errors on test rows.
     """
     numbers = {
         "n": rows.train.n,
@@ -333,14 +333,14 @@ def _test_errors(task: Task, rows: TaskRows, fitted: RawModel) -> dict[str, Any]
 
 
 def _errors_of_squares(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
-    """Return the mean squared error of test rows, and the share that is explained of that of the training mean."""
+    """Return the mean squared error of test rows, and the explained share relative to the training mean."""
     return _explained(float(np.mean((test.y - predictors) ** 2)), float(np.mean((test.y - train.y.mean()) ** 2)))
 
 
 def _errors_of_classes(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float | None]:
-    """Return log loss, accuracy, AUC and Brier score of test rows, and the share that is explained of the log loss.
+    """Return log loss, accuracy, AUC and Brier score of test rows, and the explained share of the log loss.
 
-    That is of the log loss of the frequencies of the classes in the training rows.
+    The share is relative to the log loss of the class frequencies in the training rows.
     """
     quality, share = class_quality(test.y, probabilities(predictors)), float(train.y.mean())
     null = np.full(test.n, np.log(share) - np.log1p(-share))
@@ -349,7 +349,7 @@ def _errors_of_classes(train: Dataset, test: Dataset, predictors: FloatArray) ->
 
 
 def _errors_of_counts(train: Dataset, test: Dataset, predictors: FloatArray) -> dict[str, float]:
-    """Return the mean half deviance of test rows, and the share that is explained of that of the training rate."""
+    """Return the mean half deviance of test rows, and the explained share relative to the training rate."""
     loss = row_loss(Loss.POISSON)
     of_train, of_test = (of_dataset(loss, rows, slice(None)) for rows in (train, test))
     null = np.full(test.n, loss.origin(*of_train))
@@ -366,7 +366,7 @@ _ERRORS: Mapping[Loss, Callable[[Dataset, Dataset, FloatArray], Mapping[str, Any
 
 
 def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> dict[str, float]:
-    """Relative risk, relative test error, proportion of variance explained and F1 (Hastie and others, 2020)."""
+    """Return relative risk, relative test error, share of variance explained and F1 (Hastie and others, 2020)."""
     truth, signal = coefficients_of(spec), signal_of(spec)
     off, sigma = beta - truth, covariance_of(len(truth), float(spec["rho"]))
     risk, noise = float(off @ sigma @ off) + intercept**2, signal / float(spec["snr"])
@@ -380,17 +380,17 @@ def _against_truth(spec: dict[str, Any], beta: FloatArray, intercept: float) -> 
 
 
 def check_with_data(tasks: Iterable[Task]) -> None:
-    """Refuse tasks that cannot be done on their data: every data set is read, once.
+    """Raise an error for tasks that their data do not allow; every data set is read once.
 
     Parameters
     ----------
     tasks : iterable of Task
-        Of those that differ by seeds alone the first is looked at.
+        Tasks; of tasks that differ only in seeds, the first one is checked.
 
     Raises
     ------
     BadInput
-        The message names the data set, and the setting or the column.
+        If a task is invalid; the message names the data set, and the setting or the column.
     """
     alike_tasks: dict[tuple[str, tuple[str, ...]], dict[str, Task]] = {}
     for task in tasks:
@@ -415,7 +415,7 @@ def _check_on_one(tasks: list[Task]) -> None:
 
 
 def _check_task(task: Task, rows: Dataset, plan: FoldPlan) -> None:
-    from sparsecv_mio.search.question import Question  # loads much of the search
+    from sparsecv_mio.search.question import Question  # imported here since it loads much of the search
 
     if task.estimator in ORACLES:
         check_rows(task.settings, rows, plan)

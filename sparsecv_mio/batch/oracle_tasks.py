@@ -45,12 +45,12 @@ LABELS = {"iacv": "iacv", "ns": "newton", "ij": "jackknife", "baseline": "full"}
 
 
 def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of the settings that mean something to an oracle.
+    """Return the names of the settings that an oracle uses.
 
     Parameters
     ----------
     given : mapping
-        Settings by name, among them `estimator`.
+        Settings by name, including `estimator`.
 
     Examples
     --------
@@ -68,29 +68,29 @@ def meaningful(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a task of an oracle: those that mean something to it, leave-one-out where it has no folds.
+    """Return the settings of a task that its oracle uses, with leave-one-out if it has no folds.
 
     Parameters
     ----------
     given : mapping
-        Settings by name, those of other estimators too.
+        Settings by name, which may include those of other estimators.
     """
     settings = {**given, "folds": "loo"} if given["estimator"] in LEAVE_ONE_OUT else given
     return {name: settings[name] for name in meaningful(given) if settings.get(name) is not None}
 
 
 def check_oracle(given: Mapping[str, Any]) -> None:
-    """Refuse settings of an oracle that are wrong for any data.
+    """Raise an error for settings of an oracle that are invalid for all data.
 
     Parameters
     ----------
     given : mapping
-        Of a task, by name; switches were seen to be true or false.
+        Settings of a task by name; switches are already checked to be true or false.
 
     Raises
     ------
     BadInput
-        The message names the setting.
+        If a setting is invalid; the message names it.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
 
 
 def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
-    """Refuse rows that an oracle cannot be asked about.
+    """Raise an error for data that an oracle does not support.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
     Raises
     ------
     BadInput
-        The target has not two values, a fold is held out twice, a step has more rows than there are.
+        If the target does not have two values, a row is held out twice, or a step has more rows than the data.
     """
     from sparsecv_mio.oracles.answers import binary_labels
 
@@ -163,19 +163,19 @@ def _words_allowed(kind: str) -> dict[str, tuple[str, ...]]:
 
 
 def score_setting(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
-    """Score one setting by an oracle, or in full.
+    """Return the score of one setting, by an oracle or in full.
 
     Parameters
     ----------
     plan : FoldPlan
-        For `treecv`; `glru` and `iacv` leave out rows one by one.
+        Folds of `treecv`; `glru` and `iacv` hold out single rows.
     settings : mapping
-        Of the task, by name.
+        Settings of the task, by name.
 
     Returns
     -------
     Fitted
-        Without a model: the CV error, counts and times.
+        Result without a model: the CV error, counts and times.
     """
     words = {name: value for name, value in settings.items() if isinstance(value, str)}
     _warm_oracle(json.dumps({**words, "folds": "loo", "lam": 1.0, "iterations": 2}))
@@ -184,7 +184,7 @@ def score_setting(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) ->
 
 @cache
 def _warm_oracle(settings: str) -> None:
-    """Score a few rows, once in a process: what is compiled or loaded at first use is no part of the times."""
+    """Score a few rows, once in a process, so that times include neither compilation nor loading."""
     X = np.random.default_rng(0).standard_normal((12, 2))
     data, few = Dataset.from_arrays(X, np.arange(12) % 2), json.loads(settings)
     _SCORES[few["estimator"]](data, make_folds("loo", data), settings_of(few))
@@ -260,7 +260,7 @@ def _iacv(data: Dataset, plan: FoldPlan, settings: Mapping[str, Any]) -> Fitted:
 
 
 def _errors_of_approximations(report: IacvReport) -> dict[str, float]:
-    """Return how far each approximation is from the exact left-out fits, where these were run."""
+    """Return the distance of each approximation from the exact fits without single rows, if available."""
     if report.cv_exact is None or report.seconds_exact is None:
         return {}
     errors = {"cv_error_exact": float(report.cv_exact[-1]), "seconds_exact": float(report.seconds_exact[-1])}

@@ -31,20 +31,20 @@ class RawModel(NamedTuple):
 
 @dataclass(frozen=True)
 class Fitted:
-    """What an estimator found.
+    """The result of an estimator.
 
     Attributes
     ----------
     model : RawModel or None
-        The model that it chose; None of an oracle, which scores one setting.
+        Chosen model; None for an oracle, which scores one setting.
     seconds : float
-        Of the fit alone, on the clock.
+        Wall-clock duration of the fit.
     numbers : dict
-        What else is known: the CV error, the chosen hyperparameters, bounds.
+        Further results: the CV error, the chosen hyperparameters, bounds.
     record : Record, optional
-        Of our search.
+        Record of a search.
     others : dict
-        Models by other rules, by name.
+        Models chosen by other rules, by name.
     """
 
     model: RawModel | None
@@ -61,7 +61,7 @@ MOST_FORWARD = 50
 
 
 class _Chosen:
-    """A path of models: every fold fits all of it, the least mean loss of all held-out rows chooses."""
+    """A path of models; every fold fits the whole path, and the minimum mean loss of held-out rows chooses."""
 
     def __init__(self, splits: Splits, refit: bool = True) -> None:
         self.splits, self.refit = splits, refit
@@ -92,17 +92,17 @@ class _Chosen:
         return self
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
-        """Set what all folds share."""
+        """Compute the quantities shared by all folds."""
 
     def _keep(self, best: int) -> None:
-        """Note the hyperparameters of the model that was chosen."""
+        """Store the hyperparameters of the chosen model."""
 
 
 class _ChosenOfSquares(_Chosen):
-    """A path of models with squared loss, made of centred rows."""
+    """A path of models with squared-error loss, fitted to centred rows."""
 
     def _path(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Return the coefficients of all models, (models, p), of centred rows."""
+        """Return the coefficients of all models, (models, p), for centred rows."""
         raise NotImplementedError
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -112,7 +112,7 @@ class _ChosenOfSquares(_Chosen):
 
 
 def of_sklearn(name: str, *args: Any, **how: Any) -> Any:
-    """Call something of scikit-learn's linear models, which is loaded by the first task that needs it."""
+    """Return an object of scikit-learn's linear models, which are imported by the first task that needs them."""
     from sklearn import linear_model
 
     return getattr(linear_model, name)(*args, **how)
@@ -124,11 +124,11 @@ def _alphas(X: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _least_squares(X: FloatArray, y: FloatArray) -> FloatArray:
-    return np.asarray(lstsq(X, y, lapack_driver="gelsy", check_finite=False)[0])  # a third of the time of an SVD
+    return np.asarray(lstsq(X, y, lapack_driver="gelsy", check_finite=False)[0])  # takes a third of the time of an SVD
 
 
 class RelaxedLassoCV(_ChosenOfSquares):
-    """The relaxed lasso: mixes of the lasso and of least squares on its support (Hastie and others, 2020)."""
+    """The relaxed lasso: averages of the lasso and of least squares on its support (Hastie and others, 2020)."""
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
         self.alphas_ = _alphas(X, y)
@@ -153,7 +153,7 @@ class RelaxedLassoCV(_ChosenOfSquares):
 
 
 class ForwardSelectionCV(_ChosenOfSquares):
-    """Forward stepwise selection by least squares, its size by cross-validation."""
+    """Forward stepwise selection by least squares; cross-validation chooses its size."""
 
     def _begin(self, X: FloatArray, y: FloatArray) -> None:
         fewest = min(len(train) for train, _ in self.splits)
@@ -188,8 +188,8 @@ class ForwardSelectionCV(_ChosenOfSquares):
 class ConcavePenaltyCV(_Chosen):
     """MCP (gamma 3) or SCAD (gamma 3.7) by skglm along a path of alphas, warm-started.
 
-    Log losses curve a quarter as much as halves of squares, or less: the penalties bend a quarter as much there
-    (gamma 12 and 11.8), so that steps along one coordinate stay convex.
+    The curvature of the log loss is at most a quarter of that of half the squared error. With logistic loss the
+    penalties therefore have a quarter of the concavity (gamma 12 and 11.8), so that coordinate steps stay convex.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ class ConcavePenaltyCV(_Chosen):
 
 
 class PoissonRidgeCV(_Chosen):
-    """scikit-learn's `PoissonRegressor`, the weight of its ridge penalty by held-out deviance.
+    """scikit-learn's `PoissonRegressor`; held-out deviance chooses the weight of its ridge penalty.
 
-    Exposures are sample weights, and targets rates, counts over exposures.
+    Exposures are sample weights, and targets are rates (counts divided by exposures).
     """
 
     def _models(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -251,27 +251,27 @@ class PoissonRidgeCV(_Chosen):
 
 
 PEER_PACKAGES = ("scikit-learn", "skglm", "abess")
-BY_LABELS = ("abess",)  # peers that make their folds of a label per row
-MOST_SWEEPS = 20_000  # of coordinate descent
-SKLEARN_STEPS = 1000  # of a logistic fit, or one of counts, by scikit-learn
+BY_LABELS = ("abess",)  # peers that accept folds as one label for each row
+MOST_SWEEPS = 20_000  # maximum sweeps of coordinate descent
+SKLEARN_STEPS = 1000  # maximum steps of a logistic or Poisson fit by scikit-learn
 RIDGES_OF_RATES = np.logspace(-6.0, 2.0, 17)
 
 
 @dataclass(frozen=True)
 class Peer:
-    """An estimator of other authors.
+    """An estimator of another package.
 
     Attributes
     ----------
     make : callable
-        Takes the folds and whether to fit all rows; returns an estimator of scikit-learn whose `fit` chooses
-        hyperparameters. Those of scikit-learn itself always fit all rows in the end.
+        Function of the folds and of a flag for a final fit to all rows; it returns a scikit-learn estimator whose `fit`
+        chooses hyperparameters. Estimators of scikit-learn itself always fit all rows in the end.
     numbers : tuple of str
-        What the table tells of the fitted model: its attributes, without the underscore.
+        Attributes of the fitted model for the table, without the trailing underscore.
     cv_error : callable, optional
-        Returns the CV error of a fitted model that has it under no such name.
+        Function that returns the CV error of a fitted model that has no such attribute.
     alone : callable, optional
-        Returns an unfitted model of the hyperparameters that a fitted one chose.
+        Function that returns an unfitted model with the hyperparameters that a fitted one chose.
     """
 
     make: Callable[[Splits, bool], Any]
@@ -280,14 +280,14 @@ class Peer:
     alone: Callable[[Any], Any] | None = None
 
     def told(self, found: Any) -> dict[str, Any]:
-        """Return what the table tells of a fitted model."""
+        """Return the numbers of a fitted model for the table."""
         numbers = {} if self.cv_error is None else {"cv_error": self.cv_error(found)}
         values = ((name, getattr(found, f"{name}_")) for name in self.numbers)
         return numbers | {name: value.item() if hasattr(value, "item") else value for name, value in values}
 
 
 class SteppedOmpCV:
-    """As many steps as there are columns and rows; scikit-learn's default is a tenth of the columns, or 5.
+    """Orthogonal matching pursuit with up to min(columns, rows) steps; scikit-learn's default is 10% of columns or 5.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class SteppedOmpCV:
 
 
 class AbessCV:
-    """abess with the folds of the task, by their squared errors, log losses or deviances.
+    """abess with the folds of the task, scored by squared errors, log losses or deviances.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ class AbessCV:
             labels[test] = fold
         how = {"cv": len(self.splits), "thread": 1}
         if self.loss is Loss.LOGISTIC:
-            model = abess.LogisticRegression(cv_score="test_loss", **how)  # by AUC otherwise
+            model = abess.LogisticRegression(cv_score="test_loss", **how)  # the default score is AUC
         else:
             model = (abess.PoissonRegression if self.loss is Loss.POISSON else abess.LinearRegression)(**how)
         model.fit(X, y, cv_fold_id=labels, sample_weight=sample_weight)
@@ -339,15 +339,15 @@ class AbessCV:
 
 
 def _least_error(found: Any) -> float:
-    """Return the least mean over the folds of their mean squared errors, by which scikit-learn chooses."""
+    """Return the minimum mean over folds of the mean squared errors, by which scikit-learn chooses."""
     return float(found.mse_path_.reshape(-1, len(found.cv)).mean(axis=1).min())
 
 
 def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
-    """Return scikit-learn's logistic regression with one penalty, its weight chosen by held-out log losses."""
+    """Return scikit-learn's logistic regression with one penalty, whose weight held-out log losses choose."""
     from sklearn.linear_model import LogisticRegressionCV
 
-    if "use_legacy_attributes" in inspect.signature(LogisticRegressionCV).parameters:  # from 1.8 on
+    if "use_legacy_attributes" in inspect.signature(LogisticRegressionCV).parameters:  # scikit-learn 1.8 and later
         how |= {"l1_ratios": (float(l1),), "use_legacy_attributes": False}
     else:
         how |= {"penalty": "l1" if l1 else "l2"}
@@ -355,7 +355,7 @@ def _logistic_cv(splits: Splits, l1: bool, **how: Any) -> Any:
 
 
 def _least_log_loss(found: Any) -> float:
-    """Return the least mean over the folds of their mean log losses, by which scikit-learn chooses."""
+    """Return the minimum mean over folds of the mean log losses, by which scikit-learn chooses."""
     scores = found.scores_
     return -float(np.mean(next(iter(scores.values())) if isinstance(scores, dict) else scores, axis=0).max())
 
@@ -385,7 +385,7 @@ ESTIMATORS: dict[str, Peer] = {
     "scad": Peer(partial(ConcavePenaltyCV, kind="scad"), ("cv_error", "alpha")),
     "abess": Peer(lambda splits, _: AbessCV(splits), ("tau",)),
 }  # fmt: skip
-# liblinear penalises the intercept: the scaling leaves a hundredth of that.
+# liblinear penalises the intercept; the scaling reduces this penalty to 1%.
 OF_CLASSES: dict[str, Peer] = {
     "lasso": Peer(
         lambda splits, _: _logistic_cv(
@@ -406,18 +406,18 @@ PEERS = {Loss.SQUARED: ESTIMATORS, Loss.LOGISTIC: OF_CLASSES, Loss.POISSON: OF_C
 
 
 def peer_of(name: str, loss: str = Loss.SQUARED) -> Peer:
-    """Return a peer that fits a loss.
+    """Return the peer for a loss.
 
     Parameters
     ----------
     name : str
-        A key of `ESTIMATORS`.
+        Key of `ESTIMATORS`.
     loss : {"squared", "logistic", "poisson"}
 
     Raises
     ------
     BadInput
-        It has no form for that loss.
+        If the peer does not support the loss.
 
     Examples
     --------

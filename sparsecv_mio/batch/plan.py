@@ -30,10 +30,10 @@ from sparsecv_mio.words import Loss
 if TYPE_CHECKING:
     from sparsecv_mio.search.options import SearchOptions
 
-OURS = "sparsecv"  # name of our estimator
+OURS = "sparsecv"  # name of the estimator of this package
 _OF_ANY_SEARCH = UNITS | SEARCHING | ACCELERATING | RESTRICTING
-OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name != "threads")  # a task has one
-BOTH = "both"  # word of `one_se`: the model of either rule
+OF_SEARCHES = tuple(name for name in _OF_ANY_SEARCH if name != "threads")  # a task has one thread
+BOTH = "both"  # keyword of `one_se` for the models of both rules
 TRAINING = "training"
 REFITS = ("all", TRAINING)
 SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
@@ -53,24 +53,24 @@ OF_PEERS: Mapping[str, tuple[str, ...]] = {  # settings of a peer, by its loss
 
 
 def check_estimator_name(name: str) -> None:
-    """Raise `BadInput` for an estimator that is not known."""
+    """Raise `BadInput` for an unknown estimator."""
     estimators = (OURS, *ESTIMATORS, *ORACLES)
     if name not in estimators:
         raise BadInput(f"estimator {name!r} is unknown{did_you_mean(name, estimators)}, use {', '.join(estimators)}")
 
 
 def check_settings(given: Mapping[str, Any]) -> None:
-    """Refuse settings that are wrong for any data.
+    """Raise an error for settings that are invalid for all data.
 
     Parameters
     ----------
     given : mapping
-        Of a task, by name.
+        Settings of a task, by name.
 
     Raises
     ------
     BadInput
-        The message begins with the name of the setting.
+        If a setting is invalid; the message begins with its name.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
 
 
 def _check_kind(name: str, value: Any) -> None:
-    """Refuse a value of another kind than a setting takes: a text where a number is wanted."""
+    """Raise an error for a value of the wrong type, such as a text instead of a number."""
     kind, switch = KINDS.get(name), isinstance(value, bool)
     if kind is float and (switch or not isinstance(value, int | float)):
         raise BadInput(f"{name}: {value!r} is no number, give one without quotes")
@@ -116,29 +116,29 @@ def _check_kind(name: str, value: Any) -> None:
 
 
 def check_share(share: Any) -> None:
-    """Raise `BadInput` for what is no share of test rows.
+    """Raise `BadInput` for an invalid share of test rows.
 
     Parameters
     ----------
     share : object
-        As in the plan.
+        Value in the plan.
     """
     if not (isinstance(share, int | float) and 0.0 < share < 1.0):
         raise BadInput(f"test {share!r} is no share: give a number above 0 and below 1")
 
 
 def other_rules(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the rules whose models are asked for beside that of the least CV error."""
+    """Return the rules whose models are requested in addition to that of the minimum CV error."""
     return ("one_se",) if settings.get("one_se") == BOTH else ()
 
 
 def options_of(settings: Mapping[str, Any]) -> SearchOptions:
-    """Return the options of the search that settings describe.
+    """Return the options of the search for some settings.
 
     Parameters
     ----------
     settings : mapping
-        As of :func:`~sparsecv_mio.batch.estimators.run_search`; those of every estimator may be among them.
+        Settings as for :func:`~sparsecv_mio.batch.estimators.run_search`; settings of other estimators are ignored.
     """
     from sparsecv_mio.search.options import SearchOptions  # loads numba
 
@@ -149,7 +149,7 @@ def options_of(settings: Mapping[str, Any]) -> SearchOptions:
 
 
 def _check_search(given: Mapping[str, Any]) -> None:
-    """Refuse options of our search that are out of range or do not go together."""
+    """Raise an error for options of the search that are out of range or cannot be combined."""
     from sparsecv_mio.search.options import Hooks
     from sparsecv_mio.search.question import check_interval
 
@@ -166,7 +166,7 @@ def _check_search(given: Mapping[str, Any]) -> None:
 
 
 def with_keys(message: str, given: Mapping[str, Any]) -> str:
-    """Return a message about options with their names as plans have them.
+    """Return a message about options with their names as in plans.
 
     Parameters
     ----------
@@ -185,25 +185,25 @@ def with_keys(message: str, given: Mapping[str, Any]) -> str:
 
 
 RANGE = re.compile(r"([0-9]{1,18}):([0-9]{1,18})")
-RANGED = ("seed", "split", "draw", "n", "p", "support")  # of which LO:HI is a range
-MOST_TASKS = 1_000_000  # and values of a range
+RANGED = ("seed", "split", "draw", "n", "p", "support")  # settings for which LO:HI is a range
+MOST_TASKS = 1_000_000  # maximum number of tasks, and of values of a range
 
 
 def plan_with_changes(plan: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
-    """Return a plan with other values.
+    """Return a plan with changed values.
 
     Parameters
     ----------
     plan : mapping
-        As in the file.
+        Content of the plan file.
     changes : sequence of str
-        `NAME=VALUES`: a setting of `[vary]`, or what designs are drawn from. Values are as in the file, or `LO:HI` of
+        Changes `NAME=VALUES` of settings in `[vary]` or of keys of designs. Values are as in the file, or `LO:HI` for
         seeds, splits, draws and sizes, both ends included.
 
     Raises
     ------
     BadInput
-        A change has no value, or the plan has no design that it could be of.
+        If a change has no value, or no design of the plan has the key.
 
     Examples
     --------
@@ -249,13 +249,13 @@ LONG_KEY = re.compile(rf"""(?<![\w"'-])(?:[\w"'-]++\s*+\.\s*+){{{MOST_PARTS}}}""
 
 @dataclass(frozen=True)
 class Task:
-    """One run: a data set and the settings of the estimator that is run on it.
+    """One run: a data set and the settings of an estimator.
 
     Attributes
     ----------
     source : DataSource
     settings : dict
-        By name; those that mean nothing to the estimator are not there.
+        Settings by name, without those that the estimator does not use.
     """
 
     source: DataSource
@@ -263,7 +263,7 @@ class Task:
 
     @cached_property
     def address(self) -> str:
-        """Name of the task: a digest of the data, of the settings and of the version; equal tasks have equal names."""
+        """Name of the task: a digest of data, settings and version; equal tasks have equal names."""
         content = {"data": self.source.digest, "settings": self.settings, "version": __version__}
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:20]
 
@@ -274,22 +274,22 @@ class Task:
 
     @property
     def loss(self) -> Loss:
-        """Of a search or a peer; of an oracle, which reads the target by itself, squares."""
+        """Loss of a search or a peer; squared error for an oracle, which reads the target itself."""
         return Loss.SQUARED if self.estimator in ORACLES else Loss(_loss_of(self.settings))
 
     @property
     def columns_beside(self) -> tuple[str, ...]:
-        """Columns of the data that give the folds and the exposures, and are no features."""
+        """Columns of the data for folds and exposures, which are not features."""
         exposure = self.settings.get("exposure") if self.loss is Loss.POISSON else None
         return (*fold_columns(str(self.settings.get("folds", ""))), *exposure_columns(exposure))
 
     def settings_without(self, names: Iterable[str]) -> str:
-        """Return the settings but for some as a text, the same for equal ones."""
+        """Return the settings without the given ones as a text that is equal for equal settings."""
         other_settings = {name: self.settings[name] for name in self.settings.keys() - set(names)}
         return json.dumps(other_settings, sort_keys=True)
 
     def words(self) -> str:
-        """Return the settings in a line."""
+        """Return the settings as one line."""
         return words_of(self.settings)
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class Task:
 
 
 def words_of(settings: Mapping[str, Any]) -> str:
-    """Return settings in a line.
+    """Return settings as one line.
 
     Examples
     --------
@@ -309,39 +309,39 @@ def words_of(settings: Mapping[str, Any]) -> str:
 
 
 def kind_of_task(task: Mapping[str, Any]) -> str:
-    """Return what a task, as `Task.to_dict` gives it, shares with those that differ from it by seeds alone."""
+    """Return the data and settings that a task, from `Task.to_dict`, shares with tasks that differ only in seeds."""
     settings = {name: value for name, value in task["settings"].items() if name not in SEEDS}
     return json.dumps([task["source"], settings], sort_keys=True)
 
 
 def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str], None] | None = None) -> list[Task]:
-    """Read a plan.
+    """Return the tasks of a plan file.
 
     Parameters
     ----------
     path : str or Path
-        A TOML file: tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
-        `[[exclude]]` and `[[include]]`. Files are looked for beside the plan.
+        TOML file with tables `[[data]]` that name data sets, `[vary]` with a value or a list of values for settings,
+        `[[exclude]]` and `[[include]]`. Paths of files are relative to the plan.
     changes : sequence of str
-        Values to take in place of the plan's, see :func:`~sparsecv_mio.batch.plan.plan_with_changes`.
+        Values that replace those of the plan, see :func:`~sparsecv_mio.batch.plan.plan_with_changes`.
     warn : callable, optional
-        Told in a line of every setting that means nothing to any estimator of the plan.
+        Function that is called with a message for every setting that no estimator of the plan uses.
 
     Returns
     -------
     list of Task
-        In the order of the data; no task twice.
+        Distinct tasks in the order of the data.
 
     Raises
     ------
     BadInput
-        The message names the table and the key that is wrong.
+        If a table or key is invalid; the message names it.
     """
     place = Path(path)
     try:
         check_readable(place, "plan", most=PLAN_BYTES)
         text = place.read_text(encoding="utf-8")
-        if LONG_KEY.search(text):  # which takes tomllib a memory of the square of their number
+        if LONG_KEY.search(text):  # tomllib needs memory quadratic in the length of dotted keys
             raise BadInput(f"plan {str(place)!r} has a key of more than {MOST_PARTS} parts with dots between them")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"plan {str(place)!r} cannot be read: {error}".splitlines()[0]) from None
@@ -375,7 +375,7 @@ def read_plan(path: str | Path, changes: Sequence[str] = (), warn: Callable[[str
 
 
 def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
-    """Say of `gamma` and `tau`, where numbers of a list make tasks of their own, how a grid of them is written.
+    """Return notes on `gamma` and `tau` lists, which make one task for each value, and how to write a grid.
 
     Examples
     --------
@@ -396,19 +396,19 @@ def lists_of_numbers(tasks: Iterable[Task]) -> list[str]:
 
 
 def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
-    """Make the tasks of a plan.
+    """Return the tasks of a plan.
 
     Parameters
     ----------
     plan : mapping
-        As in the file, see :func:`read_plan`.
+        Content of the plan file, see :func:`read_plan`.
     folder : str or Path
-        Where its files are looked for.
+        Folder to which paths of files are relative.
 
     Raises
     ------
     BadInput
-        As :func:`read_plan`.
+        As for :func:`read_plan`.
 
     Examples
     --------
@@ -439,7 +439,7 @@ def tasks_of(plan: Mapping[str, Any], folder: str | Path = ".") -> list[Task]:
 
 
 def _check_shape(plan: Mapping[str, Any]) -> None:
-    """Refuse a plan that is not made of the tables that plans are made of, or has values that no setting takes."""
+    """Raise an error for a plan with invalid tables, or with values that no setting allows."""
     if stray := next((name for name in plan if name not in TABLES), None):
         raise BadInput(f"a plan has the tables {', '.join(TABLES)} and no {stray!r}: settings stand in [vary]")
     if not plan.get("data"):
@@ -483,7 +483,7 @@ def _loss_of(given: Mapping[str, Any]) -> str:
 
 
 def _included(rules: Iterable[Any], sources: list[DataSource], lists: Mapping[str, list[Any]]) -> Iterator[Task]:
-    """Yield tasks that are asked for one by one: settings that are not named are the first of their lists."""
+    """Yield the tasks of `[[include]]`; a setting that is not named has the first value of its list."""
     for rule in rules:
         settings = _rule(rule, "[[include]]")
         named = settings.pop("data", None)
@@ -525,7 +525,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _in_a_line(table: Mapping[str, Any]) -> str:
-    """Return options of a solver as one text, which names tasks and stands in tables."""
+    """Return options of a solver as one text, for task names and tables."""
     from sparsecv_mio.search.options import solver_options_of
 
     return ",".join(solver_options_of(table))

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-PROBLEM = ("data", *COMMON)  # what two runs share that are compared with one another
+PROBLEM = ("data", *COMMON)  # settings shared by runs that are compared with one another
 FORMATS = (".parquet", ".csv")  # of a table
 TABLE_BYTES = 1 << 32  # of a table
 
 
 def read_table(path: str | Path) -> pd.DataFrame:
-    """Read a table of results.
+    """Return a table of results.
 
     Parameters
     ----------
     path : str or Path
-        Parquet or CSV, as :func:`~sparsecv_mio.batch.results.write_table` writes it.
+        Parquet or CSV file written by :func:`~sparsecv_mio.batch.results.write_table`.
 
     Raises
     ------
     BadInput
-        The file cannot be read, or has no rows.
+        If the file cannot be read, or has no rows.
     """
     import pandas as pd
     from pyarrow.parquet import read_metadata
@@ -48,7 +48,7 @@ def read_table(path: str | Path) -> pd.DataFrame:
             size = read_metadata(place)
             check_numbers(place, size.num_rows, size.num_columns)
             frame = pd.read_parquet(place)
-    except (OSError, ValueError) as error:  # what pandas and pyarrow raise of a file's content are ValueErrors
+    except (OSError, ValueError) as error:  # pandas and pyarrow raise ValueErrors for invalid content
         words = str(error).splitlines() or ["no table"]
         raise BadInput(f"table {str(place)!r} cannot be read: {words[0]}") from None
     if "data" not in frame or "state" not in frame:
@@ -59,22 +59,22 @@ def read_table(path: str | Path) -> pd.DataFrame:
 
 
 def check_format(path: str | Path, what: str = "--out:") -> None:
-    """Raise `BadInput` unless a table may stand in a file of this name."""
+    """Raise `BadInput` unless the suffix of a path is that of a table format."""
     if Path(path).suffix.lower() not in FORMATS:
         raise BadInput(f"{what} {str(path)!r} must end with {' or '.join(FORMATS)}")
 
 
 def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, numbers: bool = False) -> None:
-    """Raise `BadInput` where the table has no such column, or no number in it that is wanted.
+    """Raise `BadInput` if the table lacks a column, or a column has no numbers although they are needed.
 
     Parameters
     ----------
     names : sequence of str
         Columns.
     option : str
-        That names them, for the message.
+        Option that names the columns, for the message.
     numbers : bool
-        Whether they must hold numbers.
+        True if the columns must have numbers.
     """
     for name in names:
         if name not in frame:
@@ -85,12 +85,12 @@ def check_columns(frame: pd.DataFrame, names: Sequence[str], option: str, number
 
 
 def with_numbers(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
-    """Return a table with a column of words that are all numbers as numbers, else the table as it is.
+    """Return a table in which a column of numeric text is converted to numbers, if all its values allow it.
 
     Parameters
     ----------
     name : str or None
-        Column; one that is not there is left to `check_columns`.
+        Name of the column; a missing column is reported by `check_columns`.
 
     Examples
     --------
@@ -108,17 +108,17 @@ def with_numbers(frame: pd.DataFrame, name: str | None) -> pd.DataFrame:
 
 
 def where(frame: pd.DataFrame, conditions: Sequence[str]) -> pd.DataFrame:
-    """Return the rows that fulfil all conditions.
+    """Return the rows that satisfy all conditions.
 
     Parameters
     ----------
     conditions : sequence of str
-        `COLUMN=A,B`: the column holds one of these; an empty one is a missing value.
+        Conditions `COLUMN=A,B`: the column has one of these values; an empty one is a missing value.
 
     Raises
     ------
     BadInput
-        A condition names no column, or nothing is left.
+        If a condition names an unknown column, or no row is left.
     """
     for condition in conditions:
         name, values = _split(condition, "--where")
@@ -143,8 +143,8 @@ def _column_words(column: pd.Series) -> pd.Series:
 
 
 def _word(value: object) -> str:
-    """Return a value as it is compared: numbers by what they are, not by how they are written; nothing is empty."""
-    if value is None or str(value) == "<NA>" or value != value:  # the second compares as no bool
+    """Return a value as text for comparisons: numbers by value, missing values as empty text."""
+    if value is None or str(value) == "<NA>" or value != value:  # comparisons of pandas' NA are not bool
         return ""
     text = str(value).strip()
     number = _as_number(text)
@@ -152,17 +152,17 @@ def _word(value: object) -> str:
 
 
 def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str] | None = None) -> pd.Series:
-    """Return a label of every row: the values of some columns, missing ones left out.
+    """Return a label for every row, from the values of some columns without missing ones.
 
     Parameters
     ----------
     names : mapping, optional
-        Other words for labels.
+        Other names for labels.
 
     Returns
     -------
     pandas.Series
-        Ordered categories: those with other words come first, as these are given, the rest by numbers and letters.
+        Ordered categories: renamed labels come first, in the given order; the others are in natural order.
     """
     import pandas as pd
 
@@ -178,7 +178,7 @@ def labels(frame: pd.DataFrame, columns: Sequence[str], names: Mapping[str, str]
 
 
 def _natural(label: str) -> list[tuple[bool, float, str]]:
-    """Return a key by which 2 comes before 10, and numbers before words."""
+    """Return a sort key for natural order: 2 comes before 10, and numbers before words."""
     return [
         (True, 0.0, word) if (number := _as_number(word)) is None else (False, number, "") for word in label.split()
     ]
@@ -192,20 +192,20 @@ def _as_number(word: str) -> float | None:
 
 
 def settings_columns(frame: pd.DataFrame) -> list[str]:
-    """Return the columns that say what a run was asked for, which `collect` writes before its state."""
+    """Return the columns with the settings of a run, which `collect` writes before its state."""
     columns = list(map(str, frame.columns))
     return columns[: columns.index("state")] if "state" in columns else []
 
 
 def varying(frame: pd.DataFrame, cells: Sequence[pd.Series], names: Sequence[str]) -> dict[str, int]:
-    """Return the columns in which runs of one cell differ, each with how many values it has in such a cell at most.
+    """Return the columns in which runs of one cell differ, with the maximum number of values in a cell.
 
     Parameters
     ----------
     cells : sequence of pandas.Series
-        What tells the cells apart.
+        Columns that identify a cell.
     names : sequence of str
-        Columns to look at.
+        Columns to examine.
 
     Examples
     --------
@@ -222,28 +222,28 @@ def varying(frame: pd.DataFrame, cells: Sequence[pd.Series], names: Sequence[str
 def relative(
     frame: pd.DataFrame, values: Sequence[str], baseline: str, problem: Sequence[str] = (), reduction: bool = False
 ) -> pd.DataFrame:
-    """Divide values by those of the row of a baseline with the same problem.
+    """Return values divided by those of the baseline row with the same problem.
 
     Parameters
     ----------
     values : sequence of str
-        Columns of numbers.
+        Names of numeric columns.
     baseline : str
-        `COLUMN=VALUE`, which rows are the baseline.
+        Condition `COLUMN=VALUE` that identifies the rows of the baseline.
     problem : sequence of str
-        Columns that must be equal; by default data, folds, seed, test and split, as far as there are any.
+        Columns that must be equal; by default data, folds, seed, test and split, if they exist.
     reduction : bool
-        Return how many per cent less than the baseline they are, instead of the ratio.
+        True to return the reduction in per cent instead of the ratio.
 
     Returns
     -------
     pandas.DataFrame
-        Rows without a baseline hold no number.
+        The table; rows without a baseline have no numbers.
 
     Raises
     ------
     BadInput
-        Two rows of the baseline have the same problem.
+        If two rows of the baseline have the same problem.
     """
     option = "--reduction" if reduction else "--relative"
     name, value = _split(baseline, option)
@@ -271,20 +271,20 @@ def relative(
 
 
 def problem_columns(frame: pd.DataFrame, given: Sequence[str] = ()) -> list[str]:
-    """Return the columns that say which problem a row is a run on."""
+    """Return the columns that identify the problem of a run."""
     check_columns(frame, given, "--problem")
     return list(given) or [name for name in PROBLEM if name in frame]
 
 
 def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence[str]) -> pd.DataFrame:
-    """Return a row for every problem, a column for every label: the mean of the value, NaN where there is none.
+    """Return a table of mean values with a row for every problem and a column for every label; NaN if missing.
 
     Parameters
     ----------
     by : pandas.Series
-        Label of every row, as :func:`labels` makes them.
+        Label of every row, from :func:`labels`.
     problem : sequence of str
-        Columns.
+        Columns that identify the problem.
     """
     numbers = frame[value].astype(float)
     means = numbers.groupby([labels(frame, problem).astype(str), by.astype(str)], sort=False).mean().unstack()
@@ -292,12 +292,12 @@ def by_problem(frame: pd.DataFrame, value: str, by: pd.Series, problem: Sequence
 
 
 def write_table(frame: pd.DataFrame, path: str | Path) -> None:
-    """Write a table as Parquet or CSV, as its suffix says, completely or not at all.
+    """Write a table as Parquet or CSV, by its suffix, completely or not at all.
 
     Raises
     ------
     BadInput
-        The suffix is another one, or the file cannot be written.
+        If the suffix is another one, or the file cannot be written.
     """
     place = Path(path)
     check_format(place)

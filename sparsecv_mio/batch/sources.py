@@ -28,22 +28,22 @@ DESIGNS: Mapping[str, Mapping[str, Any]] = {
     "classes": {"n": 100, "p": 20, "bayes_error": 0.02, "draw": 0},
     "covertype": {"n": 581_012, "draw": 0},
     "year": {"n": 463_715, "draw": 0},
-}  # with the keys of each and their defaults
+}  # designs with their keys and default values
 DESIGN_KEYS = tuple(dict.fromkeys(key for keys in DESIGNS.values() for key in keys))
-VALIDATION = "validation"  # column of a design that marks the rows to choose by: `folds = "column:validation"`
+VALIDATION = "validation"  # column of a design that marks validation rows: `folds = "column:validation"`
 BETAS = ("even", "first", "decay", "weak", "signs")
 WHOLE = ("n", "p", "support", "draw", "validation")
-MOST_OWN = 90  # columns of designs without p
+MOST_OWN = 90  # maximum number of columns of designs without p
 BETWEEN = {"snr": (0.0, np.inf), "rho": (-1.0, 1.0), "bayes_error": (0.0, 0.5)}
 
 
 def check_design(one: Mapping[str, Any]) -> None:
-    """Refuse values that a design cannot be drawn from.
+    """Raise an error for values from which a design cannot be drawn.
 
     Parameters
     ----------
     one : mapping
-        By name.
+        Keys and values of the design.
 
     Raises
     ------
@@ -68,12 +68,12 @@ def check_design(one: Mapping[str, Any]) -> None:
 
 
 def draw_design(spec: Mapping[str, Any]) -> Dataset:
-    """Draw the rows of a design.
+    """Return the rows of a design.
 
     Parameters
     ----------
     spec : mapping
-        Its name as `design`, and its keys.
+        Name of the design as `design`, and its keys.
     """
     if spec["design"] == "toeplitz":
         return _toeplitz(spec)
@@ -82,7 +82,7 @@ def draw_design(spec: Mapping[str, Any]) -> Dataset:
 
 
 def _logistic(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Draw standard normal columns, coefficients N(0, 1) at random columns, labels -1 / 1 by the logistic model."""
+    """Return standard normal columns, coefficients N(0, 1) at random columns, labels -1 / 1 by the logistic model."""
     n, p = int(spec["n"]), int(spec["p"])
     theta = np.zeros(p)
     theta[rng.choice(p, int(spec["support"]), replace=False)] = rng.standard_normal(int(spec["support"]))
@@ -91,7 +91,7 @@ def _logistic(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatA
 
 
 def _classes(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Draw two Gaussian classes, as many rows of each, that differ alike in every column."""
+    """Return two Gaussian classes of equal size that differ equally in every column."""
     from scipy.special import ndtri
 
     n, p = int(spec["n"]), int(spec["p"])
@@ -102,7 +102,7 @@ def _classes(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatAr
 
 
 def _covertype(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Draw 10 skewed columns, a one-hot of 4 and one of 40 levels that depend on the first; a noisy rule, 36% true."""
+    """Return 10 skewed columns, one-hot factors of 4 and 40 levels that depend on the first; a noisy rule, 36% true."""
     n = int(spec["n"])
     Z = rng.standard_normal((n, 10))
     X = np.zeros((n, 54))
@@ -115,7 +115,7 @@ def _covertype(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[Float
 
 
 def _year(rng: np.random.Generator, spec: Mapping[str, Any]) -> tuple[FloatArray, FloatArray]:
-    """Draw 90 correlated columns and a skewed target in [0, 1], its mass near the top."""
+    """Return 90 correlated columns and a skewed target in [0, 1], its mass near the top."""
     X = toeplitz_rows(rng, int(spec["n"]), 90, 0.4)
     signal = X @ (rng.standard_normal(90) / np.sqrt(90.0))
     raw = -np.log1p(np.exp(-signal + 0.8 * rng.standard_normal(len(signal))))
@@ -131,10 +131,10 @@ def coefficients_of(spec: Mapping[str, Any]) -> FloatArray:
     Parameters
     ----------
     spec : mapping
-        With `p`, `support` and `beta`: `even`, ones at evenly spaced columns; `first`, ones at the first columns;
-        `decay`, values from 10 down to 0.5 at the first columns; `weak`, ones at the first columns, then 0.5 to the
-        power 1, 2, ... (types 1, 2, 3 and 5 of Hastie, Tibshirani and Tibshirani, 2020); `signs`, 1 or -1 at random
-        columns, by `draw` (Bertsimas, Pauphilet and Van Parys, 2020).
+        Keys `p`, `support` and `beta` of the design: `even`, ones at evenly spaced columns; `first`, ones at the first
+        columns; `decay`, values from 10 down to 0.5 at the first columns; `weak`, ones at the first columns, then 0.5
+        to the power 1, 2, ... (types 1, 2, 3 and 5 of Hastie, Tibshirani and Tibshirani, 2020); `signs`, 1 or -1 at
+        random columns, by `draw` (Bertsimas, Pauphilet and Van Parys, 2020).
     """
     p, support, beta = int(spec["p"]), int(spec["support"]), np.zeros(int(spec["p"]))
     if spec["beta"] == "signs":
@@ -150,12 +150,12 @@ def coefficients_of(spec: Mapping[str, Any]) -> FloatArray:
 
 
 def toeplitz_rows(rng: np.random.Generator, n: int, p: int, rho: float) -> FloatArray:
-    """Draw n rows of N(0, Sigma), Sigma_ij = rho^|i-j|.
+    """Return n rows of N(0, Sigma) with Sigma_ij = rho^|i-j|.
 
     Parameters
     ----------
     n, p : int
-        Rows, columns.
+        Number of rows, and of columns.
     rho : float
         Correlation of neighbouring columns.
 
@@ -170,7 +170,7 @@ def toeplitz_rows(rng: np.random.Generator, n: int, p: int, rho: float) -> Float
 
 
 def _toeplitz(spec: Mapping[str, Any]) -> Dataset:
-    """Draw rows, and y with noise of variance b'Sigma b / snr; rows of validation follow, marked in their column."""
+    """Return rows, and y with noise of variance b'Sigma b / snr; marked validation rows follow."""
     n, p, more = int(spec["n"]), int(spec["p"]), int(spec.get("validation", 0))
     rng = np.random.default_rng([int(spec["draw"]), n, p])
     beta = coefficients_of(spec)
@@ -190,7 +190,7 @@ def signal_of(spec: Mapping[str, Any]) -> float:
     Parameters
     ----------
     spec : mapping
-        As of :func:`coefficients_of`, with `rho`.
+        Keys as for :func:`coefficients_of`, and `rho`.
     """
     beta = coefficients_of(spec)
     return float(beta @ covariance_of(len(beta), float(spec["rho"])) @ beta)
@@ -198,28 +198,28 @@ def signal_of(spec: Mapping[str, Any]) -> float:
 
 @lru_cache(maxsize=4)
 def covariance_of(p: int, rho: float) -> FloatArray:
-    """Return the covariance (p, p) of the columns of a design, rho^|i-j|."""
+    """Return the covariance matrix (p, p) of the columns of a design, rho^|i-j|."""
     from scipy.linalg import toeplitz
 
     return np.asarray(toeplitz(np.power(rho, np.arange(p))))
 
 
 BUNDLED = ("diabetes", "linnerud")
-DATA_SETS_KEPT = 4  # data sets that a process keeps
+DATA_SETS_KEPT = 4  # maximum number of data sets in the cache of a process
 
 
 @dataclass(frozen=True)
 class DataSource:
-    """A data set by its description.
+    """A data set given by a description.
 
     Attributes
     ----------
     name : str
-        What tables call it.
+        Name in tables.
     spec : tuple of (str, value)
-        `file`, `design` or `sklearn`, and what goes with it.
+        Description: `file`, `design` or `sklearn`, with further keys.
     digest : str
-        Of the description, and of the bytes of a file.
+        Digest of the description and, for a file, of its bytes.
     """
 
     name: str
@@ -228,23 +228,23 @@ class DataSource:
 
     @property
     def shape_digest(self) -> str:
-        """Digest of what decides rows and names of columns, the same for all draws of a design of a size."""
+        """Digest that determines rows and column names; equal for all draws of a design of one size."""
         spec = dict(self.spec)
         shape = [spec.get(key) for key in ("design", "n", "p", "validation")]
         return " ".join(map(str, shape)) if "design" in spec else self.digest
 
     def load(self, aux: tuple[str, ...] = ()) -> Dataset:
-        """Return the rows.
+        """Return the data set.
 
         Parameters
         ----------
         aux : tuple of str
-            Columns that give the folds, and are no features.
+            Columns for the folds, which are not features.
 
         Raises
         ------
         BadInput
-            The file has changed since the plan was read, or cannot be read.
+            If the file has changed since the plan was read, or cannot be read.
         """
         return _read_source(self, aux)
 
@@ -273,16 +273,16 @@ def sources_of(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
     Parameters
     ----------
     table : mapping
-        `file`, a path, a pattern or a list of these, with the options of
-        :func:`~sparsecv_mio.data.readers.read_dataset`, the target a column or a table of them by file or pattern; or
-        `design` with lists or values of its keys, see `DESIGNS`; or `sklearn`, a name.
+        Table with `file` (a path, a pattern or a list of these, with options of
+        :func:`~sparsecv_mio.data.readers.read_dataset`; the target is a column, or a table of columns by file or
+        pattern), or `design` with values or lists of values for its keys (see `DESIGNS`), or `sklearn`, a name.
     folder : Path
-        Where files are looked for.
+        Folder to which paths of files are relative.
 
     Raises
     ------
     BadInput
-        The message names the key.
+        If a key is invalid; the message names it.
     """
     kinds = [kind for kind in ("file", "design", "sklearn") if kind in table]
     if len(kinds) != 1:
@@ -325,7 +325,7 @@ def _files(table: Mapping[str, Any], folder: Path) -> Iterator[DataSource]:
 
 
 def _paths(given: Any, folder: Path) -> list[str]:
-    """Return the files that a path, a pattern or a list of these stands for, each once."""
+    """Return the distinct files of a path, a pattern or a list of these."""
     paths: list[str] = []
     for pattern in given if isinstance(given, list) else [given]:
         if not isinstance(pattern, str) or not pattern or "\0" in pattern:
@@ -344,7 +344,7 @@ def _paths(given: Any, folder: Path) -> list[str]:
 
 
 def _target_of(path: str, targets: Mapping[str, Any]) -> str | int:
-    """Return the target of a file: under its name without the suffix, else under the first pattern that it fits."""
+    """Return the target of a file: by its name without the suffix, else by the first matching pattern."""
     stem = Path(path).stem
     key = stem if stem in targets else next((pattern for pattern in targets if fnmatchcase(stem, pattern)), None)
     if key is None:
@@ -355,7 +355,7 @@ def _target_of(path: str, targets: Mapping[str, Any]) -> str | int:
 
 
 def _check_columns(given: Any, key: str, several: bool = True) -> None:
-    """Raise `BadInput` for what is neither a column nor, of several, a list of columns."""
+    """Raise `BadInput` unless the value is a column or, if `several`, a list of columns."""
     for column in given if several and isinstance(given, list) else [given]:
         if isinstance(column, bool) or not isinstance(column, str | int | None):
             listed = ", or a list of them" if several else ""
@@ -380,12 +380,12 @@ def _designs(table: Mapping[str, Any], design: str) -> Iterator[DataSource]:
 
 
 def data_source(name: str, spec: Mapping[str, Any]) -> DataSource:
-    """Return the data set of a description.
+    """Return the data source of a description.
 
     Parameters
     ----------
     spec : mapping
-        As of `DataSource`, lists as JSON has them.
+        Description as in `DataSource`, with lists as in JSON.
 
     Raises
     ------
@@ -397,7 +397,7 @@ def data_source(name: str, spec: Mapping[str, Any]) -> DataSource:
 
 
 def source_digest(spec: tuple[tuple[str, Any], ...]) -> str:
-    """Return a digest of a description, and of the bytes of its file; where the file lies does not count.
+    """Return a digest of a description and of the bytes of its file; the location of the file is ignored.
 
     Raises
     ------
