@@ -219,7 +219,7 @@ def products(names: Sequence[str], every: bool) -> tuple[Parents, ...]:
 
 
 def _factors(name: str, names: Sequence[str]) -> Counter[str] | None:
-    """Return the factors of a product, each of which is a feature; None if the name is not a product."""
+    """Return the factors of a product if each is a feature; None if the name is not a product."""
     others, powers = set(names) - {name}, Counter[str]()
     for factor in SEPARATORS.split(name.strip()):
         base, hat, power = factor.rpartition("^")
@@ -405,8 +405,8 @@ class Restrictions:
         names : sequence of str
             Columns of the data.
         together : iterable of sequences of str
-            Further groups of columns that enter a model together, each column counted as a feature. Groups of which the
-            data have no column are ignored.
+            Further groups of columns that enter a model together, each column counted as a feature. Groups without a
+            column in the data are ignored.
 
         Examples
         --------
@@ -608,6 +608,7 @@ class Restrictions:
         Parameters
         ----------
         taus : iterable of int
+            Support sizes.
         p : int
             Number of features of the data.
         """
@@ -755,6 +756,7 @@ def interval(text: str, option: str = "--gamma") -> GammaInterval | None:
     Parameters
     ----------
     text : str
+        Text to parse.
     option : str
         Name of the option in messages.
 

@@ -57,7 +57,7 @@ class Moment:
 
 
 class Kept(dict[Any, Any]):
-    """A cache of results that each process fills for itself; pickling sends only its name."""
+    """A cache of results in each process; pickling sends only its name."""
 
     def __init__(self, name: str | None = None) -> None:
         super().__init__()

@@ -40,6 +40,7 @@ class Attempt:
     Attributes
     ----------
     task : Task
+        The task.
     number : int
         Number of the attempt from 1; larger after `--retry`.
     lost : int

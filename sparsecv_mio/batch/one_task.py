@@ -248,6 +248,7 @@ def task_folds(task: Task, rows: Dataset) -> FoldPlan:
     Parameters
     ----------
     task : Task
+        The task.
     rows : Dataset
         Training rows from :func:`task_rows`.
     """

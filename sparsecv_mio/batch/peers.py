@@ -194,7 +194,9 @@ class ConcavePenaltyCV(_Chosen):
     Parameters
     ----------
     kind : {"mcp", "scad"}
+        Penalty.
     loss : {"squared", "logistic"}
+        Loss of the fits.
     """
 
     def __init__(self, splits: Splits, refit: bool = True, kind: str = "mcp", loss: Loss = Loss.SQUARED) -> None:
@@ -292,6 +294,7 @@ class SteppedOmpCV:
     Parameters
     ----------
     splits : list of (train, test)
+        Folds as pairs of row positions.
     """
 
     def __init__(self, splits: Splits) -> None:
@@ -313,7 +316,9 @@ class AbessCV:
     Parameters
     ----------
     splits : list of (train, test)
+        Folds as pairs of row positions.
     loss : {"squared", "logistic", "poisson"}
+        Loss of the fits.
     """
 
     def __init__(self, splits: Splits, loss: Loss = Loss.SQUARED) -> None:
@@ -413,6 +418,7 @@ def peer_of(name: str, loss: str = Loss.SQUARED) -> Peer:
     name : str
         Key of `ESTIMATORS`.
     loss : {"squared", "logistic", "poisson"}
+        Loss of the fits.
 
     Raises
     ------

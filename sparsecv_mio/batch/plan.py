@@ -254,6 +254,7 @@ class Task:
     Attributes
     ----------
     source : DataSource
+        Data source.
     settings : dict
         Settings by name, without those that the estimator does not use.
     """

@@ -29,6 +29,7 @@ def accuracy(y: ArrayLike, predicted: ArrayLike, weights: FloatArray | None = No
     Parameters
     ----------
     y, predicted : (n,) array_like
+        Targets, and predictions.
     weights : (n,) array_like, optional
         Row weights; 1 by default.
 
@@ -66,6 +67,7 @@ def count_quality(y: ArrayLike, expected: ArrayLike, exposure: FloatArray | None
     Parameters
     ----------
     y, expected : (n,) array_like
+        Counts, and expected counts.
     exposure : (n,) array, optional
         Exposures; 1 by default.
 
@@ -112,6 +114,7 @@ def scatter_of_counts(y: ArrayLike, expected: ArrayLike, used: int, weights: Flo
     Parameters
     ----------
     y, expected : (n,) array_like
+        Counts, and expected counts.
     used : int
         Degrees of freedom of the model: number of features, and the intercept.
     weights : (n,) array, optional

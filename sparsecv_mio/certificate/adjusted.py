@@ -19,6 +19,7 @@ def adjusted_for(record: Any) -> tuple[str, ...]:
     Parameters
     ----------
     record : record of any kind
+        Record.
     """
     holder = getattr(record, "request", None) or getattr(record, "side", None)
     restrictions: Restrictions = getattr(holder, "restrictions", None) or NONE
@@ -31,6 +32,7 @@ def check_supports(record: Any) -> None:
     Parameters
     ----------
     record : record of any kind
+        Record.
     """
     adjusted = adjusted_for(record)
     for support in _supports_in(record) if adjusted else ():

@@ -43,6 +43,7 @@ class PairFits:
     design : UnitColumns
         Design of all columns that may be in a support.
     plan : FoldPlan
+        Folds.
     """
 
     def __init__(self, design: UnitColumns, plan: FoldPlan) -> None:
@@ -72,6 +73,7 @@ class PairFits:
         supports : list of tuple of int
             Supports by fold.
         gamma : float
+            Ridge weight.
         tau : int
             Maximum number of features.
         """
@@ -96,6 +98,7 @@ class GlmPairFits(PairFits):
     design : UnitColumns
         Design of all columns that may be in a support.
     plan : FoldPlan
+        Folds.
     glm : GlmDesign
         Design that computes the fits.
     """

@@ -26,7 +26,9 @@ class RefittedValues(SupportValues):
     Parameters
     ----------
     design : UnitColumns
+        Columns in the coordinates of the checks.
     gamma : float
+        Ridge weight.
     plan : FoldPlan or None
         Folds; None for the training objective.
     classes : GlmDesign

@@ -208,7 +208,9 @@ class UnitColumns:
     Attributes
     ----------
     dataset : Dataset
+        Data set.
     scale, intercept : str
+        Unit of the penalty, and type of the intercept.
     columns : (q,) int array
         Positions in the data set.
     Z : (n, q) array
@@ -263,7 +265,9 @@ class UnitColumns:
         Parameters
         ----------
         scale : {"length", "variance", "none"}
+            Unit in which the penalty measures columns.
         intercept : {"fold", "global", "none"}
+            Type of the intercept.
         columns : (q,) int array, optional
             Positions of the columns; by default all varying columns.
         free : sequence of int, optional
@@ -289,7 +293,9 @@ class UnitColumns:
         Parameters
         ----------
         scale : {"length", "variance", "none"}
+            Unit in which the penalty measures columns.
         intercept : {"fold", "global", "none"}
+            Type of the intercept.
         restrictions : Restrictions or None
             Restrictions by names of the data.
         """
@@ -323,7 +329,7 @@ class UnitColumns:
         return min(tau + len(self.adjusted), self.q) if self.allowed is None else self.allowed.columns(tau)
 
     def positions(self, features: Iterable[str]) -> tuple[int, ...] | None:
-        """Return the sorted positions of a support that a record states; None if it is no set of features.
+        """Return the sorted positions of a support that a record states; None if it is not a set of features.
 
         Parameters
         ----------

@@ -102,6 +102,7 @@ class GlmDesign:
     Parameters
     ----------
     record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
+        Record.
     dataset : Dataset
         Data in the form of the loss.
     seen : Dataset, optional
@@ -427,9 +428,11 @@ def check_quality(
     Parameters
     ----------
     said : Classes or NestedClasses
+        Part of the record with the measures.
     y, chances : (m,) arrays
         Classes 0 and 1, and probabilities of class 1.
     weights : (m,) array or None
+        Row weights; None if each row counts once.
     path : str
         Prefix of the fields in messages.
     """
@@ -478,6 +481,7 @@ def check_coefficients(
     said : record or its row
         Record or row with the model.
     design : GlmDesign
+        Design that computes the fits.
     pair : (float, int), optional
         Gamma and tau; by default those of `said`.
     path : str
@@ -540,7 +544,9 @@ def check_path_of_classes(checks: Checks, record: PathRecord, dataset: Dataset) 
     Parameters
     ----------
     checks : Checks
+        Collector of the outcomes.
     record : PathRecord
+        Record of a path.
     dataset : Dataset
         Data in the form of the loss.
 
@@ -580,7 +586,9 @@ def check_fit_of_classes(checks: Checks, record: FitRecord, dataset: Dataset) ->
     Parameters
     ----------
     checks : Checks
+        Collector of the outcomes.
     record : FitRecord
+        Record of a fit.
     dataset : Dataset
         Data in the form of the loss.
 

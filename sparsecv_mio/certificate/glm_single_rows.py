@@ -49,6 +49,7 @@ class LeftOutAlone:
     model : GlmModel
         Full-data fit.
     dataset : Dataset
+        Data set.
     """
 
     def __init__(self, model: GlmModel, dataset: Dataset) -> None:
@@ -79,6 +80,7 @@ class LeftOutAlone:
         Parameters
         ----------
         rows : (m,) int array
+            Rows.
         tell : callable
             Function that is called with the number of finished rows.
         """

@@ -278,7 +278,9 @@ class SupportValues:
         Parameters
         ----------
         tau : int
+            Maximum number of features.
         level : float
+            Level of the objective.
         """
         return min(float(self.every(table).min()) for table in self.design.exactly(tau))
 

@@ -42,8 +42,11 @@ def rows_of_record(record: Record, dataset: Dataset, plan: FoldPlan) -> RowsOfFo
     Parameters
     ----------
     record : Record
+        Record of a search.
     dataset : Dataset
+        Data set.
     plan : FoldPlan
+        Folds.
 
     Raises
     ------
@@ -63,10 +66,13 @@ def checked_rows(checks: Checks, record: Record, dataset: Dataset, plan: FoldPla
     Parameters
     ----------
     checks : Checks
+        Collector of the outcomes.
     record : Record
         Record with fold-specific preprocessing.
     dataset : Dataset
+        Data set.
     plan : FoldPlan
+        Folds.
     """
     place = "request.na_within" if record.request.na_within else "request.scale_within"
     for name in ("stability", "average", "nested"):

@@ -580,6 +580,7 @@ class ChosenFolds(Sequence[ChosenFold]):
         supports : sequence of sequences of str
             Features of the model of each fold.
         errors : (k,) floats
+            Held-out sums of squares.
         decided : (k,) bools, optional
             Mask of solved folds; all folds by default.
 

@@ -125,6 +125,7 @@ def data_of(record: StoredRecord, data: Any, reading: Mapping[str, Any] | None =
     Parameters
     ----------
     record : record of any command
+        Record.
     data : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
         Data; a file or a table is read as the record states, and a `Dataset` is returned unchanged.
     reading : dict, optional
@@ -151,6 +152,7 @@ def read_again(path: Any, info: DataInfo, aux: Sequence[str] = (), reading: Mapp
     Parameters
     ----------
     path : path, pandas.DataFrame or table with `__arrow_c_stream__`
+        File or table with the data.
     info : DataInfo
         Description of the data in the record.
     aux : sequence of str
@@ -252,8 +254,9 @@ def weighted_and_dealt(
     Parameters
     ----------
     data : DataInfo
-        Of a record with weights.
+        Description of the data of a record with weights.
     info : FoldInfo
+        Description of the folds in the record.
     dataset : Dataset
         All rows, with the column of weights in `aux`.
     folds : FoldPlan, optional

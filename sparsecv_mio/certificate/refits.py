@@ -161,7 +161,7 @@ def checked_support(
     checks: Checks, names: Iterable[str], index: Mapping[str, int], size: int, path: str, exact: bool = False,
     what: str = "of the data", adjusted: Sequence[str] = (),
 ) -> tuple[int, ...] | None:  # fmt: skip
-    """Return the positions of the columns of a model; None, and a failure is noted, where they are none of its size.
+    """Return the positions of the columns of a model; None, with a failure, if they are invalid.
 
     Parameters
     ----------
@@ -172,11 +172,11 @@ def checked_support(
     size : int
         Maximum number of columns, with the adjusted columns.
     path : str
-        Of the field.
+        Path of the field.
     exact : bool
-        No smaller one will do.
+        True if smaller supports are invalid.
     what : str
-        Which features may be among them.
+        Description of the allowed features.
     adjusted : sequence of str
         Names of the adjusted columns.
     """

@@ -283,9 +283,11 @@ class LossesOfModels:
         Parameters
         ----------
         left_out : int array
+            Held-out rows.
         train : int array or None
             Training rows; None for all.
         pair : gamma, tau
+            Pair of the models.
         start : sequence of int
             Initial support.
         """
@@ -304,6 +306,7 @@ class LogLossesOfModels(LossesOfModels):
     Parameters
     ----------
     design : UnitColumns
+        Columns in the coordinates of the checks.
     classes : GlmDesign
         Design that computes the fits.
     most : int
@@ -356,6 +359,7 @@ def check_stability(
     Parameters
     ----------
     models : LossesOfModels
+        Losses of models.
     level : EnumerationLevel
         Extent of the enumeration of supports.
     """

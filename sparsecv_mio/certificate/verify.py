@@ -86,6 +86,7 @@ def verify(
     Parameters
     ----------
     record : Record, PathRecord, FitRecord, NearRecord or CommonRecord
+        Record.
     dataset : path, pandas.DataFrame, table with `__arrow_c_stream__`, or Dataset
         Data of the record, as passed to `solve`: a file or a table is read as the record states. A `Dataset` must have
         the target and the features of the record, and the columns that its folds and weights need.
@@ -528,7 +529,9 @@ def _fit_claims(checks: Checks, record: FitRecord, slack: float, nothing: float)
     Parameters
     ----------
     checks : Checks
+        Collector of the outcomes.
     record : FitRecord
+        Record of a fit.
     slack : float
         Rounding error of the objective.
     nothing : float

@@ -48,7 +48,9 @@ def refuse_early(
     weights : str or None
         Value of `--weights`.
     loss : Loss
+        Loss of the fits.
     class_weight : str or None
+        Value of `--class-weight`.
     other : str, optional
         Another option that proofs do not support.
     """

@@ -72,11 +72,15 @@ def for_loss(
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     loss : Loss
+        Loss of the fits.
     positive : str or number, optional
         The class that becomes 1.
     class_weight : {"balanced"}, optional
+        Class weights.
     exposure : str, optional
+        Column of exposures.
     """
     if loss is Loss.SQUARED:
         return dataset
@@ -120,9 +124,13 @@ def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     folds : FoldPlan
+        Folds.
     intercept : Intercept
+        Type of the intercept.
     loss : Loss
+        Loss of the fits.
     """
     if loss is Loss.LOGISTIC:
         check_training_classes(dataset, folds, intercept)
@@ -138,7 +146,9 @@ def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercep
     dataset : Dataset
         Data with a target of counts.
     folds : FoldPlan
+        Folds.
     intercept : Intercept
+        Type of the intercept.
     """
     if intercept is Intercept.GLOBAL:
         raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")

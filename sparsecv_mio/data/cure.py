@@ -395,7 +395,7 @@ MOST_LEVELS = 50
 
 
 def name_like(levels: int, cells: int) -> bool:
-    """Return True if a text column has so many distinct values that it names its rows and is not a feature."""
+    """Return True if a text column has nearly one value for each row, so it names its rows and is not a feature."""
     return levels > MOST_LEVELS or levels >= max(3, cells)
 
 

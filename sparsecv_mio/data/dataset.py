@@ -184,6 +184,7 @@ class Dataset:
         X : (n, p) array_like of numbers
             Features; a table of pandas, polars, DuckDB or Arrow also gives the column names.
         y : (n,) array_like of numbers
+            Target.
         names : sequence of p str, optional
             Feature names; `x0, x1, ...` by default.
         target : str
@@ -273,6 +274,7 @@ def required(data: object, who: str) -> Dataset:
     Parameters
     ----------
     data : object
+        Object to check.
     who : str
         Name of the function that needs it, for the message.
 

@@ -351,6 +351,7 @@ class FoldPlan:
         Parameters
         ----------
         marked : (n,) bool array
+            Mask of rows.
 
         Examples
         --------

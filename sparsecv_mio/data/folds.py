@@ -68,7 +68,7 @@ def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     Raises
     ------
     BadInput
-        It is no number that makes folds of n rows.
+        If the number does not define folds of n rows.
     """
     k = _fold_count(text, text, n)
     return _dealt_labels(np.repeat(np.arange(k), [n // k + (j < n % k) for j in range(k)]), seed, repeat)
@@ -99,7 +99,7 @@ def stratified(text: str, y: FloatArray, seed: int, repeat: int = 0) -> IntArray
     Raises
     ------
     BadInput
-        It is no number that makes folds of n rows.
+        If the number does not define folds of n rows.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     Raises
     ------
     BadInput
-        It is no number that makes folds of n rows.
+        If the number does not define folds of n rows.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     Raises
     ------
     BadInput
-        It is no number that makes folds of n rows.
+        If the number does not define folds of n rows.
     """
     spec = f"blocks:{text}"
     size = whole_number(text, spec)
@@ -233,7 +233,7 @@ def holdout(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     Raises
     ------
     BadInput
-        It is no number that makes folds of n rows.
+        If the number does not define folds of n rows.
     """
     spec = f"holdout:{text}"
     try:
@@ -455,8 +455,11 @@ def folds_from_splitter(
     Parameters
     ----------
     splitter : object with `split(X, y, groups)`, or iterable of (train, test)
+        Splitter, or pairs of row positions.
     dataset : Dataset
+        Data set.
     groups : (n,) array_like, optional
+        Groups of the rows.
 
     Raises
     ------
@@ -534,6 +537,7 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
         Definition of the folds: a text or a number as for :func:`make_folds`, a splitter or pairs as for
         :func:`folds_from_splitter`, or labels as for :func:`folds_from_labels`.
     dataset : Dataset
+        Data set.
     seed : int
         Seed of the shuffle if `given` is a text or a number.
     groups : (n,) array_like, optional

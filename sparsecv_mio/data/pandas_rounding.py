@@ -56,6 +56,7 @@ def read_by_pandas_2(data: Dataset, fingerprint: str) -> tuple[Dataset, str] | N
     Parameters
     ----------
     data : Dataset
+        Data set.
     fingerprint : str
         Fingerprint of the data to be reproduced; None is returned if it does not match.
     """

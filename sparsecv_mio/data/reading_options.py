@@ -267,7 +267,7 @@ def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, st
     Parameters
     ----------
     sep : str, optional
-        What is between the cells, where that was said.
+        Separator of the cells, if it was given.
     """
     every = columns.values()
     evident, ways = any(marks.proof for marks in every), ways_to_read(every)
@@ -286,7 +286,7 @@ def check_marks(columns: Mapping[str, Marks], sep: str | None = None) -> None:
     Parameters
     ----------
     sep : str, optional
-        What is between the cells, where that was said.
+        Separator of the cells, if it was given.
 
     Raises
     ------

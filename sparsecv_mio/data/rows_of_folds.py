@@ -54,6 +54,7 @@ class Measures:
     center, scale : (p,) arrays
         Centres and scales; the scale of a constant column is 1.
     varies : (p,) bool array
+        Mask of varying columns.
     """
 
     center: FloatArray
@@ -67,12 +68,15 @@ class Measures:
         Parameters
         ----------
         dataset : Dataset
+            Data set.
         X : (n, p) array
             Features of the data, with missing cells imputed.
         scale : {"length", "variance", "none"}
+            Unit in which the penalty measures columns.
         intercept : {"fold", "none"}
             Type of the intercept; with `none` nothing is centred.
         rows : (m,) int array or slice
+            Rows.
         """
         moments = column_moments(X[rows], None if dataset.row_weights is None else dataset.row_weights[rows])
         varies, measure = ~moments.constant, np.ones(X.shape[1])
@@ -88,7 +92,9 @@ def fills_of_folds(dataset: Dataset, folds: FoldPlan) -> FloatArray:
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     folds : FoldPlan
+        Folds.
 
     Raises
     ------
@@ -123,6 +129,7 @@ class RowsOfFolds:
     dataset : Dataset
         Expanded table; its first rows are those of the data with preprocessing over all rows.
     folds : FoldPlan
+        Folds.
     """
 
     dataset: Dataset
@@ -135,10 +142,15 @@ class RowsOfFolds:
         Parameters
         ----------
         dataset : Dataset
+            Data set.
         folds : FoldPlan
+            Folds.
         within : OfTrainingRows
+            Preprocessing within folds.
         scale : {"length", "variance", "none"}
+            Unit in which the penalty measures columns.
         intercept : {"fold", "none"}
+            Type of the intercept.
 
         Raises
         ------

@@ -262,8 +262,11 @@ class StandardData:
     Attributes
     ----------
     dataset : Dataset
+        Data set.
     scale : Scale
+        Unit in which the penalty measures columns.
     intercept : Intercept
+        Type of the intercept.
     columns : (q,) int array
         Positions in `dataset.names` of the columns that vary and are not forced out.
     center : (q,) array
@@ -403,6 +406,7 @@ class StandardData:
         Parameters
         ----------
         index : slice or (m,) int array
+            Rows.
 
         Returns
         -------
@@ -433,7 +437,9 @@ class StandardData:
         Parameters
         ----------
         index : slice or (m,) int array
+            Rows.
         v_mean, r_mean : (q,) array, float
+            Means of the columns and of the response.
 
         Returns
         -------
@@ -573,8 +579,11 @@ def standardize(
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     scale : {"length", "variance", "none"}
+        Unit in which the penalty measures columns.
     intercept : {"fold", "global", "none"}
+        Type of the intercept.
     restrictions : Restrictions, optional
         Restrictions by names of the data. Columns that are forced out are dropped; the other columns are the same as
         without restrictions.

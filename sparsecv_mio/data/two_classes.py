@@ -88,11 +88,12 @@ def check_spreads(dataset: Dataset, loss: str) -> None:
 
 
 def of_classes(dataset: Dataset, classes: tuple[str, str]) -> Dataset:
-    """Return the data with a target of 0 and 1 for two known classes, one of which may be absent.
+    """Return the data with a target of 0 and 1 for two known classes; one of them may be absent.
 
     Parameters
     ----------
     dataset : Dataset
+        Data set.
     classes : tuple of two str
         Names of the negative and the positive class.
 
@@ -151,7 +152,9 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
     dataset : Dataset
         Data with a two-class target.
     folds : FoldPlan
+        Folds.
     intercept : Intercept
+        Type of the intercept.
     """
     if intercept is Intercept.GLOBAL:
         raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")

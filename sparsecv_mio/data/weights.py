@@ -110,6 +110,7 @@ def weights_of(data: Dataset, name: str) -> NDArray[Any]:
     data : Dataset
         Data with the column in `aux`.
     name : str
+        Name.
 
     Raises
     ------
@@ -160,6 +161,7 @@ def weighted(
     ----------
     data : Dataset
     weights : (n,) array_like
+        Row weights.
     deal : callable
         Function that builds the folds of the remaining rows.
     name : str
@@ -204,7 +206,9 @@ def weighted_rows(data: Dataset, weights: ArrayLike, name: str, *, repeat: bool 
     Parameters
     ----------
     data : Dataset
+        Data set.
     weights : (n,) array_like
+        Row weights.
     name : str
         Name of the weights for the record.
     repeat : bool
@@ -283,6 +287,7 @@ class Scored:
     Attributes
     ----------
     by_fold : (k,) array
+        Weights by fold.
     total : float
         Total over all folds, by which the sum of their errors is divided.
     times : float
@@ -305,7 +310,9 @@ class Scored:
         Parameters
         ----------
         data : Dataset
+            Data set.
         folds : FoldPlan
+            Folds.
 
         Examples
         --------

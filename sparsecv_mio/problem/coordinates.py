@@ -144,8 +144,11 @@ class Coordinates:
         Parameters
         ----------
         X : (n, p) array
+            Features.
         y : (n,) array
+            Target.
         columns : sequence of int
+            Columns.
         about : int array or None
             Rows whose means are the centres; None: zero.
         root : (n,) array, optional
@@ -178,7 +181,9 @@ class Coordinates:
         Parameters
         ----------
         X : (n, p) array
+            Features.
         y : (n,) array
+            Target.
         index : (m,) int array
             The rows.
         """
@@ -191,7 +196,9 @@ class Coordinates:
         Parameters
         ----------
         X : (n, p) array
+            Features.
         y : (n,) array
+            Target.
         index : (m,) int array
             The rows.
         """
@@ -207,7 +214,9 @@ class Coordinates:
         Parameters
         ----------
         X : (n, p) array
+            Features.
         y : (n,) array
+            Target.
         about, root
             Arguments as for `of`.
         """
@@ -245,8 +254,11 @@ def objective_slack(objective: float, dataset: Dataset, intercept: str) -> float
     Parameters
     ----------
     objective : float
+        Objective.
     dataset : Dataset
+        Data set.
     intercept : {"fold", "global", "none"}
+        Type of the intercept.
 
     Returns
     -------

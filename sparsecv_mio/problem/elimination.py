@@ -44,6 +44,7 @@ class Eliminated:
     problem : SparseProblem
         Problem in the columns `choice.others`, without forced columns.
     choice : ForcedColumns
+        Forced and remaining columns.
     means : (q,) array
         Training means of all columns.
     centre : (f,) array

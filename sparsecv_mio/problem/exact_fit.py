@@ -30,9 +30,13 @@ class ExactFit:
     columns : tuple of int
         Columns of X.
     x_center : tuple of Fraction
+        Centres of the columns.
     y_center : Fraction
+        Centre of the target.
     beta : tuple of Fraction
+        Coefficients.
     objective : Fraction
+        Training objective.
     """
 
     columns: tuple[int, ...]
@@ -47,7 +51,9 @@ class ExactFit:
         Parameters
         ----------
         X : (n, p) array
+            Features.
         y : (n,) array
+            Target.
         index : (m,) int array
             The rows.
         """
@@ -72,8 +78,11 @@ def fit_exactly(
     Parameters
     ----------
     X : (n, p) array
+        Features.
     y : (n,) array
+        Target.
     columns : sequence of s int
+        Columns of the support.
     penalty : sequence of s Fraction
         Factors of the squared coefficients.
     train : (m,) int array

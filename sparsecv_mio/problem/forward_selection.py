@@ -21,6 +21,7 @@ class WeightedRows:
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan, optional
         Folds; not needed if the only fold is -1, which trains on all rows.
     """
@@ -85,7 +86,9 @@ class ForwardSelection:
     Parameters
     ----------
     rows : WeightedRows
+        Weighted rows.
     folds : sequence of m int
+        Indices of the folds; -1 trains on all rows.
     squares, slopes : (m, q) arrays
         Results of `WeightedRows.squares_and_slopes`.
     lam : float

@@ -51,6 +51,7 @@ class GlmProblem:
     intercept : bool
         True if the model has an unpenalised intercept `a`.
     loss : RowLoss
+        Row loss.
 
     Examples
     --------
@@ -317,7 +318,9 @@ class Minorant(_QuadraticAbout):
     moments : SparseProblem
         Moments with `moments.f(S) - shift <= F_S` for every S with `F_S <= level`.
     shift : float
+        Constant that is subtracted from the objective of the moments.
     level : float
+        Level of the objective.
     H, linear : (first + p, first + p), (first + p,) arrays
         Hessian of the quadratic, and its gradient at 0.
     ranges : Ranges
@@ -461,6 +464,7 @@ def minorant_within(problem: GlmProblem, theta: FloatArray, level: float, ranges
     Parameters
     ----------
     problem : GlmProblem
+        Problem.
     theta : (first + p,) array
         Any point.
     level : float

@@ -36,6 +36,7 @@ def fit_glm(problem: GlmProblem, support: tuple[int, ...]) -> GlmFit:
     problem : GlmProblem
         Problem with centred columns.
     support : tuple of int
+        Columns of the support.
 
     Returns
     -------
@@ -71,7 +72,9 @@ def expanded(problem: GlmProblem, fit: GlmFit) -> SparseProblem:
     Parameters
     ----------
     problem : GlmProblem
+        Problem.
     fit : GlmFit
+        Fit.
 
     Notes
     -----

@@ -48,7 +48,9 @@ class GlmModel:
     support : tuple of int
         Columns of X.
     beta : (s,) array
+        Coefficients.
     intercept : float
+        Intercept.
     objective : float
         F(S), without a bound on its rounding.
     center, unit : (s,) arrays
@@ -62,6 +64,7 @@ class GlmModel:
     penalty : (k,) array
         Factors of the squares of theta.
     loss : RowLoss
+        Row loss.
     """
 
     support: tuple[int, ...]
@@ -107,7 +110,9 @@ class GlmModel:
         Parameters
         ----------
         dataset : Dataset
+            Data set.
         rows : (m,) int array
+            Rows.
         predictors_off : float
             Error of the predictors, as for `of_rows`.
         """
@@ -139,7 +144,9 @@ def fit_of_data(
     dataset : Dataset
         Data with two classes, 0 and 1, or with counts.
     loss : Loss
+        Loss of the fits.
     support : sequence of int
+        Columns of the support.
     gamma : float or (s,) array
         Ridge weight > 0; 0 for adjustment columns.
     **how
@@ -332,6 +339,7 @@ def null_loss(dataset: Dataset, loss: Loss, scored_rows: IntArray) -> float:
     dataset : Dataset
         Data with two classes or counts.
     loss : Loss
+        Loss of the fits.
     scored_rows : (m,) int array
         Rows that some fold scores, repeated as often as a fold scores them.
 

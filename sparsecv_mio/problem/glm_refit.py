@@ -109,8 +109,11 @@ def rows_of(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     rows : int array or slice
+        Rows.
     support : (s,) int array
+        Columns of the support.
     first : int
         Number of intercepts, 1 or 0.
     """
@@ -136,10 +139,13 @@ def refit_glm(data: StandardData, rows: IntArray | slice, support: IntArray, gam
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     rows : int array or slice
         Training rows, with both classes if there is an intercept.
     support : (s,) int array
+        Columns of the support.
     gamma : float
+        Ridge weight.
 
     Notes
     -----
@@ -206,7 +212,9 @@ def nearly_fitted(
     Parameters
     ----------
     rows : RefitRows
+        Rows of the fit.
     theta : (k,) array
+        Initial point.
     near : float
         Share of the objective at which a squared decrement ends the method.
     expired : callable
@@ -271,10 +279,10 @@ class _LongPoint:
 def _at(rows: RefitRows, theta: FloatArray, blur: FloatArray) -> _LongPoint:
     """Look at F about a point, with margins and gradient in long precision and `H = A'A` by orthogonal factors of A.
 
-    `A = Q R D` with lengths D of its columns, but for what rounding and `blur` move these by, p_j D_j, and a share of
-    each row, as margins are off. In `A / D R^{-1}` that is worth tau at most, that share and `sum_j p_j |row j of
-    R^{-1}|`: so `root = R^{-T} / D / (1 - tau)`, and no condition number is squared. What margins are off by moves g by
-    A' times that, so `root g` by its length, about.
+    `A = Q R D` with lengths D of its columns, up to two errors: rounding and `blur` change column j by p_j D_j, and
+    errors of the margins change each row by a share of it. In `A / D R^{-1}` both errors amount to at most tau, the sum
+    of that share and `sum_j p_j |row j of R^{-1}|`. Therefore `root = R^{-T} / D / (1 - tau)`, and no condition number
+    is squared. Errors of the margins change g by A' times their vector, and so `root g` by approximately its length.
     """
     penalty, loss, (n, k), fine = rows.penalty, rows.loss, rows.Z.shape, theta.astype(LONG)
     long_value, long_off, farthest, bent, loose, blocks = LONG(0), LONG(0), 0.0, 0.0, 0.0, 0

@@ -17,7 +17,7 @@ from sparsecv_mio.problem.problem import SparseProblem
 from sparsecv_mio.units import TINY
 
 LONG = np.longdouble
-# of an objective that is only rounded up in the end: where long double is no longer than double, its sums round too
+# relative rounding of an objective, which matters if long double is no longer than double
 SLACK = 16.0 * float(np.finfo(float).eps) if np.finfo(LONG).eps == np.finfo(float).eps else 0.0
 
 
@@ -28,6 +28,7 @@ class Fit:
     Attributes
     ----------
     support : tuple of int
+        Columns of the support.
     beta : (s,) array
         Coefficients within the boxes.
     objective : float
@@ -56,6 +57,7 @@ def refit_moments(
     Parameters
     ----------
     problem : SparseProblem
+        Problem.
     support : tuple of int
         Chosen columns; the box holds for all of them.
     box : tuple of two (q,) arrays, optional
@@ -216,6 +218,7 @@ def coefficients_of_sets(problem: SparseProblem, sets: IntArray, penalty: FloatA
     problem : SparseProblem
         Problem with the moments; its gamma is ignored.
     sets : (L, s) int array
+        Supports.
     penalty : (L, s) array
         Halves of the ridge weights of the columns.
 
@@ -252,6 +255,7 @@ def rows_left_out(
     M, c : (q, q), (q,) arrays
         Moments of all rows, with the ridge penalty on the diagonal.
     sets : (L, s) int array
+        Supports.
     rows : (K, q), (K,) arrays
         Rows and their responses, in the coordinates of the moments.
     share : float or (K,) array

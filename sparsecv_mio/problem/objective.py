@@ -55,7 +55,9 @@ def scales(X: FloatArray, scale: str = "length", weights: FloatArray | None = No
     Parameters
     ----------
     X : (n, p) array
+        Features.
     scale : {"length", "variance", "none"}
+        Unit in which the penalty measures columns.
     weights : (n,) array, optional
         Row weights; 1 by default.
 
@@ -162,7 +164,9 @@ class RidgeFit:
         Parameters
         ----------
         X : (n, p) array
+            Features.
         y : (n,) array
+            Target.
         index : (m,) int array
             The rows.
         """
@@ -195,8 +199,11 @@ def fit(
     Parameters
     ----------
     X : (n, p) array
+        Features.
     y : (n,) array
+        Target.
     support : sequence of int
+        Columns of the support.
     gamma : float or (s,) array
         Ridge weight, or one for each column; 0 is allowed if the columns are independent on the training rows.
     scale, intercept : str
@@ -344,8 +351,11 @@ def objective_of(
     Parameters
     ----------
     X : (n, p) array
+        Features.
     y : (n,) array
+        Target.
     support : sequence of s int
+        Columns of the support.
     beta : (s,) array
         Coefficients in units of the file.
     gamma : float or (s,) array
@@ -387,8 +397,11 @@ def held_out_error(
     Parameters
     ----------
     model : RidgeFit
+        Fit.
     X : (n, p) array
+        Features.
     y : (n,) array
+        Target.
     test : int array
         The held-out rows.
     weights : (n,) array, optional
@@ -407,8 +420,11 @@ def squared_errors(model: RidgeFit, X: FloatArray, y: FloatArray, weights: Float
     Parameters
     ----------
     model : RidgeFit
+        Fit.
     X : (n, p) array
+        Features.
     y : (n,) array
+        Target.
     weights : (n,) array, optional
         Row weights; 1 by default.
     """
@@ -450,11 +466,15 @@ def cv_error(
     Parameters
     ----------
     X : (n, p) array
+        Features.
     y : (n,) array
+        Target.
     labels : (n,) integers
         Fold that holds out each row; -1 for never.
     supports : one sequence of int per fold
+        Supports of the folds.
     gamma : float
+        Ridge weight.
     scale, intercept : str
         Scale and intercept as defined at the top of this module.
     weights : (n,) array, optional
@@ -480,6 +500,7 @@ def r_squared(y: FloatArray, scored_rows: IntArray, cv_error: float, weights: Fl
     Parameters
     ----------
     y : (n,) array
+        Target.
     scored_rows : (m,) integers
         Rows that some fold scores, repeated as often as a fold scores them.
     cv_error : float

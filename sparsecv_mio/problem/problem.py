@@ -136,6 +136,7 @@ def own_part(M: FloatArray) -> FloatArray | None:
     Parameters
     ----------
     M : (q, q) array
+        Matrix.
 
     Notes
     -----
@@ -336,6 +337,7 @@ class SparseProblem:
         data : StandardData
             Data in the coordinates of the search.
         index : slice or (m,) int array
+            Rows.
         """
         return (self.own or data).about(index, self.v_mean, self.r_mean)
 

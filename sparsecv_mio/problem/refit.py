@@ -170,11 +170,13 @@ def refit_squares(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     rows : int array or slice
         Training rows.
     support : (s,) int array
         Columns in standard coordinates.
     gamma : float
+        Ridge weight.
     fractions : bool
         True if a small fit is computed in fractions when floats lose its digits.
 

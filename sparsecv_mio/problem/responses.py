@@ -17,6 +17,7 @@ def row_loss(loss: Loss) -> RowLoss:
     Parameters
     ----------
     loss : Loss
+        Loss of the fits.
     """
     if loss == Loss.LOGISTIC:
         return LOG_LOSS
@@ -31,7 +32,9 @@ def response_of(data: StandardData, rows: IntArray | slice) -> tuple[FloatArray,
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     rows : int array or slice
+        Rows.
     """
     return of_dataset(row_loss(data.loss), data.dataset, rows)
 

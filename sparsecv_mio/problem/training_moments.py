@@ -40,6 +40,7 @@ class CentredRows:
     V : (n, q) array
         Rows, owned by the caller, who may scale them in place.
     r : (n,) array
+        Responses.
     v_mean, r_mean : (q,) array, float
         Subtracted means; zero unless the intercept is `fold`.
     """
@@ -56,7 +57,9 @@ class CentredRows:
         Parameters
         ----------
         data : StandardData
+            Data in standard coordinates.
         rows : slice or (n,) int array
+            Rows.
 
         Examples
         --------
@@ -258,7 +261,9 @@ def training_moments(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds.
     wanted : sequence of int, optional
         Folds to visit; subtrees without any are skipped. All by default.
     visited : callable, optional
@@ -339,6 +344,7 @@ class RidgeFits:
     beta : (G, q) array
         Coefficients by gamma; NaN if the system is singular to rounding.
     v_mean, r_mean : (q,) array, float
+        Means of the columns and of the response.
     own : StandardData, optional
         Coordinates as in :class:`sparsecv_mio.problem.problem.SparseProblem`.
     """
@@ -382,7 +388,9 @@ def fits_of_all_rows(data: StandardData, gammas: FloatArray) -> RidgeFits:
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     gammas : (G,) array
+        Ridge weights.
     """
     every = slice(0, data.n)
     few = data.n < data.q and _alike(data)
@@ -395,8 +403,11 @@ def fits_without_folds(data: StandardData, folds: FoldPlan, gammas: FloatArray) 
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds.
     gammas : (G,) array
+        Ridge weights.
     """
     few = (folds.n - folds.left_sizes < data.q) & _alike(data)
     for fold in np.flatnonzero(few).tolist():
@@ -413,9 +424,13 @@ def squared_errors_of_all_columns(
     Parameters
     ----------
     data : StandardData
+        Data in standard coordinates.
     folds : FoldPlan
+        Folds.
     gammas : (G,) array
+        Ridge weights.
     expired : callable
+        Function that returns True after the time limit.
     """
     errors, weights = np.zeros((len(gammas), data.n)), data.dataset.row_weights
     for fold, fits in fits_without_folds(data, folds, gammas):

@@ -47,6 +47,7 @@ class TableCells:
         Tables with a row for every row and columns by (label, value); `spread` holds standard errors, NaN if there are
         none.
     values : tuple of str
+        Names of the values.
     notes : tuple of str
         Notes: the settings over which standard errors are computed, and other settings in which the runs of a cell
         differ.

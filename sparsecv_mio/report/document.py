@@ -121,6 +121,7 @@ def text_of(document: Document, kind: str) -> str:
     Parameters
     ----------
     kind : {"html", "md", "latex"}
+        Format of the text.
     """
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 

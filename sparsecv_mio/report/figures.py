@@ -137,6 +137,7 @@ def places(ax: Axes, which: str, labels: Sequence[str]) -> None:
     Parameters
     ----------
     which : {"x", "y"}
+        Axis.
     """
     longest = max(map(len, labels)) if which == "x" else 0
     step = max(-(-len(labels) // MOST_LABELS), -(-len(labels) * (longest + 1) // MOST_LETTERS))

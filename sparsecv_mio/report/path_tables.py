@@ -171,6 +171,7 @@ def best_sizes(taus: Sequence[int], fits: Sequence[Criteria] | Sequence[GlmCrite
     Parameters
     ----------
     taus : sequence of int
+        Support sizes.
     fits : sequence of Criteria
         Criteria for each size.
 

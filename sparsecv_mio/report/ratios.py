@@ -39,7 +39,9 @@ def spreads(data: Dataset, names: Sequence[str]) -> dict[str, float]:
     Parameters
     ----------
     data : Dataset
+        Data set.
     names : sequence of str
+        Names.
     """
     return {name: float(data.X[:, data.names.index(name)].std()) for name in names}
 
@@ -54,6 +56,7 @@ def ratio_columns(
     loss : Loss
         Loss of the model; squared-error loss has no ratios.
     coefficients : mapping of str to float
+        Coefficients by feature.
     data : Dataset, optional
         Data for ratios per standard deviation; without data, ratios are per unit only.
     """
@@ -84,6 +87,7 @@ def scatter_lines(
     record : Record, FitRecord or PathRecord
         Record of the model.
     model : Record, FitRecord or PathRow
+        Part of the record with the model.
     data : Dataset, optional
         Data of the record; without data, and with squared-error loss, there are no lines.
     """

@@ -123,7 +123,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     Parameters
     ----------
     record : PathRecord
-        With an interval of gamma.
+        Record with an interval of gamma.
 
     Returns
     -------
@@ -171,6 +171,7 @@ def plot_cv_error(record: Record, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     record : Record
+        Record of a search.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
 
@@ -289,6 +290,7 @@ def plot_grid(record: Record, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     record : Record
+        Record of a search.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
 
@@ -315,6 +317,7 @@ def plot_bounds(record: Record, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     record : Record
+        Record of a search.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
 
@@ -423,6 +426,7 @@ def plot_features(record: Record, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     record : Record
+        Record of a search.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
 
@@ -498,6 +502,7 @@ def plot_coefficients(
     Parameters
     ----------
     record : record of any command
+        Record.
     ax : matplotlib Axes, optional
         Axes to draw on; those of a new pyplot figure by default.
     data : Dataset, optional
@@ -669,6 +674,7 @@ def figure_of(record: AnyRecord, data: Dataset | None = None) -> Figure:
     Parameters
     ----------
     record : record of any command
+        Record.
     data : Dataset, optional
         Data as in `plot_coefficients`.
 

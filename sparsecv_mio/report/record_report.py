@@ -38,6 +38,7 @@ def report_of(record: AnyRecord, name: str = "RECORD", data: Dataset | None = No
     Parameters
     ----------
     record : record of any command
+        Record.
     name : str
         File name of the record, for the command that verifies it.
     data : Dataset, optional
@@ -71,6 +72,7 @@ def report_text(record: AnyRecord, kind: str, name: str, data: Dataset | None, f
     Parameters
     ----------
     kind : {"html", "md", "latex"}
+        Format of the text.
     name, data, file
         Arguments as for `report_of`.
     """
@@ -93,6 +95,7 @@ def write_report(record: AnyRecord, path: str | os.PathLike[str], data: Dataset 
     Parameters
     ----------
     record : record of any command
+        Record.
     path : path
         File name that ends with .html, .md, .tex or .txt.
     data : Dataset, optional

@@ -377,6 +377,7 @@ def estimate_line(decided: int, folds: int, too_low: str = "") -> str:
     Parameters
     ----------
     decided, folds : int
+        Number of solved folds, and of all folds.
     too_low : str
         Text of the record if the estimate is probably too low.
 
@@ -798,6 +799,7 @@ def best_common_by_tau(record: fit_records.CommonRecord) -> list[fit_records.Com
     Parameters
     ----------
     record : CommonRecord
+        Record of a common subset.
     """
     order = sorted(record.table, key=lambda row: (row.tau, row.cv_error))
     return [next(rows) for _, rows in groupby(order, key=lambda row: row.tau)]

@@ -216,6 +216,7 @@ def average_lines(record: Record) -> list[str]:
     Parameters
     ----------
     record : Record
+        Record of a search.
     """
     average = record.average
     if average is None:

@@ -25,6 +25,7 @@ def with_reference(record: Shown, levels: References) -> Shown:
     Parameters
     ----------
     record : Record, PathRecord or FitRecord
+        Record.
     levels : mapping of str to sequence of str
         Result of :func:`sparsecv_mio.certificate.factor_levels.reference_levels`.
     """
@@ -58,6 +59,7 @@ def factor_lines(record: Any) -> list[str]:
     Parameters
     ----------
     record : Record, PathRecord or FitRecord
+        Record.
     """
     models = record.path if isinstance(record, PathRecord) else [record]
     used = {name for model in models for name in model.coefficients}
@@ -95,7 +97,9 @@ def against(record: Shown, references: References) -> Shown:
     Parameters
     ----------
     record : Record, PathRecord or FitRecord
+        Record.
     references : mapping of str to sequence of str
+        Columns of each factor, by reference level.
     """
     if not references:
         return record
@@ -125,6 +129,7 @@ def printed(printer: Callable[[Console, Shown], None], record: Shown) -> Callabl
     printer : callable
         Function that prints a record on a console.
     record : Record, PathRecord or FitRecord
+        Record.
     """
 
     def show(console: Console) -> None:

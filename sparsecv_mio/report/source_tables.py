@@ -36,6 +36,7 @@ def print_plan(console: Console, record: Record) -> None:
     Parameters
     ----------
     console : rich.console.Console
+        Console to print on.
     record : Record
         Record; nothing is printed if it has no plan.
     """
@@ -67,7 +68,9 @@ def print_sources(console: Console, record: Record) -> None:
     Parameters
     ----------
     console : rich.console.Console
+        Console to print on.
     record : Record
+        Record of a search.
     """
     rows = source_rows(record)
     if rows:
@@ -83,6 +86,7 @@ def plot_sources(record: Record, ax: Axes) -> Axes:
     record : Record
         Record with the course of the gap.
     ax : matplotlib Axes
+        Axes to draw on.
     """
     import matplotlib
 

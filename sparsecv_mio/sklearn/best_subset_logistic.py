@@ -216,6 +216,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     coef_ : (1, p) array
         Coefficients in the units of X.
     intercept_ : (1,) array
+        Intercept of the model.
     support_ : (p,) bool array
         Mask of the features of the model.
     tau_ : int
@@ -229,7 +230,9 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     taus_ : (T,) int array
         Sizes of the path.
     coef_path_ : (p, T) array
+        Coefficients of all sizes.
     intercept_path_ : (T,) array
+        Intercepts of all sizes.
     record_ : PathRecord
         Record of all sizes with their bounds.
     n_features_in_, feature_names_in_ : int, array
@@ -260,6 +263,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
         Parameters
         ----------
         X : (n, p) array_like
+            Features.
         y : (n,) array_like
             Labels of two classes.
         sample_weight : (n,) array_like, optional
@@ -351,6 +355,7 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
     coef_ : (1, p) array
         Coefficients of the model that predicts, in the units of X; this and the next two attributes require `refit`.
     intercept_ : (1,) array
+        Intercept of the model.
     support_ : (p,) bool array
         Mask of the features of that model.
     tau_, gamma_ : int, float
@@ -363,6 +368,7 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
         Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
         the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
+        Status of the certificate.
     best_score_ : float
         Score `-cv_error_` in the convention of scikit-learn: larger is better.
     scores_ : (G, T) array
@@ -408,6 +414,7 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
         Parameters
         ----------
         X : (n, p) array_like
+            Features.
         y : (n,) array_like
             Labels of two classes.
         sample_weight : (n,) array_like, optional

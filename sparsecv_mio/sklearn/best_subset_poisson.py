@@ -160,6 +160,7 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
     coef_ : (p,) array
         Coefficients of log rates, in the units of X.
     intercept_ : float
+        Intercept of the model.
     support_ : (p,) bool array
         Mask of the features of the model.
     tau_ : int
@@ -173,7 +174,9 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
     taus_ : (T,) int array
         Sizes of the path.
     coef_path_ : (p, T) array
+        Coefficients of all sizes.
     intercept_path_ : (T,) array
+        Intercepts of all sizes.
     record_ : PathRecord
         Record of all sizes with their bounds.
     n_features_in_, feature_names_in_ : int, array
@@ -204,6 +207,7 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
         Parameters
         ----------
         X : (n, p) array_like
+            Features.
         y : (n,) array_like
             Counts, from 0 on; they need not be whole.
         sample_weight : (n,) array_like, optional
@@ -290,6 +294,7 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         Coefficients of log rates of the model that predicts, in the units of X; this and the next two attributes
         require `refit`.
     intercept_ : float
+        Intercept of the model.
     support_ : (p,) bool array
         Mask of the features of that model.
     tau_, gamma_ : int, float
@@ -300,6 +305,7 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
         the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
+        Status of the certificate.
     best_score_ : float
         Score `-cv_error_`: half of scikit-learn's `neg_mean_poisson_deviance` if all exposures are 1.
     scores_ : (G, T) array
@@ -346,6 +352,7 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
         Parameters
         ----------
         X : (n, p) array_like
+            Features.
         y : (n,) array_like
             Nonnegative counts; they need not be integers.
         sample_weight : (n,) array_like, optional

@@ -112,6 +112,7 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
     coef_ : (p,) array
         Coefficients in the units of X.
     intercept_ : float
+        Intercept of the model.
     support_ : (p,) bool array
         Mask of the features of the model.
     tau_ : int
@@ -125,7 +126,9 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
     taus_ : (T,) int array
         Sizes of the path.
     coef_path_ : (p, T) array
+        Coefficients of all sizes.
     intercept_path_ : (T,) array
+        Intercepts of all sizes.
     record_ : PathRecord
         Record of all sizes with their bounds.
     n_features_in_, feature_names_in_ : int, array
@@ -156,7 +159,9 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
         Parameters
         ----------
         X : (n, p) array_like
+            Features.
         y : (n,) array_like
+            Target.
         sample_weight : (n,) array_like, optional
             Row weights; a row of weight 0 is ignored.
 
@@ -247,6 +252,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
     coef_ : (p,) array
         Coefficients of the model that predicts, in the units of X; this and the next two attributes require `refit`.
     intercept_ : float
+        Intercept of the model.
     support_ : (p,) bool array
         Mask of the features of that model.
     tau_, gamma_ : int, float
@@ -257,6 +263,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         Certified bounds on the minimum CV error over all pairs. If `one_se` or `stability` chose another pair, they are
         the bounds on its CV error; the bounds on the minimum are then `record_.least.lower` and `record_.least.upper`.
     status_ : {"proved", "limit", "interrupted", "doubtful"}
+        Status of the certificate.
     best_score_ : float
         Score `-cv_error_` in the convention of scikit-learn: larger is better.
     taus_, gammas_ : (T,) int array, (G,) array
@@ -301,7 +308,9 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         Parameters
         ----------
         X : (n, p) array_like
+            Features.
         y : (n,) array_like
+            Target.
         sample_weight : (n,) array_like, optional
             Row weights, used in every fit and in the error of held-out rows; a row of weight 0 is ignored.
         groups : (n,) array_like, optional

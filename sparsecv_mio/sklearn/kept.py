@@ -30,7 +30,9 @@ class KeptSearch:
     Attributes
     ----------
     dataset : Dataset
+        Data set.
     folds : FoldPlan
+        Folds.
     sums : (G, T, K) array
         Held-out sums of squares of the best known supports, in standard units; inf if there is none.
     factor : (K,) array
@@ -52,6 +54,7 @@ class KeptSearch:
         Parameters
         ----------
         record : Record
+            Record of a search.
         known : Snapshot
             State of the search from which the record was made.
         dataset : Dataset

@@ -560,6 +560,7 @@ def cv_results(record: Record, mse_path: FloatArray | None = None, weights: Floa
     Parameters
     ----------
     record : Record
+        Record of a search.
     mse_path : (G, T, K) array, optional
         Errors of the folds.
     weights : (K,) array, optional
