@@ -63,7 +63,7 @@ def with_dashes(message: str, options: Collection[str]) -> str:
     def given(found: re.Match[str]) -> str:
         name = found[1].replace("_", "-")
         word, off = f"--{name}", f"--no-{name}"
-        if not defined & {word, off}:
+        if not defined & {word, off} or "\0" in found[2]:  # a text of a file may hold any character
             return found[0]
         if found[2] == "False":
             return off

@@ -545,7 +545,7 @@ def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
         if thread.name == "sparsecv work":
             thread.join()
     X, y = prostate()
-    with pytest.warns(UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest given: try gammas='0.1:"):
+    with pytest.warns(UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"):
         BestSubsetRidgeCV(gammas=[1.0, 10.0]).fit(X, y)
     with pytest.warns(UserWarning, match=r"the best tau is the largest given: try taus='1:6'$"):
         BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0], taus=[1, 2, 3]).fit(X, y)
