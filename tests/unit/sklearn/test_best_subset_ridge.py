@@ -547,7 +547,7 @@ def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
     X, y = prostate()
     with pytest.warns(UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"):
         BestSubsetRidgeCV(gammas=[1.0, 10.0]).fit(X, y)
-    with pytest.warns(UserWarning, match=r"the best tau is the largest given: try taus='1:6'$"):
+    with pytest.warns(UserWarning, match=r"the best tau is the largest of the grid: try taus='1:6'$"):
         BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0], taus=[1, 2, 3]).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
