@@ -761,8 +761,15 @@ class Wanted:
         """True if the options are those of a record, for its data or new rows, so no others can be proposed."""
         return self.sure or not self.needed
 
-    def within(self, header: Sequence[str]) -> Selection:
+    def within(self, header: Sequence[str], void: Collection[int] = ()) -> Selection:
         """Return the positions of the requested columns in a header.
+
+        Parameters
+        ----------
+        header : sequence of str
+            Names of the columns.
+        void : collection of int
+            Positions of columns that have neither a name nor values; they are left out.
 
         Raises
         ------
@@ -775,7 +782,9 @@ class Wanted:
         ('a',)
         """
         features, drop = _words(self.features, "features"), _words(self.drop, "drop")
-        names = tuple(header)
+        names = tuple(f"(column {j + 1})" if j in void else name for j, name in enumerate(header))
+        if void and features is None:
+            drop = list(dict.fromkeys([*(drop or ()), *(names[j] for j in void)]))
         if self.index is not None:  # it may have no name
             place = _column(names, self.index, "index column")
             names = (*names[:place], names[place] or "(index)", *names[place + 1 :])

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from sparsecv_mio.arrays import CHUNK_ELEMENTS, FloatArray
 from sparsecv_mio.data import cure, reading_options
 from sparsecv_mio.data.dataset import Dataset, assemble
+from sparsecv_mio.digits import MOST_NAMED, several
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.files import check_numbers, check_unpacked
 
@@ -229,7 +230,7 @@ def _check_first_lines(table: TextTable, first_line: int) -> None:
         (width, count), *_ = Counter(widths[1:]).most_common(1) or [(1, 1)]
         place = widths.index(width) if width > 1 else 0  # position of the column names among the lines
         names = [name.strip() for name in lines[place][1]]
-        are_names = all(names) and len(set(names)) == width and not any(map(reading_options.reads_somehow, names))
+        are_names = len(names) == width and _are_names(names)
         if shown.lower() == f"sep={mark}":
             what, last_line = f"{shown!r}, a line for Excel", first_line
         elif widths[0] == width > 1:
@@ -261,18 +262,27 @@ def _separated_by(mark: str, table: TextTable) -> BadInput:
 
 
 def _check_lines(table: TextTable, width: int) -> None:
-    """Raise `BadInput` at the first line with another number of cells."""
+    """Raise `BadInput` for lines with another number of cells than the first line, with the option that skips them."""
+    others, n_rows = list[tuple[int, list[str]]](), 0
     with _open_rows(table) as rows:
-        for line, row in rows:
+        for n_rows, (line, row) in enumerate(rows, start=1):  # noqa: B007
             if len(row) != width:
-                for mark in ";\t|" if len(row) == 1 else "":  # names in the header may contain commas
-                    if row[0].count(mark) >= width:
-                        raise _separated_by(mark, table)
-                first = "its header names" if table.how.header else "its first line has"
-                raise BadInput(
-                    f"file {str(table.path)!r} has {len(row)} cells in line {line} but {first} {width} columns: "
-                    "make every line as long"
-                )
+                others.append((line, row))
+    if not others:
+        return
+    line, row = others[0]
+    for mark in ";\t|" if len(row) == 1 else "":  # names in the header may contain commas
+        if row[0].count(mark) >= width:
+            raise _separated_by(mark, table)
+    first = "its header names" if table.how.header else "its first line has"
+    advice = "make every line as long"
+    if len(others) <= MOST_NAMED and len(others) < n_rows / 2:
+        lines = (line - k for line, row in others for k in range(1 + sum(cell.count("\n") for cell in row)))
+        which = "the line" if len(others) == 1 else "such lines"
+        advice += f', or leave {which} out with skip_lines="{table.how.skipping(lines)}"'
+    raise BadInput(
+        f"file {str(table.path)!r} has {several(len(row), 'cell')} in line {line} but {first} {width} columns: {advice}"
+    )
 
 
 def _lines_of(table: TextTable, rows: Collection[int]) -> dict[int, int]:
@@ -323,6 +333,7 @@ def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
 
 BLOCK_BYTES = 8 * CHUNK_ELEMENTS
 BYTES_A_NUMBER = 32  # bytes for each number of a line, which must fit into a block
+MOST_HEADER_ROWS = 50  # lines at the beginning of a file that may have the column names
 FIRST_ROWS = 4096  # rows that usually show the number format
 
 
@@ -405,7 +416,44 @@ def raw_delimited(path: Path, wanted: reading_options.Wanted, kind: str, how: re
 def _stream(path: Path, wanted: reading_options.Wanted, kind: str, how: reading_options.Reading) -> _Stream:
     table = TextTable.of(path, kind, how)
     header, header_lines = read_header(table)
-    return _Stream(table, wanted.within(header), header_lines, *_most_rows(table))
+    try:
+        chosen = wanted.within(header, _void_columns(table, header))
+    except BadInput:
+        _check_later_names(table, header, wanted)
+        raise
+    return _Stream(table, chosen, header_lines, *_most_rows(table))
+
+
+def _void_columns(table: TextTable, header: list[str]) -> list[int]:
+    """Return the positions of columns without a name whose cells are all empty, as after a last separator."""
+    void = [j for j, name in enumerate(header) if not name] if table.how.header else []
+    if void:
+        with _open_rows(table) as rows:
+            for _, row in rows:
+                void = [j for j in void if j >= len(row) or not row[j].strip()]
+    return void
+
+
+def _check_later_names(table: TextTable, header: list[str], wanted: reading_options.Wanted) -> None:
+    """Raise `BadInput` if the column names, the target among them, are in a line below the first one."""
+    target = str(wanted.target).strip()
+    if not wanted.needed or (target in header and len(set(header)) == len(header)):
+        return
+    with _open_rows(table) as rows:
+        lines = [(line, [cell.strip() for cell in row]) for line, row in islice(rows, MOST_HEADER_ROWS)]
+    for line, cells in lines[1:]:
+        if target in cells and _are_names(cells) and len(cells) == len(header):
+            skipped = table.how.skipping(range(lines[0][0], line))
+            above = table.delimiter.join(header)[:30]
+            raise BadInput(
+                f"file {str(table.path)!r} has its column names in line {line}, below {above!r}: "
+                f'give skip_lines="{skipped}"'
+            )
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Return True if the cells of a line can be column names: all different, none empty or a number."""
+    return all(cells) and len(set(cells)) == len(cells) and not any(map(reading_options.reads_somehow, cells))
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ CURED: list[tuple[str, str, str, list[list[float]], list[float]]] = [
 ]  # fmt: skip
 REFUSED: list[tuple[str, str, str, str]] = [
     ("a.csv", "a,y\n1,2\n3,4,5\n", "", "has 3 cells in line 3"),
-    ("b.csv", "a,y\n1,2\n3\n", "", "has 1 cells in line 3"),
+    ("b.csv", "a,y\n1,2\n3\n", "", "has 1 cell in line 3"),
     ("c.csv", "a,y\n1,2\n3,inf\n", "--na drop", "column 'y' holds inf in row 2 (line 3): replace it"),
     ("d.csv", "a,y\n1,2\n3,4\n5x,6\n7,8\n", "--encode onehot", "in row 3 (line 4): 1 of 4 cells is text: correct it"),
     ("e.csv", "a,y\n1,2\n,3\n", "--encode onehot", "column 'a' is empty in row 2"),

@@ -96,7 +96,7 @@ BAD_TABLES = [
     ("\n\n", "y", "is empty: give one header line"),
     ("a,y\n", "y", "has a header but no rows"),
     ("a,y\n1,2\n1,2,3\n", "y", "has 3 cells in line 3 but its header names 2 columns"),
-    ("a,y\n1,2\n\n1\n", "y", "has 1 cells in line 4"),
+    ("a,y\n1,2\n\n1\n", "y", "has 1 cell in line 4"),
     ("a,y\n1,2\nfoo,3\n", "y", "column 'a' holds text 'foo' in row 2 (line 3)"),
     ("a,y\n1,2\n3,\n", "y", "column 'y' is empty in row 2 (line 3)"),
     ("a,y\n1,2\n,3\n", "y", "column 'a' is empty in row 2 (line 3)"),
@@ -116,7 +116,7 @@ BAD_TABLES = [
     ("a;y\n1,5;2\n2,25;3\n", "y", 'separated by semicolons: give sep="semicolon" and decimal=","'),
     ("a;y\n1.234,5;2\n2;3\n", "y", 'give sep="semicolon" and decimal="," and thousands="."'),
     ("a;y\n1,078;2\n2;3\n", "y", 'separated by semicolons: give sep="semicolon"'),
-    ("a,y\n1;\n", "y", "has 1 cells in line 2"),
+    ("a,y\n1;\n", "y", "has 1 cell in line 2"),
     ("1.5,2.5\n3,4\n", "1", "has numbers where its column names belong"),
     ("y\n1\n2\n", "y", "no feature is left"),
 ]
