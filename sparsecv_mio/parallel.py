@@ -107,6 +107,7 @@ def connected(address: str) -> Iterator[Client]:
     Yields
     ------
     distributed.Client
+        Client of the cluster.
 
     Raises
     ------

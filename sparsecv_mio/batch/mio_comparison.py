@@ -149,6 +149,7 @@ def cells_of(
     Yields
     ------
     Cell
+        One MIO.
 
     Raises
     ------

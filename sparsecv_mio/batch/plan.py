@@ -39,8 +39,8 @@ REFITS = ("all", TRAINING)
 SEARCH = ("gamma", "tau", *OF_SEARCHES, "cpu_limit")
 SEEDS = ("seed", "split")
 COMMON = ("folds", "seed", "test", "split", "refit")
-TABLES = ("data", "vary", "include", "exclude")  # of a plan
-NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # beside texts
+TABLES = ("data", "vary", "include", "exclude")  # tables of a plan
+NUMBERS_TOO = {"gamma": (int, float), "tau": (int,), "folds": (int,), "stability": (int, float)}  # and texts
 KINDS: Mapping[str, type] = {
     **{name: option.kind for name, option in OPTIONS.items() if name not in RESTRICTING},
     **{"cpu_limit": float, "test": float, "split": int, "refit": str, "estimator": str},

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 PROBLEM = ("data", *COMMON)  # settings shared by runs that are compared with one another
-FORMATS = (".parquet", ".csv")  # of a table
-TABLE_BYTES = 1 << 32  # of a table
+FORMATS = (".parquet", ".csv")  # suffixes of table files
+TABLE_BYTES = 1 << 32  # maximum size of a table
 
 
 def read_table(path: str | Path) -> pd.DataFrame:

@@ -162,6 +162,7 @@ def toeplitz_rows(rng: np.random.Generator, n: int, p: int, rho: float) -> Float
     Returns
     -------
     (n, p) array
+        The rows.
     """
     X = rng.standard_normal((n, p))
     for j in range(1, p):  # an autoregression of order one has this covariance

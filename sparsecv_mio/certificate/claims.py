@@ -415,7 +415,7 @@ def _check_descent(checks: Checks, record: records.Record) -> None:
     if not steps:  # the limit may come before the first row of the grid
         checks.that(record.status != "proved", "descent", "is empty though the engine is one")
         return
-    at = -1  # the last move accepted
+    at = -1  # index of the last accepted move
     for i, step in enumerate(steps):
         _check_move(checks, i, step, None if at < 0 else steps[at], certified)
         checks.that(step.tau in record.request.taus, f"descent[{i}].tau", f"{step.tau} was not asked for")

@@ -87,6 +87,7 @@ class DrawnModel:
         Returns
         -------
         matplotlib Axes
+            The axes.
         """
         return _drawer("plot_coefficients")(self, ax, _read(self, data), gamma)
 

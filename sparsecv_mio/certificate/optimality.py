@@ -73,6 +73,7 @@ def level_of(record: records.Record, design: enumeration.UnitColumns, plan: Fold
     Returns
     -------
     level : EnumerationLevel
+        Extent of the enumeration.
     reason : str
         Reason why not everything is enumerated; empty if everything is.
     """

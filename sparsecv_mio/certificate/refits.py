@@ -126,6 +126,7 @@ def improvable_folds(
     Yields
     ------
     fold, words
+        Index of a fold, and a description of what beats its support.
     """
     exchanges = Exchanges(design, gamma)
     others = others[: max(1, MOST_FITS // folds.k)]

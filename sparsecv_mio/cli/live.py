@@ -85,6 +85,7 @@ def bar(done: int, pruned: int, total: int, width: int = WIDEST_BAR) -> Text:
     Returns
     -------
     Text
+        The bar.
 
     Examples
     --------
@@ -135,6 +136,7 @@ def folded(taus: Sequence[TauProgress], best: int) -> list[LiveLines]:
     Returns
     -------
     list of LiveLines
+        Rows of the view.
     """
 
     def kind(row: TauProgress) -> int:

@@ -54,6 +54,7 @@ def read_data(path: str, table: Given, aux: Iterable[str] = (), *, two_words: bo
     Returns
     -------
     Dataset
+        The data.
 
     Raises
     ------
@@ -235,6 +236,7 @@ def make_plan(folds: str, dataset: Dataset, seed: int | None, quiet: bool) -> Fo
     Returns
     -------
     FoldPlan
+        The folds.
     """
     from sparsecv_mio.data.folds import make_folds
 

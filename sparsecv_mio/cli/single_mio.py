@@ -64,6 +64,7 @@ def side_options(restrictions: Given, together: Sequence[str] | None, box: Seque
     Returns
     -------
     SideOptions
+        The side constraints.
 
     Raises
     ------

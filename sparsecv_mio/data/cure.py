@@ -151,7 +151,7 @@ class Fault:
 
     @property
     def repeats_one_word(self) -> bool:
-        """Whether several cells hold one text value, which `na_values` can name."""
+        """Return True if several cells hold one text value, which `na_values` can name."""
         return len(self.levels) == 1 < self.count and not any('"' in level or "," in level for level in self.levels)
 
     def remedy(self, rows: int = 0) -> str:

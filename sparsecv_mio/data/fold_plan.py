@@ -104,6 +104,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
     Returns
     -------
     list of n or, with a header, n + 1 lists of str, all of one length
+        Cells of every line.
 
     Raises
     ------
@@ -143,6 +144,7 @@ def read_fold_file(path: Path, n: int) -> NDArray[Any]:
     Returns
     -------
     (n, R) array of text
+        Fold ids.
 
     Raises
     ------

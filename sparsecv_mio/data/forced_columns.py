@@ -1,4 +1,4 @@
-"""Columns that every support contains, and the others: the one place at which tau becomes a number of columns."""
+"""The columns of every support and the other columns, and the conversion of tau to a number of columns."""
 
 from __future__ import annotations
 

@@ -188,6 +188,7 @@ def find_copies(
     Returns
     -------
     (q,) int array
+        Positions of the earlier columns, or -1.
 
     Notes
     -----
@@ -411,7 +412,9 @@ class StandardData:
         Returns
         -------
         V : (m, q) array
+            Columns.
         r : (m,) array
+            Targets.
 
         Notes
         -----
@@ -444,7 +447,9 @@ class StandardData:
         Returns
         -------
         V : (m, q) array
+            Columns.
         r : (m,) array
+            Targets.
         """
         V, r = self.rows(index)
         return about_means(V, r, self.root_of(index), v_mean, r_mean)
@@ -593,6 +598,7 @@ def standardize(
     Returns
     -------
     StandardData
+        Data in standard coordinates.
 
     Raises
     ------

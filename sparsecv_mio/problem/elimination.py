@@ -13,10 +13,10 @@ M, restricted to R, is one under M'. The prediction for a row v is `r' = r_mean 
 `v_R - v_F'A`, after the means are subtracted. A depends on gamma, so set gamma before eliminating.
 
 Adjustment columns are forced columns without a penalty. If F contains only adjustment columns, A is the least-squares
-projection, which is the same at every gamma; the other columns become their residuals on F, just as centring replaces a
-column by its residual on the intercept. `M_FF` is then regular if the adjustment columns and the intercept are linearly
-independent on the training rows; `trees.without_ridge` checks this before anything is fitted. Nothing above requires a
-penalty on F.
+projection, which is the same at every gamma. The other columns are then replaced by their residuals on F, just as
+centring replaces a column by its residual on the intercept. `M_FF` is then regular if the adjustment columns and the
+intercept are linearly independent on the training rows; `trees.without_ridge` checks this before anything is fitted.
+Nothing above requires a penalty on F.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class ForwardSelection:
         self.picked: list[list[int]] = [[] for _ in folds]
         self._inside = rows.inside(folds)
         self._response = rows.centre(rows.data.targets(slice(None)), self._inside)
-        self._curvature = squares + penalty_of(lam, rows.data.weight)  # beside the picks
+        self._curvature = squares + penalty_of(lam, rows.data.weight)  # given the chosen columns
         self._null = NULL * self._curvature
         self._slope = slopes.copy()  # product of every column with the residual response
         self._forced = rows.data.forced

@@ -66,6 +66,7 @@ def refit_moments(
     Returns
     -------
     Fit
+        The minimiser, with a certified bound on its excess.
 
     Notes
     -----

@@ -368,6 +368,7 @@ def objective_of(
     Returns
     -------
     objective, intercept : float
+        Training objective, and optimal intercept.
 
     Examples
     --------

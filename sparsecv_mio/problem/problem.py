@@ -2,10 +2,10 @@
 
 A diagonal states how much of the curvature of M the perspective relaxation uses.
 
-**Theorem** (docs/theory/bounds.md, sections 1 and 2). With `M = Q + diag(penalty)`, every `w >= 0` for which `M -
-diag(w)` is positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)` that
-is a lower bound on every f(S). A larger w gives a tighter relaxation. There is no largest w; the choices below differ
-in cost.
+**Theorem** (docs/theory/bounds.md, sections 1 and 2). With `M = Q + diag(penalty)`, every `w >= 0` for which
+`M - diag(w)` is positive semidefinite gives a relaxation `min yy - 2 c'b + b'M b + min_z sum w_j b_j^2 (1 / z_j - 1)`
+that is a lower bound on every f(S). A larger w gives a tighter relaxation. There is no largest w; the choices below
+differ in cost.
 
 ========================== ================================================ =======================================
 used by                    diagonal                                         reason

@@ -26,7 +26,7 @@ BELOW = 40.0  # points between the axes and a legend, for tick labels and the ax
 LETTER, HANDLE = 0.062, 0.55  # inches in a legend: a letter, and the handle of an entry with its gap
 MANY_MARKS = 40  # values on an axis, from which markers would overlap
 MOST_LABELS = 16  # maximum number of labels on a categorical axis
-MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")  # a warning of matplotlib
+MISSING_GLYPH = re.compile(r"Glyph (\d+) .* missing from")  # warning text of matplotlib
 MOST_MISSING = 12  # maximum number of characters in a warning
 MOST_LETTERS = 48  # maximum number of letters of labels below axes, gaps included
 
@@ -54,6 +54,7 @@ def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, 
     figure : matplotlib Figure
         The figure; it is independent of pyplot, so it needs no display and need not be closed.
     axes : (rows, columns) array of matplotlib Axes
+        Axes of the panels.
     """
     from matplotlib.figure import Figure
 

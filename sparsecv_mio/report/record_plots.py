@@ -128,6 +128,7 @@ def plot_surface(record: PathRecord, ax: Axes) -> Axes:
     Returns
     -------
     matplotlib Axes
+        The axes.
     """
     import matplotlib as mpl
 

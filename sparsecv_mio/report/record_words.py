@@ -31,6 +31,7 @@ def covered(up_to_tau: int | None, from_gamma: float | None, taus: Sequence[int]
     Returns
     -------
     str
+        The description.
 
     Examples
     --------

@@ -59,6 +59,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         Returns
         -------
         (n,) array
+            Log odds.
         """
         rows = self._rows(X)
         return np.asarray(rows @ self.coef_[0] + self.intercept_[0])
@@ -129,6 +130,7 @@ class SparseClassifier(FittedClasses, ClassifierMixin, SparseEstimator):
         Returns
         -------
         float
+            Accuracy.
         """
         return float(super().score(X, y, sample_weight))
 

@@ -47,6 +47,7 @@ class SparseCountModel(RegressorMixin, SparseEstimator):
         Returns
         -------
         (n,) array
+            Expected counts, or rates.
         """
         rates = np.exp(dense(self._rows(X)) @ self.coef_ + self.intercept_)
         return np.asarray(rates if exposure is None else rates * _exposures(exposure, len(rates)))

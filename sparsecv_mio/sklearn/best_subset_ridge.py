@@ -50,6 +50,7 @@ class SparseLinearModel(RegressorMixin, SparseEstimator):
         Returns
         -------
         (n,) array
+            Predicted targets.
         """
         predictions: FloatArray = self._rows(X) @ self.coef_ + self.intercept_
         return predictions
@@ -339,6 +340,7 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
         Returns
         -------
         (n,) array
+            Predicted targets.
         """
         return super().predict(X)
 

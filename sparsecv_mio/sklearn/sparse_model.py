@@ -408,7 +408,7 @@ def names_rows(cv: AnyFolds) -> bool:
         return False
     from sklearn.model_selection import PredefinedSplit  # slow import, needed for splitters only
 
-    listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # the second: of `check_cv`
+    listed = isinstance(cv, PredefinedSplit) or isinstance(getattr(cv, "cv", None), list)  # or from `check_cv`
     return listed or not isinstance(cv, Splitter)
 
 
