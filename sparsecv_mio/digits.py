@@ -124,7 +124,7 @@ def _has_longer_whole_part(value: float, digits: int) -> bool:
 
 
 def interval_digits(rows: Iterable[tuple[float, float]]) -> int:
-    """Return the number of digits (6 to 12) that distinguishes the bounds of the given intervals.
+    """Return the number of digits (6 to 12) that distinguishes the bounds of intervals; narrower ones look like points.
 
     Examples
     --------

@@ -995,8 +995,8 @@ def log_taus(p: int, n_train: int) -> tuple[int, ...]:
 def default_gammas(p: int, n_train: int, count: int | None = None, loss: Loss = Loss.SQUARED) -> tuple[float, ...]:
     """Return 15 ridge weights from 0.001 to 10, or 9 from 0.05 to 10 if p is at least n_train.
 
-    With logistic loss, return 5 values from 0.3 to 30, and with Poisson loss 7 values from 3 to 3,000, all divided by
-    the number of rows of the smallest training set, to two digits (docs/defaults.md).
+    With logistic loss, return 5 values from 0.3 to 30, and with Poisson loss 7 values from 3 to 3,000. Both ranges are
+    divided by the number of rows of the smallest training set and rounded to two digits (docs/defaults.md).
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class GlmDesign:
     def without_each(
         self, support: Support, gamma: float, rows: IntArray, tell: Callable[[int], None]
     ) -> tuple[SingleRows, FloatArray]:  # fmt: skip
-        """Return the predictions of a support for rows that are held out singly, and their rounding errors.
+        """Return the held-out results of a support for single rows, and the rounding errors of the losses.
 
         Values are nan if the Newton steps do not converge.
         """

@@ -2,8 +2,8 @@
 
 With imputation or scaling by the training rows of each fold, the folds of a record are checked on the expanded table of
 :mod:`sparsecv_mio.data.rows_of_folds`. This module computes the same values from the data by their definition, with
-separate code, and compares them with the table fold by fold: sums without rounding, medians of sorted numbers, and no
-row shared between folds.
+separate code, and compares them with the table fold by fold. It uses sums without rounding and medians of sorted
+numbers, and shares no row between folds.
 """
 
 from __future__ import annotations

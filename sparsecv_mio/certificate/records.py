@@ -139,10 +139,11 @@ class TableRow(BoundedPair):
 
     If `estimate` is true, some folds are not solved. `cv_error` is then computed at the known supports with the minimum
     training objective in these folds, and moved to the nearer bound if it lies outside the interval. `status` is
-    `decided` if every fold is solved. It is `excluded` if another pair is at least as good up to the gap: `upper` is
-    not the smallest upper bound of the table, and `lower` is at least `1 - gap` times the smallest one, or the whole
-    grid is proved. It is `open` otherwise, and null in older records. `standard_error` is that of `cv_error` over the
-    folds, at the same supports; it is null for a single fold, if some fold has no support yet, and in older records.
+    `decided` if every fold is solved. It is `excluded` if another pair is at least as good up to the gap. In this case
+    `upper` is not the smallest upper bound of the table, and either `lower` is at least `1 - gap` times the smallest
+    one or the whole grid is proved. It is `open` otherwise, and null in older records. `standard_error` is that of
+    `cv_error` over the folds, at the same supports; it is null for a single fold, if some fold has no support yet, and
+    in older records.
     """
 
     folds_decided: json_text.Count

@@ -139,7 +139,7 @@ def read_lines(path: Path, n: int, kind: str, item: str) -> list[list[str]]:
 
 
 def read_fold_file(path: Path, n: int) -> NDArray[Any]:
-    """Return the fold ids of a CSV file with one column for each repeat; extra lines count as a header.
+    """Return the fold ids of a CSV file with one column for each repeat; an extra first line is a header.
 
     Returns
     -------

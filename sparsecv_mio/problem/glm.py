@@ -412,8 +412,8 @@ def minorant(
     Returns
     -------
     Minorant or None
-        The bound. None if F is above the level at the point, or if no ball verifies itself: the columns are nearly
-        dependent and the ridge is small, or the level is far above the minimum of F.
+        The bound. None if F is above the level at the point, or if no ball verifies itself. Reasons are nearly
+        dependent columns with a small ridge, and a level far above the minimum of F.
 
     Notes
     -----

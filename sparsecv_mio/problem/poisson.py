@@ -16,8 +16,8 @@ from sparsecv_mio.arrays import FloatArray
 from sparsecv_mio.errors import BadInput
 from sparsecv_mio.problem.row_losses import EPS, RowLoss
 
-FARTHEST_RIGHT = 30.0  # distance to the right of a margin, up to which the curvature ratio is computed
-OVERFLOWN = 1e300  # value of a loss beyond the range of floats
+FARTHEST_RIGHT = 30.0  # cap on the shift to the right; the curvature ratio there is far above what is needed
+OVERFLOWN = 1e300  # lower bound stated for larger losses, whose rounding error overflows
 
 
 class PoissonLoss(RowLoss):

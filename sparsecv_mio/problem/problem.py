@@ -20,10 +20,11 @@ bounds of a fold           `reduced_forms.sharpen`: approximately the       the 
                                                                             all rows
 ========================== ================================================ =======================================
 
-**Rounding.** The caller lowers `smallest`: `smallest_eigenvalue` by four roundings of the trace for each column (a
-Cholesky factorisation that succeeds shows that no eigenvalue is further below zero: Rump, BIT 46, 2006), `own_part` by
-1e-12 times the largest eigenvalue times the number of columns. A diagonal for which no factorisation of `M - diag(w)`
-has certified semidefiniteness is multiplied by `1 - SHAVED`.
+**Rounding.** The caller of `shifted` passes a `smallest` that already allows for rounding. `smallest_eigenvalue`
+subtracts four roundings of the trace for each column: a Cholesky factorisation that succeeds shows that no eigenvalue
+is further below zero (Rump, BIT 46, 2006). `own_part` subtracts 1e-12 times the largest eigenvalue times the number of
+columns. A diagonal for which no factorisation of `M - diag(w)` has certified semidefiniteness is multiplied by
+`1 - SHAVED`.
 """
 
 from __future__ import annotations

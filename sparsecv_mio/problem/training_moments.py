@@ -1,7 +1,7 @@
 """Training moments of every fold, computed by additions only, and training rows about their means.
 
 The training set of a fold consists of all rows except the rows that it holds out. Subtracting the moments of held-out
-rows from the total loses digits. The moments of the training rows are therefore built by *adding*: a binary tree over
+rows from the total loses digits. The moments of the training rows are therefore built by *adding*. A binary tree over
 the folds passes down the moments of all rows outside the current range of folds, as TreeCV passes down a model (theory
 section 8). Each row is visited `log2 k` times, and each leaf is one training set.
 

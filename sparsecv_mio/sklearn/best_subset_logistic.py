@@ -189,7 +189,7 @@ class BestSubsetLogistic(OfOneGamma, SparseClassifier):
     ----------
     tau : int, sequence of int or str, optional
         Number of features. Several numbers give a path: the model has the largest size, and `coef_path_` has all sizes.
-        The default is 1 to p; with p > 30 it is 1 to n / 8, but at least 10 and at most 50.
+        By default all sizes from 1 to p; if p > 30, the largest size is n / 8, but at least 10 and at most 50.
     gamma : float
         Ridge weight, positive.
     class_weight : "balanced" or dict, optional
@@ -296,8 +296,8 @@ class BestSubsetLogisticCV(ChosenByLoss, SparseClassifier):
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least 10 and at
-        most 50, and p (if p is at most 300 and below n_train).
+        Numbers of features to try. By default all sizes from 1 to p. If p > 30, the largest size is n_train / 8, but at
+        least 10 and at most 50, and p is added if it is at most 300 and below n_train.
     gammas : float, sequence of float or str, optional
         Ridge weights to try, `1 / C` of scikit-learn's `LogisticRegression`. The default is a logarithmic range from
         0.3 to 30, divided by the number of rows of the smallest training set.

@@ -136,7 +136,7 @@ class BestSubsetPoisson(OfOneGamma, SparseCountModel):
     ----------
     tau : int, sequence of int or str, optional
         Number of features. Several numbers give a path: the model has the largest size, and `coef_path_` has all sizes.
-        The default is 1 to p; with p > 30 it is 1 to n / 8, but at least 10 and at most 50.
+        By default all sizes from 1 to p; if p > 30, the largest size is n / 8, but at least 10 and at most 50.
     gamma : float
         Ridge weight, positive.
     gap : float
@@ -241,8 +241,8 @@ class BestSubsetPoissonCV(ChosenByLoss, SparseCountModel):
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least 10 and at
-        most 50, and p (if p is at most 300 and below n_train).
+        Numbers of features to try. By default all sizes from 1 to p. If p > 30, the largest size is n_train / 8, but at
+        least 10 and at most 50, and p is added if it is at most 300 and below n_train.
     gammas : float, sequence of float or str, optional
         Ridge weights to try. The default is a logarithmic range from 3 to 3,000, divided by the number of rows of the
         smallest training set.

@@ -78,7 +78,7 @@ class BestSubsetRidge(OfOneGamma, SparseLinearModel):
     ----------
     tau : int, sequence of int or str, optional
         Number of features. Several numbers give a path: the model has the largest size, and `coef_path_` has all sizes.
-        The default is 1 to p; with p > 30 it is 1 to n / 8, but at least 10 and at most 50.
+        By default all sizes from 1 to p; if p > 30, the largest size is n / 8, but at least 10 and at most 50.
     gamma : float
         Ridge weight; 0 means least squares and requires linearly independent columns in every model.
     gap : float
@@ -190,8 +190,8 @@ class BestSubsetRidgeCV(ChosenByCV, SparseLinearModel):
     Parameters
     ----------
     taus : int, sequence of int or str, optional
-        Numbers of features to try. The default is 1 to p; with p > 30 it is 1 to n_train / 8, but at least 10 and at
-        most 50, and p (if p is at most 300 and below n_train).
+        Numbers of features to try. By default all sizes from 1 to p. If p > 30, the largest size is n_train / 8, but at
+        least 10 and at most 50, and p is added if it is at most 300 and below n_train.
     gammas : float, sequence of float or str, optional
         Ridge weights to try. The default is a logarithmic range from 0.001 to 10, or from 0.05 to 10 if p >= n_train.
     n_gammas : int, optional
