@@ -954,8 +954,8 @@ def default_taus(p: int, n_train: int, all_features: bool = True) -> tuple[int, 
     """Return the default support sizes: every size from 1 to p, at most n_train - 1; fewer beyond 30 features.
 
     With more than 30 features, the largest size is one feature for every 8 training rows, but at least 10 and at most
-    50. With up to 300 features, fewer than training rows, the model of all features is added: it is a single support,
-    which needs no search.
+    50. If there are at most 300 features, and fewer features than training rows, the model of all features is added: it
+    is a single support, which needs no search.
 
     Parameters
     ----------

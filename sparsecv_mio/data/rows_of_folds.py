@@ -246,7 +246,7 @@ def _check_size(folds: FoldPlan, rows: int, columns: int) -> None:
 def _dealt(
     dataset: Dataset, folds: FoldPlan, X: FloatArray, stands_for: IntArray, seen_by: Callable[[int], IntArray]
 ) -> RowsOfFolds:
-    """Return the table of the given features, and folds of the positions at which each fold finds its rows."""
+    """Return the table of the given features, and folds whose rows are the positions that each fold sees."""
     everywhere, scored, left_out = np.arange(len(X)), [], []
     for fold in range(folds.k):
         places = seen_by(fold)
