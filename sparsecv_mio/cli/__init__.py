@@ -115,7 +115,7 @@ class LazyCommands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; errors are passed on, and Ctrl-C is not silently turned into a code by typer."""
+        """Run the command and pass its errors on; typer would turn Ctrl-C into an exit code without a message."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
