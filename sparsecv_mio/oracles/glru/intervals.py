@@ -48,12 +48,13 @@ def coefficient_intervals(region: OptimumRegion, method: str = "best") -> Bracke
     region : OptimumRegion
         A set that contains the optimum.
     method : {"primal", "dual", "sharp", "best"}
-        `primal` and `sharp` say nothing without strong convexity.
+        Construction of the intervals. `primal` and `sharp` give infinite intervals without strong convexity.
 
     Returns
     -------
     Bracket
-        (d,) ends in the region's coordinates; an intercept's entry, last, is found by :func:`prediction_intervals`.
+        Bounds (d,) in the coordinates of the region; the entry of an intercept is last and computed by
+        :func:`prediction_intervals`.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def coefficient_intervals(region: OptimumRegion, method: str = "best") -> Bracke
 
 
 def prediction_intervals(region: OptimumRegion, X: FloatArray, method: str = "best") -> Bracket:
-    """Return intervals of the optimal predictions `x' w*`, an intercept included.
+    """Return intervals of the optimal predictions `x' w*`, including an intercept.
 
     Parameters
     ----------
@@ -81,12 +82,12 @@ def prediction_intervals(region: OptimumRegion, X: FloatArray, method: str = "be
     X : (m, d) array
         Test rows over the penalised columns, in the region's order.
     method : {"primal", "dual", "sharp", "best"}
-        See the table of the module.
+        Construction of the intervals, see the table of the module.
 
     Returns
     -------
     Bracket
-        (m,) ends. O(md); with an intercept O(md + n).
+        Bounds (m,). The cost is O(md), with an intercept O(md + n).
 
     Raises
     ------
@@ -116,7 +117,7 @@ Linear = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
 
 
 def _linear(region: OptimumRegion, method: IntervalMethod) -> Linear:
-    """Map rows V (m, d) to the ends of `V w*` over the penalised part of the region."""
+    """Return a function of rows V (m, d): the bounds of `V w*` over the penalised part of the region."""
     ridge = region.regularizer.ridge > 0.0
     parts: list[Linear] = []
     if ridge and method is IntervalMethod.PRIMAL:
@@ -149,7 +150,7 @@ def _ball(center: FloatArray, radius: float) -> Linear:
 
 
 def _box(low: FloatArray, high: FloatArray) -> Linear:
-    """Return the paper's MinLin and MaxLin."""
+    """Return the MinLin and MaxLin of the paper as one function."""
     finite = np.isfinite(low) & np.isfinite(high)
     middle = np.where(finite, 0.5 * (np.where(finite, low, 0.0) + np.where(finite, high, 0.0)), 0.0)
     half = np.where(finite, 0.5 * (np.where(finite, high, 0.0) - np.where(finite, low, 0.0)), 0.0)
@@ -171,7 +172,7 @@ def _box(low: FloatArray, high: FloatArray) -> Linear:
 
 
 def _l1_gap(region: OptimumRegion) -> Linear:
-    """Range over `sum_j l1 |w_j| - c_j w_j <= G`: the largest of `G v_j / (l1 - c_j)`, `-G v_j / (l1 + c_j)`."""
+    """Return the range over `sum_j l1 |w_j| - c_j w_j <= G`, from `G v_j / (l1 - c_j)` and `-G v_j / (l1 + c_j)`."""
     l1, c = region.regularizer.l1, region.score[: region.d]
     room_up, room_down = (np.maximum(l1 - s * c, 0.0) * (1.0 - ROUNDING) for s in (1.0, -1.0))
     with np.errstate(divide="ignore"):
@@ -186,7 +187,7 @@ def _l1_gap(region: OptimumRegion) -> Linear:
 
 
 def _l1_size(region: OptimumRegion) -> Linear:
-    """Range over `l1 ||w||_1 <= P(w)`."""
+    """Return the range over `l1 ||w||_1 <= P(w)`."""
     size = region.primal / region.regularizer.l1 * (1.0 + ROUNDING)
 
     def ends(V: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -197,13 +198,13 @@ def _l1_size(region: OptimumRegion) -> Linear:
 
 
 def _dual_box(region: OptimumRegion, sharp: bool) -> tuple[FloatArray, FloatArray]:
-    """Intervals (12) of the penalised coefficients with the domain-tightened F of (27)."""
+    """Return the intervals (12) of the penalised coefficients with the domain-tightened F of (27)."""
     radius = region.dual_radius_sharp if sharp else region.dual_radius
     total = region.n * region.score
     reach = radius * np.sqrt(region.column_sq) * (1.0 + ROUNDING) + ROUNDING * np.abs(total)
     box_low, box_high = region.box
     low, high = np.maximum(total - reach, box_low) / region.n, np.minimum(total + reach, box_high) / region.n
-    # widened first: a coefficient may be called zero only where its score is certainly inside the L1 threshold
+    # widened first: a coefficient is zero for certain only if its score is certainly inside of the L1 threshold
     spread = ROUNDING * (np.abs(low) + np.abs(high) + region.regularizer.l1)
     spread = np.where(np.isfinite(spread), spread, 0.0)
     domain_low, domain_high = region.regularizer.score_range(region.w.shape[0])
@@ -213,7 +214,7 @@ def _dual_box(region: OptimumRegion, sharp: bool) -> tuple[FloatArray, FloatArra
 
 
 def _ordered(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Swap ends that crossed by rounding (both are within their allowances of one number)."""
+    """Return the bounds, swapped where rounding made them cross (both are within their allowances of one number)."""
     return np.minimum(low, high), np.maximum(low, high)
 
 
@@ -226,7 +227,7 @@ def _with_intercept(region: OptimumRegion, X: FloatArray, linear: Linear, method
 
 
 def _by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[FloatArray, FloatArray]:
-    """`x' w* + b* = t_k* + (x - x_k)' w*` with `t_k*` in `dl*(-alpha_k*)`, for a few rows k."""
+    """Return bounds by `x' w* + b* = t_k* + (x - x_k)' w*` with `t_k*` in `dl*(-alpha_k*)`, for a few rows k."""
     anchor, loss, radius = region.anchor, region.loss, region.dual_radius_sharp * (1.0 + ROUNDING)
     box_low, box_high = loss.dual_range(anchor.y)
     least, _ = loss.conjugate_ends(-np.minimum(anchor.alpha + radius, box_high), anchor.y)
@@ -242,7 +243,7 @@ def _by_anchors(region: OptimumRegion, X: FloatArray, linear: Linear) -> tuple[F
 def _by_common_point(
     region: OptimumRegion, X: FloatArray, linear: Linear, method: IntervalMethod
 ) -> tuple[FloatArray, FloatArray]:
-    """`(x - z)' w* + b'`, with b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""
+    """Bound by `(x - z)' w* + b'`, b' between the roots of `sum_i l_i'(t_i + shift -/+ radius ||x_i - z||) = 0`."""
     common = region.common_point
     radius = region.primal_radius if method in (IntervalMethod.PRIMAL, IntervalMethod.DUAL) else region.radius_about_w
     reach = radius * common.distance * (1.0 + ROUNDING)
@@ -261,7 +262,7 @@ def _by_common_point(
 
 
 def _first_rise(beyond: Callable[[float], bool], step: float) -> float:
-    """Find an s >= 0 at which `beyond` holds, as small as bisection makes it; +inf where none is found."""
+    """Return an s >= 0 at which `beyond` holds, as small as bisection makes it; +inf if none is found."""
     high = step
     for _ in range(60):
         if beyond(high):

@@ -47,7 +47,7 @@ class GlruOracle:
     Parameters
     ----------
     fit : DualFit
-        Fit to all rows that may be held out; the smaller its gap, the narrower the intervals.
+        Fit to all rows that may be held out. The smaller its gap, the narrower the intervals.
     method : {"primal", "dual", "sharp", "best"}
         Construction of the intervals, see :mod:`.intervals`.
 
@@ -71,7 +71,7 @@ class GlruOracle:
 
 
 def feature_rows(problem: Problem, rows: IntArray) -> FloatArray:
-    """Return (k, m) rows over the penalised columns of the problem, in the form of test rows."""
+    """Return rows (k, m) over the penalised columns of the problem, in the form of test rows."""
     return problem.design.rows(rows)[:, : problem.regularizer.penalised(problem.design.d)]
 
 
@@ -81,10 +81,11 @@ def leave_one_out_bounds(fit: DualFit, method: str | None = None) -> Bracket:
     Parameters
     ----------
     fit : DualFit
-        On all rows.
+        Fit to all rows.
     method : {"primal", "dual", "sharp", "best"}, optional
-        By default `sharp`, the midpoint ball, which takes O(nd) in all for L2 and elastic net; with an intercept or
-        without strong convexity `best`. All other methods call :func:`prediction_intervals` row by row.
+        Construction of the intervals. The default is `sharp`, the midpoint ball, which takes O(nd) in total for L2 and
+        elastic net; with an intercept or without strong convexity the default is `best`. All other methods call
+        :func:`prediction_intervals` row by row.
 
     Returns
     -------
@@ -172,7 +173,7 @@ class NewtonOracle:
 
     Notes
     -----
-    Preparation O(n d^2 + d^3) once, then O(d^2) for each row.
+    Preparation costs O(n d^2 + d^3), each row O(d^2).
 
     Examples
     --------
@@ -219,9 +220,9 @@ class NewtonOracle:
     def brackets(self, rows: IntArray) -> Bracket:
         """Return intervals for the predictions at `rows`, each held out alone, from the gaps after the steps.
 
-        For L2 without an intercept on all columns. With `alpha = -l'(t)` at a point w of a problem, `c = X' alpha / n`
-        and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the ball with diameter [w, v]
-        (see :mod:`.optimum_region`). O(nd) time and O(n) memory for each row.
+        The method requires L2 without an intercept, and steps on all columns. With `alpha = -l'(t)` at a point w of a
+        problem, `c = X' alpha / n` and `v = c / ridge`, the residuals of the rows are zero and the optimum lies in the
+        ball with diameter [w, v] (see :mod:`.optimum_region`). The cost is O(nd) time and O(n) memory for each row.
         """
         fit, problem, ridge = self.fit, self.fit.problem, self.fit.problem.regularizer.ridge
         X, steps = self._steps(rows)
@@ -275,26 +276,27 @@ class LoocvResult:
     Attributes
     ----------
     errors : int
-        Rows whose predicted sign is not their label; a prediction of exactly zero is an error, as in the paper.
+        Number of rows whose predicted sign is not their label. A prediction of exactly zero is an error, as in the
+        paper.
     unknown : int
-        Rows not reached when `stop` was set: their errors are not counted. Zero for a run that was not stopped.
+        Number of rows not reached when `stop` was set; `errors` does not count them. Zero if the run was not stopped.
     signs : (n,) array
         Predicted signs, -1, 0 or 1; NaN where unknown.
     lower, upper : (n,) arrays
-        Bounds on the leave-one-out predictions from the full fit alone.
+        Bounds on the leave-one-out predictions from the full-data fit alone.
     open : (n,) bool array
-        Rows whose sign those bounds leave open: the trainings of Algorithm 2.
+        Rows whose sign is not determined by these bounds; Algorithm 2 trains for each of them.
     trained : (n,) bool array
         Rows that needed a training (with `approximate`, a Newton step).
     certain : (n,) bool array
-        Rows whose sign a bound proves. For L2 and elastic net all of them, except predictions within rounding of
-        zero; for L1 and with `approximate` none of the open rows; without bounds none at all.
+        Rows whose sign is proved by a bound. For L2 and elastic net these are all rows, except for predictions that
+        are zero up to rounding; for L1 and with `approximate`, no open row is certain; without bounds, no row is.
     bracket : (int, int)
-        Certified bounds on the number of errors from the full fit alone.
+        Certified bounds on the number of errors from the full-data fit alone.
     guarantee : Guarantee
-        `certified` when every row is certain.
+        `certified` if every row is certain.
     seconds : dict
-        `prepare` (the fit on all rows), `bounds`, `train` (steps and trainings), `total`.
+        Times by phase: `prepare` (the full-data fit), `bounds`, `train` (steps and trainings), `total`.
     """
 
     errors: int
@@ -325,24 +327,25 @@ def loocv(
     progress: ProgressHook | None = None,
     stop: threading.Event | None = None,
 ) -> LoocvResult:
-    """Count the leave-one-out errors of a linear classifier.
+    """Return the leave-one-out errors of a linear classifier.
 
     Parameters
     ----------
     problem : Problem
-        With labels -1 / +1.
+        Problem with labels -1 and +1.
     tol : float
         Relative duality gap of every training.
     bounds : bool
-        Use GLRU (Algorithm 2) or train for every row (Algorithm 1).
+        True for GLRU (Algorithm 2), False to train for every row (Algorithm 1).
     steps : bool
-        Try a certified Newton step before a training; False is Algorithm 2.
+        True to try a certified Newton step before a training; False is Algorithm 2.
     approximate : bool
-        Replace every training by one Newton step that nothing certifies: the comparator, an estimate.
+        True to replace every training by one uncertified Newton step. The result is then an estimate, the paper's
+        comparator.
     progress : callable, optional
-        Called with (rows done, rows).
+        Function called with (rows done, rows).
     stop : threading.Event, optional
-        Once set, the run ends after the current training.
+        Event that ends the run after the current training, once it is set.
 
     Returns
     -------
@@ -351,12 +354,12 @@ def loocv(
     Raises
     ------
     BadInput
-        If y is not -1 / +1, there are fewer than two rows, or an intercept is asked for where a fold has one class.
+        If y is not -1 / +1, there are fewer than two rows, or an intercept is requested and a fold has one class only.
 
     Notes
     -----
-    A training that reaches `tol` before its sign is decided continues, down to a relative gap of 1e-12; the naive way
-    takes the sign of the unfinished fit. `certain` marks the rows whose sign is proved.
+    A training that reaches `tol` before its sign is decided continues, down to a relative gap of 1e-12. The naive
+    method (Algorithm 1) takes the sign of the unfinished fit. `certain` marks the rows whose sign is proved.
 
     Examples
     --------
@@ -442,7 +445,7 @@ def _steps_pay(fit: DualFit, count: int) -> bool:
 
 
 def _signs(fit: DualFit, rows: IntArray, known: Bracket) -> FloatArray:
-    """Return signs that intervals prove with room for rounding, NaN elsewhere; at a row of zeros the sign is 0."""
+    """Return the signs that intervals prove, with room for rounding; NaN elsewhere. The sign of a row of zeros is 0."""
     margin = NEAR_ZERO * np.sqrt(fit.problem.design.row_sq[rows]) * float(np.linalg.norm(fit.w))
     signs = np.select([known.lower > margin, known.upper < -margin], [1.0, -1.0], default=np.nan)
     return np.where((known.lower == 0.0) & (known.upper == 0.0), 0.0, signs)
@@ -478,7 +481,7 @@ def _newton_signs(fit: DualFit, rows: IntArray, done: _Progress) -> FloatArray:
 
 
 def _trained_sign(fit: DualFit, row: int, tol: float, early: bool, factor: HessianFactor | None) -> tuple[float, bool]:
-    """Train without a row, from the fit on all rows; return the row's sign and whether a bound proves it."""
+    """Train without a row, from the full-data fit; return the row's sign and whether a bound proves it."""
     x = feature_rows(fit.problem, np.array([row]))
     without, start, goal = fit.problem.without_rows([row]), fit.w, tol
     stop = (lambda new: _proved_sign(new, x) != 0.0) if early else None
@@ -491,7 +494,7 @@ def _trained_sign(fit: DualFit, row: int, tol: float, early: bool, factor: Hessi
 
 
 def shared_factor(fit: DualFit) -> HessianFactor | None:
-    """Return a preconditioner for trainings near a fit; None where they take no conjugate gradients."""
+    """Return a preconditioner for trainings near a fit; None if they do not use conjugate gradients."""
     problem = fit.problem
     d = problem.regularizer.penalised(problem.design.d)
     large = problem.design.n * float(d) ** 2 > DIRECT_WORK
@@ -501,7 +504,7 @@ def shared_factor(fit: DualFit) -> HessianFactor | None:
 
 
 def _proved_sign(fit: DualFit, x: FloatArray) -> float:
-    """Return the sign of the optimum's prediction at x (1, d) where the fit's own gap proves it, else 0."""
+    """Return the sign of the optimum's prediction at x (1, d) if the gap of the fit proves it, else 0."""
     if fit.problem.regularizer.ridge == 0.0:
         return 0.0
     bracket = prediction_intervals(region_of(fit), x, "sharp")

@@ -75,23 +75,23 @@ class Anchor:
 
 @dataclass(frozen=True, eq=False)
 class OptimumRegion(ABC):
-    """A set that contains the optimum of one problem; the text of the module states and proves it.
+    """A set that contains the optimum of one problem; the docstring of the module states and proves it.
 
-    Coordinates: the problem's columns in the order of its matrix, added ones after them, an intercept last. What only
-    some intervals need is computed when asked for.
+    The coordinates are the columns of the problem in the order of its matrix, then added columns, then an intercept.
+    Values that only some intervals need are computed on demand.
 
     Attributes
     ----------
     fit : DualFit
-        Of the old problem.
+        Fit of the old problem.
     n : int
-        Rows of the new problem.
+        Number of rows of the new problem.
     w : (d,) array
         Primal point.
     score : (d,) array
         `c = X' alpha / n` of the dual point; zero for an intercept.
     gap : float
-        `G`, rounded up by what the sums it is made of may have lost; +inf where the dual point is infeasible.
+        `G`, plus the rounding error of its sums; +inf if the dual point is infeasible.
     primal : float
         `P(w)`, rounded up.
     w_distance_sq : float
@@ -99,7 +99,7 @@ class OptimumRegion(ABC):
     alpha_distance_sq : float
         `||alpha - a||^2`.
     factor : float
-        What the old dual point was multiplied by to be feasible.
+        Factor by which the old dual point was multiplied to be feasible.
     """
 
     fit: risk.DualFit
@@ -129,7 +129,7 @@ class OptimumRegion(ABC):
 
     @property
     def center(self) -> FloatArray:
-        """(d,) centre of the ball: the midpoint of w and v, without strong convexity w; its intercept is that of w."""
+        """Centre (d,) of the ball: midpoint of w and v, or w without strong convexity; its intercept is that of w."""
         if self.regularizer.ridge == 0.0:
             return self.w
         middle = 0.5 * (self.w + self.regularizer.minimizer(self.score))
@@ -139,52 +139,52 @@ class OptimumRegion(ABC):
 
     @cached_property
     def slack(self) -> float:
-        """`slack` of the text above, in [G/2, G]: the right-hand side for both midpoint balls."""
+        """The `slack` of the module docstring, in [G/2, G]: the right-hand side for both midpoint balls."""
         ridge = 0.25 * self.regularizer.ridge * self.w_distance_sq
         rows = 0.25 * self.alpha_distance_sq / (self.n * self.loss.smoothness)
         return max(self.gap - (1.0 - 8.0 * risk.EPS) * (ridge + rows), 0.0) if np.isfinite(self.gap) else np.inf
 
     @property
     def primal_radius(self) -> float:
-        """`r_P` of (9): distance of w* to w."""
+        """Bound `r_P` of (9) on the distance of w* to w."""
         ridge = self.regularizer.ridge
         return float(np.sqrt(2.0 * self.gap / ridge)) if ridge > 0.0 else np.inf
 
     @property
     def radius(self) -> float:
-        """Distance of w* to the midpoint: `sqrt(slack / ridge)`."""
+        """Bound `sqrt(slack / ridge)` on the distance of w* to the midpoint."""
         ridge = self.regularizer.ridge
         return float(np.sqrt(self.slack / ridge)) if ridge > 0.0 else np.inf
 
     @property
     def radius_about_w(self) -> float:
-        """Distance of w* to w by the triangle inequality through the midpoint; at most `primal_radius`."""
+        """Bound on the distance of w* to w by the triangle inequality through the midpoint; at most `primal_radius`."""
         return 0.5 * float(np.sqrt(self.w_distance_sq)) + self.radius if self.regularizer.ridge > 0.0 else np.inf
 
     @property
     def dual_radius(self) -> float:
-        """`r_D` of (11): distance of alpha* to alpha."""
+        """Bound `r_D` of (11) on the distance of alpha* to alpha."""
         return float(np.sqrt(2.0 * self.n * self.loss.smoothness * self.gap))
 
     @property
     def dual_radius_sharp(self) -> float:
-        """Distance of alpha* to alpha by the triangle inequality through the midpoint; at most `dual_radius`."""
+        """Bound on the distance of alpha* to alpha by the triangle inequality, via the midpoint; <= `dual_radius`."""
         return 0.5 * float(np.sqrt(self.alpha_distance_sq)) + float(np.sqrt(self.n * self.loss.smoothness * self.slack))
 
     @property
     @abstractmethod
     def column_sq(self) -> FloatArray:
-        """(d,) squared norms of the columns over the rows of the problem, rounded up."""
+        """Squared norms (d,) of the columns over the rows of the problem, rounded up."""
 
     @property
     @abstractmethod
     def box(self) -> tuple[FloatArray, FloatArray]:
-        """(d,) least and largest `X_j' alpha` over the box of the loss's domain: (27g), (27j) of Remark 2."""
+        """Least and largest `X_j' alpha` (d,) over the box of the loss's domain: (27g), (27j) of Remark 2."""
 
     @property
     @abstractmethod
     def common_point(self) -> CommonPoint:
-        """Rows as seen from one point: bounds an intercept through the sum of the dual variables."""
+        """Rows relative to one point, which bound an intercept through the sum of the dual variables."""
 
     @property
     @abstractmethod
@@ -197,7 +197,7 @@ ANCHORS = 8
 
 @dataclass(frozen=True, eq=False)
 class RowChange(OptimumRegion):
-    """Rows `gone` are removed and rows `X_new` added.
+    """The region after the rows `gone` are removed and the rows `X_new` are added.
 
     The dual variables of the rows `moved[0]` became `moved[1]`, so that all of them add up to zero.
     """
@@ -248,7 +248,10 @@ class RowChange(OptimumRegion):
 
 @dataclass(frozen=True, eq=False)
 class ColumnChange(OptimumRegion):
-    """Columns `gone` are removed, `X_new` added, `kept` (penalised) and `tail` (an intercept, if any) unchanged."""
+    """The region after the columns `gone` are removed and `X_new` added.
+
+    The penalised columns `kept` and the intercept `tail`, if any, are unchanged.
+    """
 
     kept: IntArray
     tail: IntArray
@@ -302,7 +305,7 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     Parameters
     ----------
     fit : DualFit
-        Any primal and dual point of the old problem; the nearer to its optimum, the smaller the region.
+        Fit of the old problem, at any primal and dual point. The nearer to its optimum, the smaller the region.
     remove : sequence of int, optional
         Rows of the old problem, by their position in its matrix.
     add : pair of (k, m) array and (k,) array, optional
@@ -311,7 +314,7 @@ def change_rows(fit: risk.DualFit, remove: Any = None, add: tuple[Any, Any] | No
     Returns
     -------
     OptimumRegion
-        The paper's (18) / (19) as `gap`. O(d dn) once the fit's cached sums are there.
+        Region with the paper's (18) or (19) as `gap`. The cost is O(d dn) once the sums of the fit are cached.
 
     Raises
     ------
@@ -367,7 +370,7 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     Parameters
     ----------
     fit : DualFit
-        Any primal and dual point of the old problem.
+        Fit of the old problem, at any primal and dual point.
     remove : sequence of int, optional
         Columns of the old problem, by their position in its matrix; not the intercept.
     add : (n, k) array, optional
@@ -376,8 +379,8 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
     Returns
     -------
     OptimumRegion
-        The paper's (20) / (21) as `gap`; in its coordinates the added columns follow the old ones. O(n dd), and a copy
-        of what is left of w.
+        Region with the paper's (20) or (21) as `gap`; added columns follow the old ones. The cost is O(n dd) plus a
+        copy of the remaining w.
 
     Raises
     ------
@@ -425,12 +428,12 @@ def change_columns(fit: risk.DualFit, remove: Any = None, add: Any = None) -> Op
 
 
 def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) -> float:
-    """Return `||w - v||`, v the primal point that belongs to a dual point.
+    """Return `||w - v||` with v the primal point that belongs to a dual point.
 
     Parameters
     ----------
     regularizer : Regularizer
-        Without strong convexity the distance is returned as 0.
+        Penalty of the problem; without strong convexity the result is 0.
     w : (d,) array
         Primal point.
     score : (d,) array
@@ -439,7 +442,7 @@ def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) 
     Returns
     -------
     float
-        Over the penalised columns.
+        Distance over the penalised columns.
     """
     if regularizer.ridge == 0.0:
         return 0.0
@@ -450,7 +453,7 @@ def primal_distance(regularizer: Regularizer, w: FloatArray, score: FloatArray) 
 def _rebalance(
     fit: risk.DualFit, gone: IntArray, alpha_new: FloatArray, total: FloatArray, table: FloatArray
 ) -> tuple[FloatArray, FloatArray, tuple[IntArray, FloatArray] | None]:
-    """Restore `sum alpha = 0` by the balancing rows, which come last; None where their intervals leave no room."""
+    """Restore `sum alpha = 0` by the balancing rows, which come last; return None if their intervals have no room."""
     problem = fit.problem
     amount = float(fit.alpha[gone].sum() - alpha_new.sum())
     rows, weight = fit.balancing_rows
@@ -480,7 +483,7 @@ def _shrink(score: FloatArray, regularizer: Regularizer) -> float:
 
 
 def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -> tuple[float, float, float]:
-    """Return an upper bound on the residuals, `||alpha - a||^2` and the factor, once the dual point is scaled."""
+    """Return an upper bound on the residuals, `||alpha - a||^2` and the factor, after the dual point is scaled."""
     factor = _shrink(score, regularizer)
     back = 1.0 - factor
     residual = (
@@ -492,7 +495,7 @@ def _along_ray(table: FloatArray, score: FloatArray, regularizer: Regularizer) -
 
 
 def _known_positions(remove: Any, allowed: BoolArray, what: str) -> IntArray:
-    """Return the positions to remove, each of which is allowed and there once."""
+    """Return the positions to remove; raise if one is not allowed or is repeated."""
     gone = np.asarray([] if remove is None else remove, dtype=np.int64).ravel()
     if gone.size and not (0 <= gone.min() <= gone.max() < allowed.size and allowed[gone].all()):
         raise BadInput(f"a {what} to remove is not in the problem: use positions 0 .. {allowed.size - 1} of it")

@@ -38,10 +38,10 @@ class DesignMatrix:
     Parameters
     ----------
     X : (n, d) array or scipy sparse matrix
-        Dense input is used as it is where it is float64 and C-contiguous; sparse input is held by rows and, once a
-        column is asked for, by columns.
+        Features. A dense float64 C-contiguous array is used without a copy; sparse input is stored by rows and, once
+        a column is needed, also by columns.
     intercept : bool
-        Append a column of ones.
+        True to append a column of ones.
 
     Raises
     ------
@@ -82,23 +82,23 @@ class DesignMatrix:
 
     @property
     def d(self) -> int:
-        """Number of columns of the matrix, the intercept's included."""
+        """Number of columns of the matrix, including that of an intercept."""
         return int(self.X.shape[1])
 
     @cached_property
     def row_sq(self) -> FloatArray:
-        """(n,) squared norms of the rows over all columns."""
+        """Squared norms (n,) of the rows over all columns."""
         if self.sparse:
             return np.asarray(self.X.multiply(self.X).sum(axis=1)).ravel()
         return np.einsum("ij,ij->i", self.X, self.X)
 
     @cached_property
     def column_sq(self) -> FloatArray:
-        """(d,) squared norms of the columns over all rows."""
+        """Squared norms (d,) of the columns over all rows."""
         return self.weighted_column_sq(np.ones(self.n))
 
     def weighted_column_sq(self, h: FloatArray) -> FloatArray:
-        """(d,) `sum_i h_i x_ij^2`, in blocks of rows."""
+        """Return `sum_i h_i x_ij^2` (d,), computed in blocks of rows."""
         if self.sparse:
             return np.asarray(self.X.multiply(self.X).T @ h).ravel()
         out = np.zeros(self.d)
@@ -108,31 +108,31 @@ class DesignMatrix:
 
     @cached_property
     def by_columns(self) -> Any:
-        """The matrix with its columns contiguous: a copy."""
+        """A copy of the matrix with contiguous columns."""
         return self.X.tocsc() if self.sparse else np.asfortranarray(self.X)
 
     def forward(self, w: FloatArray) -> FloatArray:
-        """`X w`, (n,) or (n, k)."""
+        """Return `X w`, (n,) or (n, k)."""
         return np.asarray(self.X @ w)
 
     def adjoint(self, a: FloatArray) -> FloatArray:
-        """`X' a`, (d,)."""
+        """Return `X' a`, (d,)."""
         return np.asarray(self.X.T @ a)
 
     def part(self, columns: IntArray) -> DesignMatrix:
-        """Return some of the columns, copied; perhaps none."""
+        """Return a design matrix with copies of some of the columns, or of none."""
         narrow = DesignMatrix.__new__(DesignMatrix)
         narrow.sparse = self.sparse
         narrow.X = self.X[:, columns] if self.sparse else np.take(self.X, columns, axis=1)
         return narrow
 
     def rows(self, index: IntArray | slice) -> FloatArray:
-        """(k, d) dense rows."""
+        """Return some of the rows as a dense (k, d) array."""
         block = self.X[index]
         return np.asarray(block.toarray() if self.sparse else block)
 
     def columns(self, index: IntArray | slice) -> FloatArray:
-        """(n, k) dense columns."""
+        """Return some of the columns as a dense (n, k) array."""
         return np.asarray(self.by_columns[:, index].toarray() if self.sparse else self.X[:, index])
 
 
@@ -143,13 +143,13 @@ class Problem:
     Parameters
     ----------
     design : DesignMatrix
-        With its column of ones last where `regularizer.intercept`.
+        Features; with `regularizer.intercept`, the last column is the column of ones.
     y : (n,) array
-        Responses; -1 / +1 for the losses of labels.
+        Responses; -1 or +1 for a loss of labels.
     loss : ConjugateLoss
-        Of a response and a prediction.
+        Loss of a prediction, given the response.
     regularizer : Regularizer
-        Of the coefficients.
+        Penalty on the coefficients.
     row_mask : (n,) bool array, optional
         Rows in the problem; all by default.
 
@@ -192,7 +192,7 @@ class Problem:
         return np.arange(self.design.n) if self.row_mask is None else np.flatnonzero(self.row_mask)
 
     def keep_rows(self, values: FloatArray) -> FloatArray:
-        """Return the (n,) values, zero for rows that are not in the problem."""
+        """Return the values (n,) with zeros for rows outside of the problem."""
         return values if self.row_mask is None else np.where(self.row_mask, values, 0.0)
 
     def without_rows(self, rows: Any) -> Problem:
@@ -207,7 +207,7 @@ class Problem:
 
 
 def weighted_gram(X: Any, h: FloatArray) -> FloatArray:
-    """`X' diag(h) X` of a dense or sparse matrix. O(n d^2)."""
+    """Return `X' diag(h) X` of a dense or sparse matrix. O(n d^2)."""
     if hasattr(X, "multiply"):
         return np.asarray((X.multiply(h[:, None]).T @ X).toarray())
     root = np.sqrt(h)[:, None] * X
@@ -220,13 +220,13 @@ def make_problem(X: Any, y: Any, loss: ConjugateLoss, regularizer: Regularizer) 
     Parameters
     ----------
     X : (n, d) array_like or scipy sparse matrix
-        Features, used as they are.
+        Features, used without scaling.
     y : (n,) array_like
-        Responses; -1 and +1 for a loss on labels.
+        Responses; -1 or +1 for a loss of labels.
     loss : ConjugateLoss
-        Of a response and a prediction.
+        Loss of a prediction, given the response.
     regularizer : Regularizer
-        Of the coefficients.
+        Penalty on the coefficients.
 
     Returns
     -------
@@ -235,7 +235,7 @@ def make_problem(X: Any, y: Any, loss: ConjugateLoss, regularizer: Regularizer) 
     Raises
     ------
     BadInput
-        As :class:`DesignMatrix` and :class:`Problem`.
+        If :class:`DesignMatrix` or :class:`Problem` raises it.
 
     Examples
     --------
@@ -248,25 +248,27 @@ def make_problem(X: Any, y: Any, loss: ConjugateLoss, regularizer: Regularizer) 
 
 
 def fewer_columns(problem: Problem) -> Problem:
-    """Return a problem with n columns and the same predictions, or the problem itself where that saves nothing.
+    """Return a problem with n columns and the same predictions, or the problem itself if that saves nothing.
 
-    For more columns than rows and L2: with `X X' = L L'` the rows of L have the inner products of the rows of X, so
-    every problem on some of the rows has the same predictions, objective, gap and bounds in L as in X, and w is
-    `X' (L')^{-1} v` (the kernel trick as data). One product O(n^2 d), then each pass costs O(n^2) in place of O(nd).
+    The reduction is for L2 and more columns than rows. With `X X' = L L'` the rows of L have the inner products of the
+    rows of X. So every problem on some of the rows has the same predictions, objective, gap and bounds in L as in X,
+    and w is `X' (L')^{-1} v` (the kernel trick). One product costs O(n^2 d); each later pass costs O(n^2) instead of
+    O(nd).
 
     Parameters
     ----------
     problem : Problem
-        Reduced when dense, L2, and wider than `WIDE_RATIO` times its rows.
+        The problem to reduce. A problem that is sparse, has an L1 term, or has fewer than `WIDE_RATIO` columns for
+        each row is returned unchanged.
 
     Returns
     -------
     Problem
-        Rows, responses and masks as before; an intercept's column stays the last.
+        Problem with the same rows, responses and mask; the column of an intercept stays last.
 
     Notes
     -----
-    Inner products carry a relative error of about n eps of the largest squared row norm.
+    Inner products have an error of about n eps relative to the largest squared row norm.
 
     Examples
     --------
@@ -298,7 +300,7 @@ EPS = float(np.finfo(float).eps)
 
 
 def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: ConjugateLoss) -> FloatArray:
-    """Return what each row contributes to the sums that change when rows are added or removed.
+    """Return the contribution of each row to the sums that change when rows are added or removed.
 
     Parameters
     ----------
@@ -320,14 +322,14 @@ def row_table(t: FloatArray, alpha: FloatArray, y: FloatArray, loss: ConjugateLo
 
 
 def shift(alpha: FloatArray, weight: FloatArray, low: FloatArray, high: FloatArray, amount: float) -> FloatArray | None:
-    """Add `amount` in total to alpha, in proportion to the weights, inside the box; None where it has no room.
+    """Return alpha with `amount` added in total, in proportion to the weights; None if the box has no room.
 
     Parameters
     ----------
     alpha, weight, low, high : (k,) arrays
-        `low <= alpha <= high`, weights >= 0.
+        Entries, their weights >= 0, and the box: `low <= alpha <= high`.
     amount : float
-        What the entries are to grow by in total; may be negative.
+        Total change of the entries; may be negative.
 
     Returns
     -------
@@ -361,14 +363,14 @@ def box_table(X: Any, y: FloatArray, loss: ConjugateLoss) -> FloatArray:
     X : (k, d) array or sparse array
         Rows.
     y : (k,) array
-        Their responses.
+        Responses of the rows.
     loss : ConjugateLoss
-        Its domain is the box.
+        Loss whose domain is the box.
 
     Returns
     -------
     (4, d) array
-        For the least value the sum of its finite terms and the number of its infinite ones, the same for the largest.
+        Sum of the finite terms of the least value, number of its infinite terms, and both for the largest value.
     """
     low, high = loss.dual_range(y)
     out = np.zeros((4, X.shape[1]))
@@ -386,25 +388,26 @@ def box_table(X: Any, y: FloatArray, loss: ConjugateLoss) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class DualFit:
-    """A primal and a dual point of one problem; what is stated below holds for any of them, optimal or not.
+    """A primal and a dual point of one problem, optimal or not.
 
     Attributes
     ----------
     problem : Problem
+        The problem.
     w : (d,) array
         Primal point.
     t : (n,) array
-        `X w` for every row of the matrix, in the problem or out of it.
+        `X w` for every row of the matrix, also for rows outside of the problem.
     alpha : (n,) array
-        Dual point, feasible unless `gap` is infinite; zero on the rows that are out.
+        Dual point, feasible unless `gap` is infinite; zero for rows outside of the problem.
     score : (d,) array
         `c = X' alpha / n`; exactly zero for an intercept.
     column_residual : (d,) array
-        Fenchel-Young residuals of columns.
+        Fenchel-Young residuals of the columns.
     gap : float
         Upper bound on `P(w) - P(w*)`: the duality gap.
     iterations : int
-        Steps that training took.
+        Number of training steps.
     """
 
     problem: Problem
@@ -418,17 +421,17 @@ class DualFit:
 
     @cached_property
     def primal(self) -> float:
-        """`P(w)`."""
+        """The objective `P(w)`."""
         return self.loss_sum / self.problem.n + self.problem.regularizer.value(self.w)
 
     @property
     def relative_gap(self) -> float:
-        """`(P - D) / P`: the training criterion of the paper."""
+        """The relative gap `(P - D) / P`, the training criterion of the paper."""
         return self.gap / max(self.primal, np.finfo(float).tiny)
 
     @cached_property
     def table(self) -> FloatArray:
-        """(n, 6) table of the rows, zero for rows that are out."""
+        """The table (n, 6) of :func:`row_table`, zero for rows outside of the problem."""
         problem = self.problem
         table = row_table(self.t, self.alpha, problem.y, problem.loss)
         if problem.row_mask is not None:
@@ -437,17 +440,17 @@ class DualFit:
 
     @cached_property
     def table_sum(self) -> FloatArray:
-        """(6,) column sums of the table."""
+        """Column sums (6,) of the table."""
         return self.table.sum(axis=0)
 
     @cached_property
     def center(self) -> FloatArray:
-        """(d,) primal point `drho*(c)` that belongs to the dual point."""
+        """Primal point `drho*(c)` (d,) that belongs to the dual point."""
         return self.problem.regularizer.minimizer(self.score)
 
     @cached_property
     def column_sq(self) -> FloatArray:
-        """(d,) squared norms of the columns over the rows of the problem."""
+        """Squared norms (d,) of the columns over the rows of the problem."""
         problem = self.problem
         if problem.row_mask is None:
             return problem.design.column_sq
@@ -455,25 +458,25 @@ class DualFit:
 
     @cached_property
     def loss_sum(self) -> float:
-        """`sum_i l_i(t_i)` over the rows of the problem."""
+        """The sum `sum_i l_i(t_i)` over the rows of the problem."""
         return float(self.problem.keep_rows(self.problem.loss.value(self.t, self.problem.y)).sum())
 
     @cached_property
     def box(self) -> FloatArray:
-        """(4, d) :func:`box_table` of the rows of the problem."""
+        """The :func:`box_table` (4, d) of the rows of the problem."""
         problem = self.problem
         X = problem.design.X if problem.row_mask is None else problem.design.X[problem.rows]
         return box_table(X, problem.y[problem.rows], problem.loss)
 
     @cached_property
     def steepness(self) -> FloatArray:
-        """(n,) curvature of the rows of the problem, 1 for each where all are flat; zero for rows that are out."""
+        """Curvatures (n,) of the rows, zero outside of the problem; if all are zero, 1 for each row of the problem."""
         weight = self.problem.keep_rows(self.problem.loss.curvature(self.t, self.problem.y))
         return weight if weight.any() else self.problem.keep_rows(np.ones_like(weight))
 
     @cached_property
     def balancing_direction(self) -> FloatArray:
-        """(d,) `X_B' u`, B the balancing rows and u their weights scaled to sum 1."""
+        """The vector `X_B' u` (d,), with B the balancing rows and u their weights, scaled to sum 1."""
         rows, weight = self.balancing_rows
         spread = np.zeros(self.problem.design.n)
         spread[rows] = weight / weight.sum()
@@ -483,8 +486,8 @@ class DualFit:
     def balancing_rows(self) -> tuple[IntArray, FloatArray]:
         """Rows whose dual variables are moved to restore `sum alpha = 0` after a change, and their weights.
 
-        They are those of largest curvature, where moving alpha costs least; as many as there are columns (64 at least),
-        so that moving them costs no more than reading one row of X.
+        They are the rows of largest curvature, on which a change of alpha costs least. Their number is that of the
+        columns, but at least 64, so that moving them costs no more than reading one row of X.
         """
         problem, weight = self.problem, self.steepness
         count = min(problem.n, max(64, problem.design.d))
@@ -517,19 +520,19 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
     w : (d,) array
         Primal point.
     t : (n,) array, optional
-        `X w` where it is known.
+        `X w`, if known.
     iterations : int
-        Steps of training so far, stored in the fit.
+        Number of training steps so far, stored in the fit.
 
     Returns
     -------
     DualFit
-        With `alpha = -l'(t)` (KKT); then, with an intercept, moved to `sum alpha = 0` in proportion to the rows'
-        curvature; then, without strong convexity, scaled to `|X_j' alpha| <= n l1`.
+        Fit with `alpha = -l'(t)` (KKT). With an intercept, alpha is then moved to `sum alpha = 0` in proportion to the
+        curvature of the rows. Without strong convexity, it is then scaled to `|X_j' alpha| <= n l1`.
 
     Notes
     -----
-    One pass over X for t, one for c: O(nd).
+    The call makes one pass over X for t and one for c: O(nd).
 
     Examples
     --------
@@ -564,7 +567,7 @@ def assess(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterati
 
 
 def _balanced(problem: Problem, t: FloatArray, alpha: FloatArray) -> FloatArray | None:
-    """Return alpha moved to `sum alpha = 0`: in proportion to curvature, else wherever its box leaves room."""
+    """Return alpha moved to `sum alpha = 0` in proportion to curvature or, without room for that, evenly; else None."""
     low, high = problem.loss.dual_range(problem.y)
     for weight in (problem.loss.curvature(t, problem.y), np.ones_like(t)):
         level = shift(alpha, problem.keep_rows(weight), low, high, -float(alpha.sum()))

@@ -30,26 +30,26 @@ Ties = Literal["any", "first"]
 
 @dataclass(frozen=True)
 class StepwiseOptions:
-    """How stepwise selection runs.
+    """Options of stepwise selection.
 
     Parameters
     ----------
     direction : {"backward", "forward"}
-        From all columns down, or from none up.
+        Direction of the search: `backward` removes columns from all, `forward` adds columns to none.
     tol : float
         Relative duality gap of every training.
     bounds : bool
-        Use GLRU (Algorithms 4 and 5) or train every candidate (Algorithm 3).
+        True for GLRU (Algorithms 4 and 5), False to train every candidate (Algorithm 3).
     ties : {"any", "first"}
-        Among candidates with equally few errors take whichever was found first, as Algorithm 4 does, or the first
-        column, which makes the outcome that of training every candidate.
+        Choice among candidates with equally few errors. `any` takes the one found first, as in Algorithm 4. `first`
+        takes the first column; the result is then the same as with training of every candidate.
     max_steps : int, optional
-        Most columns removed or added; no limit by default.
+        Maximum number of columns removed or added; no limit by default.
 
     Raises
     ------
     BadInput
-        If a word is unknown.
+        If `direction` or `ties` is not one of these words.
     """
 
     direction: Direction = "backward"
@@ -65,12 +65,12 @@ class StepwiseOptions:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step: the column that was removed or added, if any.
+    """One step of stepwise selection, which removes or adds at most one column.
 
     Attributes
     ----------
     column : int or None
-        None for the last step, in which no candidate lowered the errors.
+        Column removed or added; None for the last step, in which no candidate lowered the errors.
     errors : int
         Validation errors after the step.
     candidates : (k,) int array
@@ -78,9 +78,9 @@ class Step:
     lower, upper : (k,) int arrays
         Bounds on each candidate's errors before any training.
     found : dict of int to int
-        Errors of the candidates that were decided; a lower bound where that alone ruled the candidate out.
+        Errors of the candidates that were decided, or a lower bound if it excluded the candidate.
     trainings : int
-        Candidates that were trained.
+        Number of candidates that were trained.
     """
 
     column: int | None
@@ -94,22 +94,22 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class StepwiseResult:
-    """The outcome of stepwise selection.
+    """The result of stepwise selection.
 
     Attributes
     ----------
     selected : (k,) int array
         Columns of the last model, ascending.
     errors : int
-        Their validation errors.
+        Number of validation errors of the last model.
     start_errors : int
-        Validation errors before the first step.
+        Number of validation errors before the first step.
     steps : tuple of Step
-        In their order.
+        The steps in their order.
     w : (d,) array
-        Coefficients of every column, zero where it is not selected; an intercept last.
+        Coefficients of all columns, zero for columns that are not selected; an intercept is last.
     seconds : float
-        Wall time.
+        Wall time in seconds.
     """
 
     selected: IntArray
@@ -121,12 +121,12 @@ class StepwiseResult:
 
     @property
     def trainings(self) -> int:
-        """Trainings of candidates in all steps."""
+        """Number of trainings of candidates in all steps."""
         return sum(step.trainings for step in self.steps)
 
     @property
     def candidates(self) -> int:
-        """Candidates of all steps: as many trainings as the naive way takes."""
+        """Number of candidates of all steps, each of which the naive method trains."""
         return sum(step.candidates.size for step in self.steps)
 
 
@@ -139,22 +139,22 @@ def stepwise(
     progress: ProgressHook | None = None,
     stop: threading.Event | None = None,
 ) -> StepwiseResult:
-    """Remove columns, or add them, one at a time while the validation errors fall.
+    """Return the columns selected by removing or adding one column at a time while the validation errors fall.
 
     Parameters
     ----------
     problem : Problem
-        Training rows over all columns, labels -1 / +1.
+        Training rows over all columns, with labels -1 and +1.
     X_validation : (m, p) array or sparse matrix
         Validation rows over the penalised columns.
     y_validation : (m,) array
-        Their labels.
+        Labels of the validation rows.
     options : StepwiseOptions, optional
-        Direction, bounds and limits; the defaults of :class:`StepwiseOptions` without it.
+        Direction, bounds and limits; the defaults are those of :class:`StepwiseOptions`.
     progress : callable, optional
-        Called with (candidates decided, candidates so far), both in all steps.
+        Function called with (candidates decided, candidates so far), both over all steps.
     stop : threading.Event, optional
-        Once set, the search ends after the current training, without the current step.
+        Event that ends the search after the current training, without the current step, once it is set.
 
     Returns
     -------
@@ -168,7 +168,8 @@ def stepwise(
     Notes
     -----
     The errors of a fit trained to `tol` are those of its signs, as in the paper; the bounds hold for the exact optimum.
-    The two can differ only for validation rows whose prediction is so near to zero that the gap does not decide it.
+    The two can differ only for validation rows whose prediction is so near zero that the gap does not determine its
+    sign.
 
     Examples
     --------
@@ -224,7 +225,7 @@ def _check_validation(problem: Problem, X: Any, y: Any) -> tuple[DesignMatrix, F
 
 @dataclass(eq=False)
 class ColumnSearch:
-    """The rows, options and counts that every step of the selection uses."""
+    """The rows, options and counts that all steps of the selection share."""
 
     whole: Problem
     validation: DesignMatrix
@@ -239,16 +240,16 @@ class ColumnSearch:
     def step(
         self, view: ColumnView, fit: DualFit, selected: IntArray, candidates: IntArray, errors: int
     ) -> Step | None:
-        """Find the best candidate of one step; None when stopped from outside.
+        """Return the step with the best candidate; None if `stop` is set.
 
         Parameters
         ----------
         view : ColumnView
-            The present columns.
+            Problem on the present columns.
         fit : DualFit
-            On them.
+            Fit on the present columns.
         selected, candidates : int arrays
-            Present columns, and those that may be removed or added.
+            Present columns, and columns that may be removed or added.
         errors : int
             Validation errors of the fit.
         """
@@ -275,13 +276,13 @@ class ColumnSearch:
         return Step(column, best, candidates, lower, upper, errors_of, trainings)
 
     def errors(self, view: ColumnView, fit: DualFit) -> int:
-        """Return the validation errors of the signs that a fit predicts."""
+        """Return the number of validation errors of a fit."""
         t = self.validation.forward(view.widen(fit.w, self.whole.design.d))
         return int(np.sum(np.sign(t) != self.y))
 
     @property
     def adding(self) -> bool:
-        """Whether columns are added, not removed."""
+        """True if the search adds columns, False if it removes them."""
         return self.options.direction == "forward"
 
     def _may_win(self, j: int, low: int, best: int, column: int | None) -> bool:
@@ -305,28 +306,28 @@ class ColumnSearch:
         return (self.errors(view, fit),) * 2
 
     def fit_errors(self, view: ColumnView, fit: DualFit) -> tuple[int, int]:
-        """Return the least and largest validation errors of the optimum of a fit's problem, from its own gap."""
+        """Return bounds, from the gap of a fit, on the validation errors of the optimum of its problem."""
         method = "sharp" if fit.problem.regularizer.ridge > 0.0 else "best"
         bracket = prediction_intervals(region_of(fit), self._features(view), method)
         return count_errors(bracket.lower, bracket.upper, self.y)
 
     def candidate_errors(self, view: ColumnView, fit: DualFit, candidates: IntArray) -> tuple[IntArray, IntArray]:
-        """Return bounds on the validation errors after each candidate column alone is removed, or added.
+        """Return bounds on the validation errors after each candidate column alone is removed or added.
 
         Parameters
         ----------
         view : ColumnView
-            The present columns.
+            Problem on the present columns.
         fit : DualFit
-            On them.
+            Fit on the present columns.
         candidates : (k,) int array
             Columns of the whole problem: present ones to remove, or absent ones to add.
 
         Returns
         -------
         (k,), (k,) int arrays
-            Least and largest errors, by the midpoint ball. O((n + m) k); with an intercept or without strong convexity
-            one by one, O(k (n + m d)).
+            Least and largest numbers of errors, by the midpoint ball. The cost is O((n + m) k). With an intercept or
+            without strong convexity, candidates are treated one by one, which costs O(k (n + m d)).
         """
         lower, upper = np.zeros(candidates.size, dtype=np.int64), np.full(candidates.size, self.y.size, dtype=np.int64)
         if not self.options.bounds:
@@ -341,7 +342,7 @@ class ColumnSearch:
         return lower, upper
 
     def _block(self, view: ColumnView, fit: DualFit, J: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(m, k) ends of the validation predictions for a block of candidates."""
+        """Return bounds (m, k) on the validation predictions for a block of candidates."""
         whole, validation = self.whole, self.validation
         problem, loss, regularizer = fit.problem, fit.problem.loss, fit.problem.regularizer
         n, X, V = problem.n, whole.design.columns(J), validation.columns(J)
@@ -372,7 +373,7 @@ class ColumnSearch:
         return center - reach, center + reach
 
     def _single(self, view: ColumnView, fit: DualFit, J: IntArray) -> tuple[FloatArray, FloatArray]:
-        """(m, 1) ends of the validation predictions for one candidate."""
+        """Return bounds (m, 1) on the validation predictions for one candidate."""
         rows = self._features(view)
         if self.adding:
             region = change_columns(fit, add=self.whole.design.columns(J))
@@ -387,12 +388,12 @@ class ColumnSearch:
         return bracket.lower[:, None], bracket.upper[:, None]
 
     def _features(self, view: ColumnView) -> FloatArray:
-        """(m, k) validation rows over the penalised columns of the problem."""
+        """Return validation rows (m, k) over the penalised columns of the problem."""
         return self.validation.columns(view.positions[: view.problem.regularizer.penalised(view.positions.size)])
 
 
 def _without_column(factor: HessianFactor, kept: BoolArray) -> Solve:
-    """Return the preconditioner of a fit for one of its columns less: restricted, it is positive definite still."""
+    """Return the preconditioner of a fit without one of its columns: a restriction, which stays positive definite."""
 
     def solve(g: FloatArray) -> FloatArray:
         padded = np.zeros(kept.size)
@@ -409,7 +410,7 @@ class ColumnView:
     Attributes
     ----------
     problem : Problem
-        On the selected columns.
+        Problem on the selected columns.
     positions : (m,) int array
         Position in the wider matrix of each column of the problem's matrix.
     """
@@ -419,7 +420,7 @@ class ColumnView:
 
     @classmethod
     def of(cls, whole: Problem, selected: IntArray) -> ColumnView:
-        """Return the problem on the selected penalised columns (ascending), an intercept added where there is one."""
+        """Return the problem on the selected penalised columns (ascending) and the intercept, if there is one."""
         d, regularizer = whole.design.d, whole.regularizer
         inside = np.append(selected, d - 1) if regularizer.intercept else selected
         return cls(replace(whole, design=whole.design.part(inside)), inside)
@@ -450,6 +451,7 @@ def count_errors(lower: FloatArray, upper: FloatArray, y: FloatArray) -> tuple[i
     Returns
     -------
     int, int
+        Least and largest number of errors.
     """
     wrong = np.where(y > 0.0, upper <= 0.0, lower >= 0.0)
     right = np.where(y > 0.0, lower > 0.0, upper < 0.0)

@@ -26,32 +26,32 @@ ATTEMPTS = 3
 LONG_STEP = 0.2
 TRAINING_ROUNDS = 12
 TRAINING_SWEEPS = 20
-SWEEP_SHARE = 1e-3  # of what the first sweep lowered the model by, at which sweeps end
-FLOOR = 1e-6  # of the smoothness: curvature that a flat row is given where no ridge term bounds the step
+SWEEP_SHARE = 1e-3  # sweeps end at this share of the decrease of the model in the first sweep
+FLOOR = 1e-6  # minimum curvature of a row, as a share of the smoothness, if no ridge term bounds the step
 
 TrainingStop = Callable[[DualFit], bool]
-"""Called after every step; True ends training because enough is known of the optimum (Remark 3)."""
+"""Function called after every step; it returns True to end training, if enough is known of the optimum (Remark 3)."""
 
 Solve = Callable[[FloatArray], FloatArray]
-"""An approximate inverse Hessian: (d,) gradient to (d,) step."""
+"""An approximate inverse Hessian, which maps a gradient (d,) to a step (d,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class HessianFactor:
-    """Cholesky factor of `X' diag(h) X / n + ridge I` at one fit: the preconditioner of fits nearby.
+    """Cholesky factor of `X' diag(h) X / n + ridge I` at one fit, used as the preconditioner of similar fits.
 
-    Built in O(n d^2), applied in O(d^2); d is the number of penalised columns.
+    It is built in O(n d^2) and applied in O(d^2), with d the number of penalised columns.
     """
 
     factor: tuple[FloatArray, bool]
 
     @classmethod
     def at(cls, fit: DualFit) -> HessianFactor:
-        """Factorise at the weights of a fit."""
+        """Return the factor at the weights of a fit."""
         return cls(cho_factor(_hessian(fit.problem, _weights(fit.problem, fit.t)), lower=True, check_finite=False))
 
     def __call__(self, g: FloatArray) -> FloatArray:
-        """Solve the system for a gradient."""
+        """Return the solution of the system for a gradient."""
         return np.asarray(cho_solve(self.factor, g, check_finite=False))
 
 
@@ -64,7 +64,7 @@ def train(
     stop: TrainingStop | None = None,
     max_steps: int = TRAINING_STEPS,
 ) -> DualFit:
-    """Minimise `P(w)` until `(P - D) / P <= tol`.
+    """Return a fit that minimises `P(w)` until `(P - D) / P <= tol`.
 
     Parameters
     ----------
@@ -73,19 +73,19 @@ def train(
     tol : float
         Relative duality gap, > 0.
     start : (d,) array, optional
-        Where to start; zero by default.
+        Start; zero by default.
     precondition : callable, optional
         Approximate inverse Hessian for conjugate gradients, on the penalised columns; used for L2. See
         :class:`HessianFactor`.
     stop : callable, optional
-        Ends training early when it returns True for the fit of a step.
+        Function of the fit after a step; training ends early if it returns True.
     max_steps : int
-        Newton steps.
+        Maximum number of Newton steps.
 
     Returns
     -------
     DualFit
-        `relative_gap` is above `tol` where `stop`, a limit or rounding ended training.
+        Fit, with `relative_gap` above `tol` if `stop`, a limit or rounding ended training.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def train(
 
 
 def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None = None, iterations: int = 0) -> DualFit:
-    """Call :func:`assess` with the intercept, where there is one, at its optimum for the other coefficients. O(nd).
+    """Return :func:`assess` with the intercept, if there is one, at its optimum for the other coefficients. O(nd).
 
     Parameters
     ----------
@@ -127,9 +127,9 @@ def assess_with_intercept(problem: Problem, w: FloatArray, t: FloatArray | None 
     w : (d,) array
         Primal point; its intercept is replaced.
     t : (n,) array, optional
-        `X w` where it is known.
+        `X w`, if known.
     iterations : int
-        Steps of training so far, stored in the fit.
+        Number of training steps so far, stored in the fit.
 
     Returns
     -------
@@ -150,7 +150,7 @@ def intercept_shift(problem: Problem, t: FloatArray) -> float:
     Raises
     ------
     BadInput
-        If there is none: all labels are equal, and the loss falls with every larger intercept.
+        If no shift exists, because all labels are equal and the loss falls with every larger intercept.
     """
     rows = problem.rows
     t, y, loss = t[rows], problem.y[rows], problem.loss
@@ -178,7 +178,7 @@ def _weights(problem: Problem, t: FloatArray) -> FloatArray:
 
 
 def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
-    """(d, d) Hessian of P over the penalised columns, the intercept profiled out."""
+    """Return the Hessian (d, d) of P over the penalised columns, with the intercept profiled out."""
     d = problem.regularizer.penalised(problem.design.d)
     X = problem.design.X[:, :d]
     H = weighted_gram(X, h)
@@ -190,10 +190,10 @@ def _hessian(problem: Problem, h: FloatArray) -> FloatArray:
 
 
 def _training_step(fit: DualFit, tol: float, precondition: Solve | None) -> tuple[FloatArray, FloatArray] | None:
-    """Take one step of Newton's method; return (w, t), or None where P cannot be lowered.
+    """Return (w, t) after one step of Newton's method, or None if P cannot be lowered.
 
-    Where the derivative of the loss has kinks, the curvature along a step may exceed that at its start. After a short
-    step the curvature past its end is taken into account and the step is repeated; the best one counts.
+    If the derivative of the loss has kinks, the curvature along a step may exceed that at its start. After a short
+    step, the curvature beyond its end is included and the step is repeated. The best step is returned.
     """
     problem = fit.problem
     h = _weights(problem, fit.t)
@@ -257,7 +257,7 @@ def _conjugate_gradients(
 
 
 def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:
-    """Return about the minimiser of P along p, `x = X p`; 1 where that is good enough, which keeps exact zeros."""
+    """Return approximately the minimiser of P along p, `x = X p`; 1 if that is good enough, which keeps exact zeros."""
     problem, regularizer = fit.problem, fit.problem.regularizer
     d = regularizer.penalised(p.shape[0])
     w, q = fit.w[:d], p[:d]
@@ -288,19 +288,19 @@ def _line_search(fit: DualFit, p: FloatArray, x: FloatArray) -> float:
 
 
 def proximal_target(fit: DualFit, h: FloatArray) -> FloatArray:
-    """Return the minimiser of the second-order model of P at a fit, or a point near it; (d,).
+    """Return the minimiser (d,) of the second-order model of P at a fit, or a point near it.
 
     Parameters
     ----------
     fit : DualFit
-        With an intercept at its optimum.
+        Fit with its intercept, if any, at the optimum.
     h : (n,) array
-        Curvature of the rows over n, zero for rows that are out.
+        Curvatures of the rows, divided by n; zero for rows outside of the problem.
 
     Notes
     -----
-    Rounds of coordinate descent, which finds the signs, and of an active-set method on the support it found, which
-    finds the values; the last round is the one whose first sweep changes nothing.
+    Each round has two parts: coordinate descent finds the signs, then an active-set method on the support finds the
+    values. Rounds end when the first sweep of one changes nothing.
     """
     problem, regularizer = fit.problem, fit.problem.regularizer
     if regularizer.ridge == 0.0:
@@ -319,7 +319,7 @@ def proximal_target(fit: DualFit, h: FloatArray) -> FloatArray:
 
 
 def _descent(fit: DualFit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray, FloatArray], float]:
-    """Return a function that descends from (u, v) in place and returns how much its first sweep lowered the model."""
+    """Return a function that descends from (u, v) in place and returns the decrease of the model in its first sweep."""
     from sparsecv_mio.kernels.glru_descent import ColumnsOfX, DescentModel, descend
 
     design, regularizer = fit.problem.design, fit.problem.regularizer
@@ -336,7 +336,7 @@ def _descent(fit: DualFit, h: FloatArray, a: FloatArray) -> Callable[[FloatArray
 def _on_support(fit: DualFit, h: FloatArray, a: FloatArray, u: FloatArray) -> FloatArray:
     """Minimise the model over the support of u with the signs of u; an entry that would change its sign becomes zero.
 
-    Every move lowers the model: it leads from a point with these signs towards the minimiser over the support.
+    Every move lowers the model, because it leads from a point with these signs towards the minimiser over the support.
     """
     problem, regularizer = fit.problem, fit.problem.regularizer
     d = regularizer.penalised(problem.design.d)

@@ -38,10 +38,10 @@ PENALTIES = {"ridge": (2.0, 0.0), "l1": (0.0, 1.0)}
 
 
 class Expansion:
-    """Second-order Taylor data of `sum_i l(Z_i; .)` at one base point shared by every left-out iterate.
+    """Second-order Taylor data of `sum_i l(Z_i; .)` at one base point that all held-out iterates share.
 
-    This is where the method saves its time: gradients and Hessians are taken at one point instead of n (the paper's
-    (10)), and of a loss of the linear prediction they are two numbers per row.
+    The method saves its time here. Gradients and Hessians are computed at one point instead of n (the paper's (10)),
+    and for a loss of the linear prediction they are two numbers for each row.
     """
 
     def __init__(self, loss: SmoothLoss, X: FloatArray, y: FloatArray, theta: FloatArray) -> None:
@@ -49,36 +49,36 @@ class Expansion:
 
     @cached_property
     def slopes(self) -> FloatArray:
-        """(m,) derivatives of the loss in the predictions."""
+        """Derivatives (m,) of the loss with respect to the predictions."""
         return self.loss.derivative(self.t, self.y)
 
     @cached_property
     def curvatures(self) -> FloatArray:
-        """(m,) second derivatives."""
+        """Second derivatives (m,)."""
         return self.loss.curvature(self.t, self.y)
 
     def total(self) -> FloatArray:
-        """(p,) gradient summed over the rows."""
+        """Gradient (p,), summed over the rows."""
         return np.asarray(self.slopes @ self.X)
 
     def hessian(self) -> FloatArray:
-        """(p, p) Hessian summed over the rows."""
+        """Hessian (p, p), summed over the rows."""
         return np.asarray((self.X.T * self.curvatures) @ self.X)
 
     def row_hessians(self) -> FloatArray:
-        """(m, p, p) Hessian of every row's loss."""
+        """Hessians (m, p, p) of the losses of the rows."""
         return (self.curvatures[:, None] * self.X)[:, :, None] * self.X[:, None, :]
 
     def rows(self, own: FloatArray) -> FloatArray:
-        """(m, p) per row i: `grad l_i + hess l_i own_i`, the linearised gradient at base + own_i."""
+        """Return (m, p), for row i `grad l_i + hess l_i own_i`: the linearised gradient at base + own_i."""
         return (self.slopes + self.curvatures * np.einsum("ij,ij->i", self.X, own))[:, None] * self.X
 
     def row_times(self, own: FloatArray) -> FloatArray:
-        """(m, p) per row i: `hess l_i own_i`."""
+        """Return (m, p), for row i `hess l_i own_i`."""
         return (self.curvatures * np.einsum("ij,ij->i", self.X, own))[:, None] * self.X
 
     def apply(self, D: FloatArray) -> FloatArray:
-        """(k, p) rows `d H`, H the summed Hessian. O(k p^2)."""
+        """Return (k, p), the rows d of D times the summed Hessian H. O(k p^2)."""
         m, p = self.X.shape
         k = D.shape[0]
         if 2 * k * m < (k + m) * p:  # few rows, wide data: never form the p x p Hessian
@@ -88,29 +88,30 @@ class Expansion:
 
 @dataclass(frozen=True, eq=False)
 class Erm:
-    """`F(Z; theta) = sum_i l(Z_i; theta) + lam * pi(theta)` and k fits that each leave some rows out.
+    """The problem `F(Z; theta) = sum_i l(Z_i; theta) + lam * pi(theta)` and k fits, each without some of the rows.
 
-    The objective is the paper's sum: it is not divided by n.
+    The objective is the paper's sum, which is not divided by n.
 
     Parameters
     ----------
     X : (n, p) array
-        Columns as the loss uses them; append a column of ones for an intercept.
+        Columns without further scaling; append a column of ones for an intercept.
     y : (n,) array
         Responses.
     loss : SmoothLoss
-        See :mod:`sparsecv_mio.problem.losses`.
+        Loss of a row, one of :mod:`sparsecv_mio.problem.losses`.
     penalty : Penalty
-        See :mod:`sparsecv_mio.oracles.penalties`.
+        Penalty on the coefficients, one of :mod:`sparsecv_mio.oracles.penalties`.
     lam : float
         Weight of the penalty, >= 0.
     labels : (n,) int array, optional
-        Fold that leaves the row out, -1 for never; without it fit i leaves out row i (the paper's setting).
+        Number of the fit that holds the row out, -1 for none. By default fit i holds row i out (the paper's setting).
 
     Raises
     ------
     BadInput
-        Shapes differ, a number is not finite, lam is negative, a label is missing, or y is outside the loss's domain.
+        If shapes differ, a number is not finite, lam is negative, a label is missing, or y is outside of the loss's
+        domain.
     """
 
     X: FloatArray
@@ -145,7 +146,7 @@ class Erm:
 
     @cached_property
     def fold(self) -> IntArray:
-        """(n,) fit that leaves each row out, -1 for none."""
+        """Number (n,) of the fit that holds each row out, -1 for none."""
         return np.arange(self.n) if self.labels is None else self.labels
 
     @cached_property
@@ -154,22 +155,22 @@ class Erm:
         return int(self.fold.max()) + 1
 
     def objective(self, theta: FloatArray) -> float:
-        """`F(Z; theta)` at one theta (p,)."""
+        """Return `F(Z; theta)` at one theta (p,)."""
         penalty = self.lam * float(self.penalty.value(theta)) if self.lam > 0.0 else 0.0
         return float(self._values(slice(None), theta).sum()) + penalty
 
     def held_out_loss(self, Theta: FloatArray) -> float:
-        """Cross-validation loss: mean over the left-out rows of `l(Z_i; theta of the fit without i)`.
+        """Return the cross-validation loss: the mean over held-out rows of `l(Z_i; theta of the fit without i)`.
 
         Parameters
         ----------
         Theta : (k, p) or (p,) array
-            Parameters of the fits, or one for all.
+            Parameters of the fits, or one vector for all of them.
 
         Returns
         -------
         float
-            The paper's (2) in leave-one-out. O(n p).
+            Loss; with leave-one-out, the paper's (2). O(n p).
         """
         rows = np.flatnonzero(self.fold >= 0)
         return float(self._values(rows, Theta if Theta.ndim == 1 else Theta[self.fold[rows]]).mean())
@@ -179,20 +180,20 @@ class Erm:
         return self.loss.value(X @ Theta if Theta.ndim == 1 else np.einsum("ij,ij->i", X, Theta), self.y[rows])
 
     def batch(self, rows: IntArray | None) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Return `(X, y, fold)` of a batch, all rows by default."""
+        """Return `(X, y, fold)` of a batch, by default of all rows."""
         return (self.X, self.y, self.fold) if rows is None else (self.X[rows], self.y[rows], self.fold[rows])
 
     def take_out(self, target: FloatArray, per_row: FloatArray, rows: IntArray | None = None) -> None:
-        """Subtract from each fit's row of `target` (k, p) what the rows it leaves out would have added.
+        """Subtract the terms of the held-out rows of each fit from its row of `target` (k, p).
 
         Parameters
         ----------
         target : (k, p) array
-            Sums over the batch, one per fit; changed in place.
+            Sums over the batch, one for each fit; changed in place.
         per_row : (m, p) array
             Terms of the rows of the batch.
         rows : (m,) int array, optional
-            The batch; all rows unless given.
+            Rows of the batch; all rows by default.
         """
         batch = slice(None) if rows is None else rows
         if self.labels is None:  # each row by a fit of its own
@@ -202,14 +203,14 @@ class Erm:
 
 
 def own_rows(D: FloatArray, labels: IntArray) -> FloatArray:
-    """Return for each of m rows the row of D (k, p) of the fit that leaves it out; zeros for rows never left out."""
+    """Return for each of m rows the row of D (k, p) of the fit that holds it out, or zeros if no fit does."""
     own = D[labels]
     own[labels < 0] = 0.0
     return own
 
 
 def fold_indicator(labels: IntArray, k: int) -> csr_array:
-    """Return the (k, m) sparse matrix with a one where fit j leaves out row i; `indicator @ M` sums rows by fold."""
+    """Return the sparse matrix (k, m) with a one where fit j holds row i out; `indicator @ M` sums rows by fold."""
     from scipy.sparse import csr_array
 
     rows = np.flatnonzero(labels >= 0)
@@ -219,34 +220,34 @@ def fold_indicator(labels: IntArray, k: int) -> csr_array:
 def make_erm(
     dataset: Dataset, loss: str, penalty: str, lam: float, *, scale: str = "none", intercept: str = "none"
 ) -> Erm:
-    """Return the leave-one-out problem on a data set's columns, as they are unless asked otherwise.
+    """Return the leave-one-out problem on the columns of a data set, by default without scaling or centring.
 
     Parameters
     ----------
     dataset : Dataset
         Columns and target.
     loss : {"logistic", "squared", "poisson"}
-        `logistic` maps the two values of the target to -1 (the smaller) and +1.
+        Loss of a row; `logistic` maps the two values of the target to -1 (the smaller) and +1.
     penalty : {"ridge", "l1"}
-        `sum theta_j^2` or `sum |theta_j|`.
+        Penalty, `sum theta_j^2` or `sum |theta_j|`.
     lam : float
-        Its weight beside the plain sum of losses.
+        Weight of the penalty, relative to the sum of losses, which is not divided by n.
     scale : {"none", "length", "variance"}
         Column scale.
     intercept : {"none", "global", "fold"}
-        `global` centres the columns once on all rows, and the target too for the squared loss; `fold` appends a column
-        of ones with no penalty to the centred columns: centring does not change the minimiser then, but allows longer
-        steps.
+        Kind of intercept. `global` centres the columns once on all rows, and for the squared loss also the target.
+        `fold` appends a column of ones without penalty to the centred columns. Centring does not change the minimiser
+        then, but allows longer steps.
 
     Returns
     -------
     Erm
-        Fit i leaves out row i.
+        Problem whose fit i holds row i out.
 
     Raises
     ------
     BadInput
-        A word is unknown, lam is negative, or the target does not suit the loss.
+        If a word is unknown, lam is negative, or the target does not suit the loss.
 
     Examples
     --------
@@ -266,33 +267,33 @@ def make_erm(
 
 
 MAX_PROXIMAL_STEPS = 20_000
-PROXIMAL_TOLERANCE = 1e-13  # relative size of the last proximal step of a left-out quadratic
+PROXIMAL_TOLERANCE = 1e-13  # relative size of the last proximal step of a held-out quadratic
 
 
 def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
-    """Take a Newton step on every left-out problem (the paper's (3)), or a proximal Newton step (17).
+    """Return a Newton step on every held-out problem (the paper's (3)), or a proximal Newton step (17).
 
-    `theta - H_i^{-1} grad F(Z_-i; theta)`, `H_i` the left-out Hessian; proximal: the minimiser of
-    `grad g(Z_-i)'z + 1/2 z' H_i z + h(theta + z)`, added to theta.
+    The step is `theta - H_i^{-1} grad F(Z_-i; theta)`, with `H_i` the Hessian without the held-out rows. The proximal
+    step adds the minimiser of `grad g(Z_-i)'z + 1/2 z' H_i z + h(theta + z)` to theta.
 
     Parameters
     ----------
     erm : Erm
-        Problem with k left-out fits.
+        Problem with k held-out fits.
     theta : (p,) array
-        Where to expand.
+        Point of expansion.
     proximal : bool
-        Treat the penalty by its proximal map (needed for l1).
+        True to treat the penalty by its proximal map (needed for l1).
 
     Returns
     -------
     (k, p) array
-        Approximate left-out fits. O(k p^3); proximal: O(k p^2) per inner step.
+        Approximate held-out fits. O(k p^3); proximal: O(k p^2) per inner step.
 
     Raises
     ------
     BadInput
-        A left-out Hessian is singular.
+        If a held-out Hessian is singular.
     """
     taylor = Expansion(erm.loss, erm.X, erm.y, theta)
     gradients = _left_out_gradients(erm, taylor, theta, proximal)
@@ -302,29 +303,29 @@ def newton_step(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> Float
 
 
 def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = False) -> FloatArray:
-    """Take the step of the infinitesimal jackknife (4): a Newton step with the full Hessian for every left-out one.
+    """Return the step of the infinitesimal jackknife (4): a Newton step with the full Hessian for every held-out one.
 
-    Its proximal version (19) takes the full Hessian inside and the left-out Hessian as the metric of the proximal map;
-    this is as printed (theory, Errata).
+    The proximal version (19) uses the full Hessian inside and the held-out Hessian as the metric of the proximal map,
+    as printed (theory, Errata).
 
     Parameters
     ----------
     erm : Erm
-        Problem with k left-out fits.
+        Problem with k held-out fits.
     theta : (p,) array
-        Where to expand.
+        Point of expansion.
     proximal : bool
-        Treat the penalty by its proximal map.
+        True to treat the penalty by its proximal map.
 
     Returns
     -------
     (k, p) array
-        Approximate left-out fits. O(p^3 + k p^2); proximal: O(k p^2) per inner step.
+        Approximate held-out fits. O(p^3 + k p^2); proximal: O(k p^2) per inner step.
 
     Raises
     ------
     BadInput
-        The Hessian is singular.
+        If the Hessian is singular.
     """
     taylor = Expansion(erm.loss, erm.X, erm.y, theta)
     gradients = _left_out_gradients(erm, taylor, theta, proximal)
@@ -338,7 +339,7 @@ def infinitesimal_jackknife(erm: Erm, theta: FloatArray, *, proximal: bool = Fal
 
 
 def _left_out_gradients(erm: Erm, taylor: Expansion, theta: FloatArray, proximal: bool) -> FloatArray:
-    """(k, p) gradient of the smooth part without each fit's rows, at theta."""
+    """Return the gradients (k, p) of the smooth part without the held-out rows of each fit, at theta."""
     total = taylor.total()
     if not proximal and erm.lam > 0.0:
         total = total + erm.lam * erm.penalty.gradient(theta)
@@ -348,7 +349,7 @@ def _left_out_gradients(erm: Erm, taylor: Expansion, theta: FloatArray, proximal
 
 
 def _left_out_times(erm: Erm, taylor: Expansion, D: FloatArray) -> FloatArray:
-    """(k, p) row i of D times the left-out Hessian of the summed loss of fit i."""
+    """Return (k, p), row i of D times the Hessian of the summed loss of fit i."""
     out = taylor.apply(D)
     erm.take_out(out, taylor.row_times(own_rows(D, erm.fold)))
     return out
@@ -362,7 +363,7 @@ def _solve_each(H: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: FloatArray) -> FloatArray:
-    """(k, p) rows `H_i^{-1} right_i`, in blocks of about max(n, p) p numbers."""
+    """Return the rows `H_i^{-1} right_i` (k, p), in blocks of about max(n, p) p numbers."""
     H = taylor.hessian()
     if erm.lam > 0.0:
         H = H + erm.lam * erm.penalty.hessian_times(theta, np.eye(erm.p))
@@ -383,7 +384,7 @@ def _solve_left_out(erm: Erm, taylor: Expansion, theta: FloatArray, right: Float
 
 
 def _proximal_quadratics(erm: Erm, taylor: Expansion, theta: FloatArray, linear: FloatArray) -> FloatArray:
-    """(k, p) minimisers of `1/2 d' H_i d - linear_i' d + lam pi(theta + d)`, plus theta."""
+    """Return the minimisers (k, p) of `1/2 d' H_i d - linear_i' d + lam pi(theta + d)`, plus theta."""
     step = 1.0 / max(float(np.linalg.eigvalsh(taylor.hessian())[-1]), TINY)
     z, _ = accelerated(
         lambda z: _left_out_times(erm, taylor, z - theta) - linear,
@@ -403,11 +404,11 @@ class FoldFits:
     Attributes
     ----------
     theta : (k, p) array
-        Coefficients of the fit without fold j.
+        Coefficients; row j is the fit without fold j.
     intercept : (k,) array
-        Its intercept; zeros when none was asked for.
+        Intercepts of the fits; zeros without an intercept.
     steps : int
-        Proximal gradient steps taken.
+        Number of proximal gradient steps.
     """
 
     theta: FloatArray
@@ -418,34 +419,34 @@ class FoldFits:
 def fold_fits(
     erm: Erm, *, intercept: bool = False, steps: int = 500, tolerance: float = 1e-10, begin: FloatArray | None = None
 ) -> FoldFits:
-    """Run proximal gradient descent on `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam pi(theta)`, every fold j.
+    """Return minimisers of `sum_(i not in N_j) (y_i - b0 - x_i' theta)^2 + lam pi(theta)` for every fold j.
 
-    With :class:`~sparsecv_mio.oracles.iacv.KSupport` these are the perspective relaxations (P) of theory
-    section 1. The points are estimates: they may order a search or propose supports; the dual value of their
-    residuals is what may prune.
+    The method is proximal gradient descent. With :class:`~sparsecv_mio.oracles.iacv.KSupport` the problems are the
+    perspective relaxations (P) of theory section 1. The points are estimates, which may order a search or propose
+    supports. Only the dual value of their residuals may prune.
 
     Parameters
     ----------
     erm : Erm
-        Rows, folds and a proximable penalty; the loss is the squared one, in the formula with smoothness 2.
+        Rows, folds, a penalty with a proximal map, and the squared loss, in the formula with smoothness 2.
     intercept : bool
-        Profile out an unpenalised intercept by the means of each training set.
+        True to profile out an unpenalised intercept by the means of each training set.
     steps : int
-        Most steps taken.
+        Maximum number of steps.
     tolerance : float
-        Relative size of a step at which to stop.
+        Relative size of a step below which the descent stops.
     begin : (k, p) array, optional
-        Starting points; zeros unless given.
+        Starting points; zeros by default.
 
     Returns
     -------
     FoldFits
-        O(k p^2 + n p) time per step, O((n + k) p + p^2) memory.
+        Fits of all folds. A step takes O(k p^2 + n p) time; memory is O((n + k) p + p^2).
 
     Raises
     ------
     BadInput
-        The penalty has no proximal map, or the loss is another one.
+        If the penalty has no proximal map, or the loss is not the squared one.
 
     Examples
     --------

@@ -34,25 +34,25 @@ BLOCK_FITS = 16
 
 @dataclass(frozen=True)
 class Solver:
-    """A first-order method: step lengths, batches, and whether the penalty is handled by a proximal step.
+    """A first-order method: step lengths, batches, and the treatment of the penalty.
 
-    Use :func:`gd`, :func:`sgd` or :func:`proxgd`.
+    :func:`gd`, :func:`sgd` and :func:`proxgd` return solvers.
 
     Parameters
     ----------
     alpha : float
         Step length.
     proximal : bool
-        Proximal step on `lam * pi` instead of its gradient.
+        True for a proximal step on `lam * pi`, False for a step along its gradient.
     batch : int, optional
-        Rows drawn for each step, without replacement; all rows unless given.
+        Number of rows drawn for each step, without replacement; all rows by default.
     seed : int
         Seed of the batches; the batch of step t depends on (seed, t) only.
     scale_penalty : bool
-        Weigh the penalty of a batch of K rows by K / n. The paper's (7) takes the whole penalty, so that its steps
-        minimise `(K/n) sum l + lam pi` on average; with the weight they minimise the objective itself.
+        True to weight the penalty of a batch of K rows by K / n. The paper's (7) takes the whole penalty, so its steps
+        minimise `(K/n) sum l + lam pi` on average. With the weight they minimise the objective itself.
     doubling : int, optional
-        So many steps of length alpha, then twice as many of alpha / 2, and so on (paper section 6.2).
+        Number of steps of length alpha, followed by twice as many of alpha / 2, and so on (paper section 6.2).
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Solver:
         return erm.lam
 
     def check(self, erm: Erm) -> None:
-        """Raise :class:`BadInput` when the penalty does not fit the method or the batch the data."""
+        """Raise :class:`BadInput` if the penalty does not suit the method, or the batch does not suit the data."""
         if self.proximal and not erm.penalty.proximable:
             raise BadInput(f"penalty {erm.penalty.name} has no proximal map: use --solver gd or sgd")
         if not self.proximal and not erm.penalty.smooth:
@@ -97,44 +97,44 @@ class Solver:
 
 
 def gd(alpha: float) -> Solver:
-    """Gradient descent (6) with a fixed step."""
+    """Return gradient descent (6) with a fixed step."""
     return Solver(alpha)
 
 
 def proxgd(alpha: float) -> Solver:
-    """Proximal gradient descent (8) with a fixed step."""
+    """Return proximal gradient descent (8) with a fixed step."""
     return Solver(alpha, proximal=True)
 
 
 def sgd(alpha: float, batch: int, seed: int = 0, *, scale_penalty: bool = False, doubling: int | None = None) -> Solver:
-    """Stochastic gradient descent (7) on batches of a fixed size.
+    """Return stochastic gradient descent (7) on batches of a fixed size.
 
     Parameters
     ----------
     alpha : float
         Step length.
     batch : int
-        Rows of a batch.
+        Number of rows of a batch.
     seed : int
-        Of the batches.
+        Seed of the batches.
     scale_penalty, doubling
-        As in :class:`Solver`.
+        Options of :class:`Solver`.
     """
     return Solver(alpha, batch=batch, seed=seed, scale_penalty=scale_penalty, doubling=doubling)
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Iteration t: the full fit and the approximated left-out fits as offsets from it.
+    """Iteration t: the full fit, and the approximate held-out fits as offsets from it.
 
     Attributes
     ----------
     t : int
-        Steps taken.
+        Number of steps taken.
     theta : (p,) array
         Iterate on all rows.
     offset : (k, p) array
-        Approximate left-out iterates minus theta.
+        Approximate held-out iterates minus theta.
     """
 
     t: int
@@ -143,39 +143,41 @@ class Iterate:
 
     @property
     def approx(self) -> FloatArray:
-        """(k, p) approximate left-out iterates."""
+        """Approximate held-out iterates (k, p)."""
         return self.theta + self.offset
 
 
 def start(erm: Erm, theta: FloatArray | None = None) -> Iterate:
-    """Return state 0: every fit begins at the same point, the origin unless given."""
+    """Return state 0, in which all fits are at the same point, by default the origin."""
     first = np.zeros(erm.p) if theta is None else np.array(theta, dtype=np.float64)
     return Iterate(0, first, np.zeros((erm.k, erm.p)))
 
 
 def iacv_step(erm: Erm, solver: Solver, state: Iterate) -> Iterate:
-    """Take one step of the full fit (5) and of all approximated left-out fits (11).
+    """Return the state after one step of the full fit (5) and of all approximate held-out fits (11).
 
-    With g_i, H_i the gradient and Hessian of row i at theta, `D_i` the offset, G, H their sums over the batch,
+    With g_i, H_i the gradient and Hessian of row i at theta, `D_i` the offset, and G, H the sums of the g_i and H_i
+    over the batch,
 
         theta+   = theta - a G,
-        theta_i+ = theta_i - a ( G - g_i + (H - H_i) D_i )      i in the batch, no correction otherwise,
+        theta_i+ = theta_i - a ( G - g_i + (H - H_i) D_i )      i in the batch, no correction otherwise.
 
-    so that the offsets obey `D+ = D (I - a H) + a (g_i + H_i D_i)`: one k x p by p x p product for all fits.
+    So the offsets obey `D+ = D (I - a H) + a (g_i + H_i D_i)`, which takes one k x p by p x p product for all fits.
 
     Parameters
     ----------
     erm : Erm
-        Problem with k left-out fits.
+        Problem with k held-out fits.
     solver : Solver
-        Method; fixes the batch and the length of step t + 1.
+        Method, which determines the batch and the length of step t + 1.
     state : Iterate
         Iterates after t steps.
 
     Returns
     -------
     Iterate
-        After t + 1 steps. O(m p^2 + k p^2) time for a batch of m rows, O(k p + p^2) memory (the paper's Table 1).
+        Iterates after t + 1 steps. A batch of m rows takes O(m p^2 + k p^2) time and O(k p + p^2) memory (the paper's
+        Table 1).
     """
     t = state.t + 1
     alpha, weight, rows = solver.step(t), solver.weight(erm), solver.rows(t, erm.n)
@@ -197,16 +199,16 @@ def iacv_step(erm: Erm, solver: Solver, state: Iterate) -> Iterate:
 
 
 def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray:
-    """Take step t + 1 of the full fit alone (5). O(m p).
+    """Return the iterate after step t + 1 of the full fit alone (5). O(m p).
 
     Parameters
     ----------
     erm : Erm
         Problem.
     solver : Solver
-        Method; fixes the batch and the length of step t + 1.
+        Method, which determines the batch and the length of step t + 1.
     t : int
-        Steps taken.
+        Number of steps taken.
     theta : (p,) array
         Iterate after t steps.
 
@@ -220,9 +222,9 @@ def full_step(erm: Erm, solver: Solver, t: int, theta: FloatArray) -> FloatArray
 
 
 def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArray:
-    """Take step t + 1 of every left-out fit, exactly (9): the approximation is compared with these.
+    """Return the iterates after step t + 1 of every held-out fit, exactly (9), for comparison with the approximation.
 
-    All k fits advance together: their predictors are matrix products, formed in blocks that stay in the cache.
+    All k fits advance together, because their predictors are matrix products, formed in blocks that stay in the cache.
 
     Parameters
     ----------
@@ -231,14 +233,14 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
     solver : Solver
         Method, with the same batches as in :func:`iacv_step`.
     t : int
-        Steps already taken.
+        Number of steps taken.
     Theta : (k, p) array
-        Left-out iterates after t steps.
+        Held-out iterates after t steps.
 
     Returns
     -------
     (k, p) array
-        After t + 1 steps. O(k m p) time for a batch of m rows, O(k p) memory.
+        Held-out iterates after t + 1 steps. O(k m p) time for a batch of m rows, O(k p) memory.
     """
     rows = solver.rows(t + 1, erm.n)
     X, y, fits = erm.batch(rows)
@@ -254,7 +256,7 @@ def exact_step(erm: Erm, solver: Solver, t: int, Theta: FloatArray) -> FloatArra
 
 
 def _descend_left_out(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradient: FloatArray) -> FloatArray:
-    """(b, p) gradient step on g and proximal step on h; `gradient` is that of the summed loss."""
+    """Return (b, p) after a gradient step on g and a proximal step on h; `gradient` is that of the summed loss."""
     alpha, weight = solver.step(t), solver.weight(erm)
     if solver.proximal:
         moved = Theta - alpha * gradient
@@ -265,21 +267,21 @@ def _descend_left_out(erm: Erm, solver: Solver, t: int, Theta: FloatArray, gradi
 
 
 def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, iterations: int = 100) -> float:
-    """Return the step length `1 / L`, L a bound on the curvature of g over any batch.
+    """Return the step length `1 / L`, with L a bound on the curvature of g over any batch.
 
-    Without such a bound (the Poisson loss) the step begins at the inverse of the curvature at the origin and is halved
-    until `iterations` full steps lower the objective each time.
+    Without such a bound (Poisson loss), the step begins at the inverse of the curvature at the origin. It is halved
+    until each of `iterations` full steps lowers the objective.
 
     Parameters
     ----------
     erm : Erm
         Problem.
     proximal : bool
-        Leave the penalty to the proximal step.
+        True if the penalty is treated by a proximal step.
     batch : int, optional
-        Batch size.
+        Batch size; all rows by default.
     iterations : int
-        Steps the run will take.
+        Number of steps of the run.
 
     Returns
     -------
@@ -289,7 +291,7 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
     Raises
     ------
     BadInput
-        The data carry no curvature (all columns zero), or no step descends.
+        If the curvature is zero (all columns are zero), or no step descends.
     """
     smooth = 0.0 if proximal or erm.lam == 0.0 else erm.lam * erm.penalty.bound()
     if np.isfinite(erm.loss.smoothness):
@@ -307,7 +309,7 @@ def default_step(erm: Erm, *, proximal: bool = False, batch: int | None = None, 
 
 
 def _largest_square(X: FloatArray, rows: int | None) -> float:
-    """Bound `||X_B v||^2` over unit vectors v and batches B of so many rows, all by default."""
+    """Return a bound on `||X_B v||^2` over unit vectors v and batches B of `rows` rows, by default all rows."""
     gram = X.T @ X if X.shape[1] <= X.shape[0] else X @ X.T
     largest = float(np.linalg.eigvalsh(gram)[-1])
     if rows is not None and rows < X.shape[0]:
@@ -348,27 +350,27 @@ def make_solver(
     kind : {"gd", "sgd", "proxgd"}
         Method.
     iterations : int
-        Steps it will take (used where the loss has no Lipschitz constant).
+        Number of steps of the run, used if the loss has no Lipschitz constant.
     step : float, optional
-        Step length instead of the default.
+        Step length; by default one over the Lipschitz constant.
     batch : int, optional
-        Rows per step of `sgd`; 100, or all rows if fewer, unless given.
+        Number of rows per step of `sgd`; by default 100, or all rows if fewer.
     doubling : int, optional
-        Epoch doubling: this many steps at the first length, twice as many at half of it, and so on.
+        Epoch doubling: number of steps at the first length, followed by twice as many at half of it, and so on.
     seed : int
         Seed of the batches.
     scale_penalty : bool
-        See :class:`~sparsecv_mio.oracles.iacv.Solver`.
+        Option of :class:`~sparsecv_mio.oracles.iacv.Solver`.
 
     Returns
     -------
     Solver
-        Checked against the problem.
+        Method, checked against the problem.
 
     Raises
     ------
     BadInput
-        An option does not suit the method, the penalty or the data.
+        If an option does not suit the method, the penalty or the data.
     """
     kind = one_of(kind, SOLVERS, "--solver")
     if batch is not None and kind != "sgd":
@@ -391,13 +393,13 @@ EXACT = "exact"
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """Stop when the approximated cross-validation loss has not fallen by `tolerance` (relative) in `patience` steps."""
+    """Rule that stops when the approximate loss has not fallen by `tolerance` (relative) in `patience` steps."""
 
     patience: int = 50
     tolerance: float = 0.0
 
     def to_beat(self, least: float, iteration: int) -> float:
-        """Return the loss below which a step counts as progress, after the least one so far, of iteration 0 none."""
+        """Return the loss below which a step is progress: `least`, minus the tolerance unless it is of iteration 0."""
         return least - (self.tolerance * abs(least) if iteration else 0.0)
 
 
@@ -408,11 +410,11 @@ class MethodTrace:
     Attributes
     ----------
     cv : (m,) array
-        Cross-validation loss at the method's left-out iterates.
+        Cross-validation loss at the method's held-out iterates.
     err_approx : (m,) array or None
-        `(1/k) sum_i ||approx_i - exact_i||_2` (the paper's (15)); None when the exact iterates were not run.
+        `(1/k) sum_i ||approx_i - exact_i||_2` (the paper's (15)); None if the exact iterates were not computed.
     cv_exact : (m,) array or None
-        Cross-validation loss at the exact left-out iterates.
+        Cross-validation loss at the exact held-out iterates.
     """
 
     cv: FloatArray
@@ -421,12 +423,12 @@ class MethodTrace:
 
     @property
     def err_cv(self) -> FloatArray | None:
-        """`|cv - exact cv|` (16)."""
+        """Absolute error `|cv - exact cv|` (16)."""
         return None if self.cv_exact is None else np.abs(self.cv - self.cv_exact)
 
     @property
     def rel_err_cv(self) -> FloatArray | None:
-        """The same over the exact one; 0 / 0 is 0."""
+        """The error (16) relative to the exact loss; 0 / 0 is 0."""
         if self.err_cv is None or self.cv_exact is None:
             return None
         whole = np.abs(self.cv_exact)
@@ -435,26 +437,26 @@ class MethodTrace:
 
 @dataclass(frozen=True, eq=False)
 class IacvReport:
-    """The outcome of :func:`run`.
+    """The result of :func:`run`.
 
     Attributes
     ----------
     iterations : (m,) int array
         Recorded iterations.
     traces : mapping of str to MethodTrace
-        `iacv` and the baselines asked for.
+        Traces of `iacv` and of the requested baselines.
     cv_exact : (m,) array or None
         Exact cross-validation loss at the recorded iterations.
     seconds : (m,) array
-        Time of the full fit and the approximated left-out fits up to each recorded iteration, without evaluations.
+        Time of the full fit and the approximate held-out fits up to each recorded iteration, without evaluations.
     seconds_exact : (m,) array or None
-        The same for the exact left-out fits.
+        Time of the exact held-out fits up to each recorded iteration.
     best : int
-        Recorded iteration with the smallest approximated loss.
+        Recorded iteration with the smallest approximate loss.
     theta, approx : (p,), (k, p) array
-        Full and approximated left-out iterates: the last ones, or those of `best` after an early stop.
+        Full and approximate held-out iterates: the last ones, or those of `best` after an early stop.
     stopped_early : bool
-        Whether :class:`EarlyStop` ended the run.
+        True if :class:`EarlyStop` ended the run.
     """
 
     iterations: np.ndarray
@@ -469,11 +471,11 @@ class IacvReport:
 
     @property
     def chosen(self) -> int:
-        """Position in `iterations` of the iterate that is returned: the last, or the best after an early stop."""
+        """Position in `iterations` of the returned iterate: the last, or the best after an early stop."""
         return int(np.flatnonzero(self.iterations == self.best)[0]) if self.stopped_early else len(self.iterations) - 1
 
     def summary(self) -> dict[str, Any]:
-        """Return the numbers of the chosen iterate, ready for JSON, of IACV and of every other method that was run."""
+        """Return the numbers of the chosen iterate for IACV and every other method of the run, as JSON types."""
         at, trace = self.chosen, self.traces["iacv"]
 
         def pick(values: FloatArray | None) -> float | None:
@@ -506,7 +508,7 @@ def log_spaced(iterations: int, count: int = 60) -> list[int]:
 
 @dataclass
 class _Recorder:
-    """Collects the numbers of the recorded iterations."""
+    """The collected numbers of the recorded iterations."""
 
     erm: Erm
     solver: Solver
@@ -517,7 +519,7 @@ class _Recorder:
     seconds: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, state: Iterate, Theta: FloatArray | None, clock: tuple[float, float]) -> float:
-        """Evaluate every method at one iteration and return the approximated loss."""
+        """Evaluate every method at one iteration and return the approximate loss."""
         self.iterations.append(state.t)
         self.seconds.append(clock)
         if Theta is not None:
@@ -558,28 +560,28 @@ def run(
     progress: ProgressHook | None = None,
     stop: Event | None = None,
 ) -> IacvReport:
-    """Follow the full fit and all approximated left-out fits for a number of steps, all from the origin.
+    """Return a report of the full fit and all approximate held-out fits over a number of steps from the origin.
 
     Parameters
     ----------
     erm : Erm
-        Penalised risk and the rows each fit leaves out.
+        Penalised risk and the held-out rows of each fit.
     solver : Solver
-        :func:`gd`, :func:`sgd` or :func:`proxgd`.
+        Method: :func:`gd`, :func:`sgd` or :func:`proxgd`.
     iterations : int
-        Steps, at least 1.
+        Number of steps, at least 1.
     record : iterable of int, optional
-        Iterations to evaluate; about sixty log-spaced ones unless given, every one with `early_stop`.
+        Iterations to evaluate. The default is about sixty log-spaced iterations, or all of them with `early_stop`.
     methods : sequence of str
-        What is evaluated: any of `iacv`, `ns` (Newton step), `ij` (infinitesimal jackknife), `baseline` (the full fit)
-        and `exact`, which advances the exact left-out fits too and makes the report hold the errors (15) and (16).
-        `iacv` is always among them.
+        Methods to evaluate: any of `iacv`, `ns` (Newton step), `ij` (infinitesimal jackknife), `baseline` (the full
+        fit) and `exact`. With `exact` the exact held-out fits are computed as well, and the report contains the errors
+        (15) and (16). `iacv` is always included.
     early_stop : EarlyStop, optional
-        End the run by the approximated loss; the report then holds the best iterate.
+        Rule that ends the run by the approximate loss; the report then contains the best iterate.
     progress : callable, optional
-        Called with (steps done, steps in all).
+        Function called with (steps done, total steps).
     stop : Event, optional
-        Once set, the run ends after the current step; the report then ends there.
+        Event that ends the run and its report after the current step, once it is set.
 
     Returns
     -------
@@ -589,7 +591,7 @@ def run(
     Raises
     ------
     BadInput
-        An option does not fit, or the iterates leave the finite numbers (step too long).
+        If an option is not valid, or the iterates are not finite (the step is too long).
 
     Examples
     --------

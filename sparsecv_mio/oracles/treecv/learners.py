@@ -32,36 +32,36 @@ RowLoss = Callable[[Any, FloatArray], FloatArray]
 
 
 def squared_error(predicted: Any, y: FloatArray) -> FloatArray:
-    """(m,) `(y - predicted)^2`."""
+    """Return `(y - predicted)^2` (m,)."""
     return np.asarray((y - np.asarray(predicted, dtype=np.float64)) ** 2)
 
 
 def wrong_class(predicted: Any, y: FloatArray) -> FloatArray:
-    """(m,) one where the class is wrong."""
+    """Return an array (m,) with 1 where the class is wrong, else 0."""
     return np.asarray(np.asarray(predicted) != y, dtype=np.float64)
 
 
 def _twin(learner: Any) -> Any:
-    """Return a learner of the same attributes; `copy.copy` takes several times as long."""
+    """Return a learner with the same attributes; `copy.copy` takes several times as long."""
     twin = object.__new__(type(learner))
     twin.__dict__.update(learner.__dict__)
     return twin
 
 
 class _Scored:
-    """A learner whose score is the mean loss of its predictions, wrong classes unless it says otherwise.
+    """A learner whose score is the mean loss of its predictions, by default the share of wrong classes.
 
-    Its updates replace its state, so that copies share it.
+    Updates replace the state of the learner, so copies share it.
     """
 
     loss: RowLoss = staticmethod(wrong_class)
 
     def predict(self, X: FloatArray) -> Any:
-        """(m,) predictions."""
+        """Return predictions (m,)."""
         raise NotImplementedError
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
-        """Mean loss of the predictions."""
+        """Return the mean loss of the predictions."""
         return float(np.mean(self.loss(self.predict(X), y)))
 
     def copy(self) -> Self:
@@ -70,22 +70,22 @@ class _Scored:
 
 
 class RidgeLearner(_Scored):
-    """`min sum_i (y_i - b0 - x_i'b)^2 + lam ||b||^2` by Gram accumulation and one Cholesky solve per score.
+    """Ridge regression `min sum_i (y_i - b0 - x_i'b)^2 + lam ||b||^2`, by moments and one Cholesky solve per score.
 
-    Updates add the moments of the new rows (theory section 8: nothing is subtracted, so nothing cancels); the result
-    does not depend on their order beyond rounding. Moments are immutable, so a copy is free.
+    Updates add the moments of the new rows (theory section 8). Without subtractions there is no cancellation, and the
+    result depends on the order of the rows only by rounding. Moments are immutable, so a copy costs no memory.
 
     Parameters
     ----------
     lam : float
         Ridge weight, >= 0 (gamma / 2 of theory section 0).
     intercept : bool
-        Profile out an unpenalised intercept.
+        True to profile out an unpenalised intercept.
 
     Raises
     ------
     BadInput
-        lam is negative; at the first score, the fit is not unique.
+        If lam is negative or, at the first score, the fit is not unique.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class RidgeLearner(_Scored):
         self.state = new if self.state is None else self.state + new
 
     def fit(self) -> tuple[FloatArray, float]:
-        """Coefficients (p,) and intercept. O(p^3)."""
+        """Return the coefficients (p,) and the intercept. O(p^3)."""
         from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
         m = self.state
@@ -126,21 +126,21 @@ class RidgeLearner(_Scored):
         return b, float(m.mean[p] - m.mean[:p] @ b) if self.intercept else 0.0
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """(m,) predictions."""
+        """Return predictions (m,)."""
         b, b0 = self.fit()
         return np.asarray(X @ b + b0)
 
 
 class GaussianNaiveBayes(_Scored):
-    """Gaussian naive Bayes: per class a share of the rows, and a mean and variance of every column.
+    """Gaussian naive Bayes, with a share of the rows and a mean and variance of every column for each class.
 
-    Counts, means and centred sums of squares are merged by additions; variances get `smoothing` times the largest
-    variance of a column over all rows learned. The loss is the share of wrong classes.
+    Counts, means and centred sums of squares are merged by additions. `smoothing` times the largest variance of a
+    column over all learned rows is added to the variances. The loss is the share of wrong classes.
 
     Parameters
     ----------
     p : int
-        Columns.
+        Number of columns.
     classes : (c,) array
         Values of the target, ascending.
     smoothing : float
@@ -164,7 +164,7 @@ class GaussianNaiveBayes(_Scored):
         self.state: tuple[FloatArray, FloatArray, FloatArray] = (np.zeros(c), np.zeros((c, p)), np.zeros((c, p)))
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
-        """Merge the moments of m rows, class by class. O(m p)."""
+        """Merge the moments of m rows by class. O(m p)."""
         counts, means, squares = (array.copy() for array in self.state)
         for c, value in enumerate(self.classes):
             block = X[y == value]
@@ -179,7 +179,7 @@ class GaussianNaiveBayes(_Scored):
         self.state = counts, means, squares
 
     def log_joint(self, X: FloatArray) -> FloatArray:
-        """(m, c) log of the joint density with each class; -inf for a class without rows. O(m c p)."""
+        """Return the log (m, c) of the joint density with each class; -inf for a class without rows. O(m c p)."""
         counts, means, squares = self.state
         n = max(counts.sum(), 1.0)
         seen = np.maximum(counts, 1.0)[:, None]
@@ -196,17 +196,19 @@ class GaussianNaiveBayes(_Scored):
         return out
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """(m,) classes; the first of those that tie."""
+        """Return the predicted classes (m,); the first class wins a tie."""
         return np.asarray(self.classes[np.argmax(self.log_joint(X), axis=1)])
 
 
 class BernoulliNaiveBayes(_Scored):
-    """Naive Bayes on the indicators `x > 0` with Laplace smoothing: integer counts, so every order gives the same bits.
+    """Naive Bayes on the indicators `x > 0` with Laplace smoothing.
+
+    Counts are integers, so the order of rows does not change a bit of the result.
 
     Parameters
     ----------
     p : int
-        Columns.
+        Number of columns.
     classes : (c,) array
         Values of the target, ascending.
 
@@ -224,12 +226,12 @@ class BernoulliNaiveBayes(_Scored):
         self.state: IntArray = np.zeros((self.classes.size, p + 1), dtype=np.int64)
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
-        """Count. O(m p)."""
+        """Count the indicators of m rows by class. O(m p)."""
         masks = [y == value for value in self.classes]
         self.state = self.state + np.stack([np.append((X[own] > 0.0).sum(axis=0), own.sum()) for own in masks])
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """(m,) classes; the first of those that tie."""
+        """Return the predicted classes (m,); the first class wins a tie."""
         rows = self.state[:, -1]
         share = (self.state[:, :-1] + 1.0) / (rows[:, None] + 2.0)
         on = X > 0.0
@@ -239,7 +241,7 @@ class BernoulliNaiveBayes(_Scored):
 
 
 class PartialFitLearner(_Scored):
-    """Adapter for estimators with `partial_fit`: classifiers, regressors, and clusterings with a loss of your own.
+    """Adapter for estimators with `partial_fit`: classifiers, regressors, and clusterings with a user-defined loss.
 
     Parameters
     ----------
@@ -248,12 +250,13 @@ class PartialFitLearner(_Scored):
     classes : (c,) array, optional
         All values of the target; classifiers need them at the first `partial_fit`.
     loss : callable, optional
-        `loss(predictions, y) -> (m,)`; wrong classes when `classes` are given, squared errors otherwise.
+        Function `loss(predictions, y) -> (m,)`. The default is wrong classes if `classes` is given, else squared
+        errors.
 
     Raises
     ------
     BadInput
-        The estimator has no `partial_fit`.
+        If the estimator has no `partial_fit`.
 
     Examples
     --------
@@ -273,7 +276,7 @@ class PartialFitLearner(_Scored):
         self.loss: RowLoss = loss or (squared_error if classes is None else wrong_class)
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
-        """One `partial_fit` on the rows."""
+        """Call `partial_fit` once on the rows."""
         if self.classes is None:
             self.estimator.partial_fit(X, y)
         else:
@@ -284,12 +287,12 @@ class PartialFitLearner(_Scored):
         return type(self)(self.estimator, classes=self.classes, loss=self.loss)
 
     def predict(self, X: FloatArray) -> Any:
-        """Return the estimator's predictions."""
+        """Return the predictions of the estimator."""
         return self.estimator.predict(X)
 
 
 class _LinearSgd:
-    """What both learners share: the model is one array, fed by :mod:`sparsecv_mio.kernels.pegasos`."""
+    """Base class of the two learners whose model is one array, updated by :mod:`sparsecv_mio.kernels.pegasos`."""
 
     kind: ClassVar[int]
 
@@ -297,35 +300,35 @@ class _LinearSgd:
         self.p, self.model, self.rate = p, model, rate  # the kernel's parameter: lam or the step
 
     def update(self, X: FloatArray, y: FloatArray) -> None:
-        """Learn rows one by one in the order given. O(m p)."""
+        """Learn rows one by one in the given order. O(m p)."""
         from sparsecv_mio.kernels.pegasos import learn_rows
 
         learn_rows(self.kind, self.model, np.ascontiguousarray(X), y, self.rate)
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
-        """Mean loss. O(m p)."""
+        """Return the mean loss. O(m p)."""
         from sparsecv_mio.kernels.pegasos import score_rows
 
         return float(score_rows(self.kind, self.model, np.ascontiguousarray(X), y, 0, X.shape[0]))
 
     def subtree(self, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> tuple[FloatArray, int]:
-        """Run the recursion over some of the folds in compiled code; the model itself is not changed.
+        """Run the recursion over some of the folds in compiled code, without changing the model.
 
         Parameters
         ----------
         rows : RowsByFold
             All rows.
         first, last : int
-            Folds first .. last-1; this model has learned all the others.
+            Range of folds, first .. last-1; this model has learned all other folds.
         shuffle_seed : int or None
-            As for :func:`~sparsecv_mio.oracles.treecv.recursion.tree_cv`.
+            Seed of :func:`~sparsecv_mio.oracles.treecv.recursion.tree_cv`.
 
         Returns
         -------
         scores : (last - first,) array
             Scores of these folds.
         fed : int
-            Rows learned by the models in between.
+            Number of rows that the models of the subtree learned.
         """
         from sparsecv_mio.kernels.pegasos import Sgd, tree
 
@@ -342,22 +345,22 @@ class _LinearSgd:
 
 
 class PegasosLearner(_LinearSgd):
-    """PEGASOS (Shalev-Shwartz et al. 2011), batches of one row, no projection: a linear support vector machine.
+    """Linear support vector machine by PEGASOS (Shalev-Shwartz et al. 2011), with batches of one row, no projection.
 
-    Step t: `w <- (1 - 1/t) w + [y w'x < 1] y x / (lam t)`, which keeps `w = v / (lam t)` with v the sum of the `y x` of
-    the rows inside the margin: no rescaling. The model is the last hypothesis, the loss the share of wrong signs.
+    Step t is `w <- (1 - 1/t) w + [y w'x < 1] y x / (lam t)`. So `w = v / (lam t)` with v the sum of `y x` over the rows
+    inside the margin, and no rescaling is needed. The model is the last hypothesis, the loss the share of wrong signs.
 
     Parameters
     ----------
     p : int
-        Columns.
+        Number of columns.
     lam : float
         Weight of `(lam / 2) ||w||^2` against the mean hinge loss, > 0.
 
     Raises
     ------
     BadInput
-        lam is not positive.
+        If lam is not positive.
 
     Examples
     --------
@@ -377,32 +380,32 @@ class PegasosLearner(_LinearSgd):
 
     @property
     def coefficients(self) -> FloatArray:
-        """(p,) weights w."""
+        """Weights w (p,)."""
         t = float(self.model[-1])
         return np.zeros(self.p) if t == 0.0 else np.asarray(self.model[: self.p] / (self.rate * t))
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """(m,) signs, +1 on the boundary."""
+        """Return the predicted signs (m,); +1 on the boundary."""
         return np.where(X @ self.coefficients >= 0.0, 1.0, -1.0)
 
 
 class LeastSquaresSgd(_LinearSgd):
     """Averaged least-squares SGD in the unit ball: the robust stochastic approximation of Nemirovski et al. (2009).
 
-    Step: `w <- P(w - 2 a (x'w - y) x)`, P the projection on `||w||_2 <= 1`; the model is the mean of the iterates after
-    each row, the loss `(x'w - y)^2`. The paper takes `a = n^(-1/2)`.
+    A step is `w <- P(w - 2 a (x'w - y) x)`, with P the projection on `||w||_2 <= 1`. The model is the mean of the
+    iterates after each row, and the loss is `(x'w - y)^2`. The paper takes `a = n^(-1/2)`.
 
     Parameters
     ----------
     p : int
-        Columns.
+        Number of columns.
     step : float
         Step length a, > 0.
 
     Raises
     ------
     BadInput
-        The step is not positive.
+        If the step is not positive.
 
     Examples
     --------
@@ -422,32 +425,33 @@ class LeastSquaresSgd(_LinearSgd):
 
     @property
     def coefficients(self) -> FloatArray:
-        """(p,) averaged weights."""
+        """Averaged weights (p,)."""
         return np.asarray(self.model[self.p : 2 * self.p] / max(float(self.model[-1]), 1.0))
 
     def predict(self, X: FloatArray) -> FloatArray:
-        """(m,) predictions."""
+        """Return predictions (m,)."""
         return np.asarray(X @ self.coefficients)
 
 
-PEGASOS_LAM = 1e-6  # the paper's
+PEGASOS_LAM = 1e-6  # value of the paper
 RIDGE_LAM = 1.0
 SIGNS = np.array([-1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class LearnerTask:
-    """A learner with the rows to cross-validate it on.
+    """A learner and the rows for its cross-validation.
 
     Attributes
     ----------
     learner : Learner
         Untrained model.
     X : (n, p) array
+        Rows in the form that the learner requires.
     y : (n,) array
-        Rows as the learner takes them.
+        Targets of the rows, in the form that the learner requires.
     loss : str
-        `misclassification` or `squared error`.
+        Name of the loss, `misclassification` or `squared error`.
     """
 
     learner: Learner
@@ -465,23 +469,24 @@ def make_task(
     scale: str = "none",
     intercept: str = "none",
 ) -> LearnerTask:
-    """Return a learner for a data set's columns as they are, unless asked otherwise.
+    """Return a learner and the rows of a data set, by default without scaling or centring.
 
     Parameters
     ----------
     dataset : Dataset
         Columns and target; classifiers map its two values to -1 (the smaller) and +1.
     learner : {"pegasos", "lsqsgd", "ridge", "naive-bayes", "bernoulli-nb"}
-        Name.
+        Name of the learner.
     lam : float, optional
-        Of PEGASOS (1e-6 unless given) or ridge (1).
+        Weight of the penalty of PEGASOS (default 1e-6) or ridge (default 1).
     step : float, optional
-        Of least-squares SGD; `n ** -0.5` unless given.
+        Step length of least-squares SGD; `n ** -0.5` by default.
     scale : {"none", "length", "variance"}
         Column scale.
     intercept : {"none", "global", "fold"}
-        `global` centres the columns once on all rows, and the target of a regression; `fold` is an unpenalised
-        intercept for ridge and a column of ones, learned like any other, for PEGASOS and least-squares SGD.
+        Kind of intercept. `global` centres the columns once on all rows, and the target of a regression. `fold` is an
+        unpenalised intercept for ridge; for PEGASOS and least-squares SGD it is a column of ones, treated like any
+        other column.
 
     Returns
     -------
@@ -491,7 +496,7 @@ def make_task(
     Raises
     ------
     BadInput
-        A word is unknown, an option does not suit the learner, or the target takes more than two values.
+        If a word is unknown, an option does not suit the learner, or the target has more than two values.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class Learner(Protocol):
         ...
 
     def score(self, X: FloatArray, y: FloatArray) -> float:
-        """Mean loss over rows (m, p), (m,) that were not learned."""
+        """Return the mean loss over rows (m, p), (m,) that were not learned."""
         ...
 
 
@@ -49,23 +49,23 @@ class Recursive(Learner, Protocol):
     """A learner that runs a whole subtree in compiled code."""
 
     def subtree(self, rows: RowsByFold, first: int, last: int, shuffle_seed: int | None) -> tuple[FloatArray, int]:
-        """Run the recursion over some of the folds; the model itself is not changed.
+        """Run the recursion over some of the folds, without changing the model.
 
         Parameters
         ----------
         rows : RowsByFold
             All rows.
         first, last : int
-            Folds first .. last-1; this model has learned all the others.
+            Range of folds, first .. last-1; this model has learned all other folds.
         shuffle_seed : int or None
-            As for :func:`tree_cv`.
+            Seed of :func:`tree_cv`.
 
         Returns
         -------
         scores : (last - first,) array
             Scores of these folds.
         fed : int
-            Rows learned by the models in between.
+            Number of rows that the models of the subtree learned.
         """
         ...
 
@@ -77,10 +77,11 @@ class RowsByFold:
     Attributes
     ----------
     X : (n, p) array
+        Rows of fold 0, fold 1, ..., followed by the rows never held out.
     y : (n,) array
-        Rows of fold 0, fold 1, ..., then those never held out.
+        Targets of the rows.
     starts : (k + 1,) int array
-        Fold j is `X[starts[j]:starts[j + 1]]`.
+        First positions of the folds: fold j is `X[starts[j]:starts[j + 1]]`.
     """
 
     X: FloatArray
@@ -99,16 +100,16 @@ class RowsByFold:
 
     @classmethod
     def of(cls, X: FloatArray, y: FloatArray, folds: FoldPlan) -> RowsByFold:
-        """Sort rows by fold; nothing is copied where they are sorted already.
+        """Return the rows sorted by fold, without a copy if they are already sorted.
 
         Parameters
         ----------
         X : (n, p) array
             Rows.
         y : (n,) array
-            Their targets.
+            Targets of the rows.
         folds : FoldPlan
-            Of the same rows.
+            Folds of the same rows.
 
         Returns
         -------
@@ -117,7 +118,7 @@ class RowsByFold:
         Raises
         ------
         BadInput
-            The plan has another number of rows, or is no partition.
+            If the plan has another number of rows, or is not a partition.
         """
         folds.check_partition("treecv")
         if X.shape[0] != folds.n or y.shape != (folds.n,):
@@ -136,11 +137,11 @@ class CvResult:
     scores : (k,) array
         Mean loss of every fold.
     sizes : (k,) int array
-        Rows of every fold.
+        Number of rows of every fold.
     updates : int
-        Rows fed to learners, each counted every time.
+        Number of rows that learners learned; a row counts each time it is learned.
     seconds : float
-        Wall time, without loading compiled code.
+        Wall time in seconds, without the time for loading compiled code.
     """
 
     scores: FloatArray
@@ -150,17 +151,17 @@ class CvResult:
 
     @property
     def estimate(self) -> float:
-        """The paper's estimate: the mean of the folds' mean losses."""
+        """The estimate of the paper: the mean of the mean losses of the folds."""
         return float(self.scores.mean())
 
     @property
     def pooled(self) -> float:
-        """Mean loss over all held-out rows; equals `estimate` when the folds are of one size."""
+        """Mean loss over all held-out rows; equal to `estimate` if all folds have the same size."""
         return float(self.scores @ self.sizes / self.sizes.sum())
 
 
 PROGRESS_PARTS = 64  # subtrees that compiled code runs between two calls of the progress hook
-TASKS_PER_JOB = 4  # subtrees per worker, so that unequal ones even out
+TASKS_PER_JOB = 4  # subtrees per worker, so that subtrees of different size balance
 
 
 def tree_cv(
@@ -173,36 +174,37 @@ def tree_cv(
     jobs: int = 1,
     progress: ProgressHook | None = None,
 ) -> CvResult:
-    """Cross-validate an incremental learner over all folds in `ceil(log2 k)` passes.
+    """Return the cross-validation of an incremental learner over all folds, in `ceil(log2 k)` passes.
 
     Parameters
     ----------
     learner : Learner
         The untrained model; it is copied, not changed.
     X : (n, p) array
-        Rows; those never held out are learned first.
+        Rows; rows that are never held out are learned first.
     y : (n,) array
-        Their targets.
+        Targets of the rows.
     folds : FoldPlan
-        Up to k = n folds.
+        Folds, at most k = n.
     shuffle_seed : int, optional
-        Feed the rows of every update in a random order; without it in the order of the folds. The order depends on the
-        seed and on the rows of the update alone: jobs do not change the result.
+        Seed of a random order of the rows of every update; by default, rows are learned in the order of the folds. The
+        order depends only on the seed and the rows of the update, so `jobs` does not change the result.
     jobs : int
-        Workers, by joblib with threads unless a joblib context (`parallel_config`) names another backend.
+        Number of joblib workers, which are threads unless a joblib context (`parallel_config`) names another backend.
     progress : callable, optional
-        Called with (folds scored, k).
+        Function called with (folds scored, k).
 
     Returns
     -------
     CvResult
-        `updates <= n ceil(log2 k)` beyond the rows never held out, so at most `n (1 + log2 k)`; O(log k) models in
-        memory on one job. The estimate equals standard cross-validation where the order of rows has no effect.
+        Result with `updates <= n ceil(log2 k)` in addition to the rows never held out, so at most `n (1 + log2 k)`.
+        One job has O(log k) models in memory. If the order of rows has no effect, the estimate equals that of standard
+        cross-validation.
 
     Raises
     ------
     BadInput
-        An option does not fit the learner.
+        If an option does not suit the learner.
 
     Examples
     --------
@@ -237,7 +239,7 @@ def standard_cv(
     shuffle_seed: int | None = None,
     progress: ProgressHook | None = None,
 ) -> CvResult:
-    """Train on every fold's rows from scratch (k-repetition cross-validation).
+    """Return the cross-validation of a learner that is trained from scratch for every fold (k repetitions).
 
     Parameters
     ----------
@@ -246,18 +248,18 @@ def standard_cv(
     X : (n, p) array
         Rows.
     y : (n,) array
-        Their targets.
+        Targets of the rows.
     folds : FoldPlan
         Folds.
     shuffle_seed : int, optional
-        Feed the training rows of each fold in a random order; without it in the order of the folds.
+        Seed of a random order of the training rows of each fold; by default, the order of the folds.
     progress : callable, optional
-        Called with (folds scored, k).
+        Function called with (folds scored, k).
 
     Returns
     -------
     CvResult
-        `updates` is k n minus the held-out rows.
+        Result with `updates` equal to k n minus the held-out rows.
 
     Examples
     --------
@@ -290,16 +292,16 @@ def standard_cv(
 
 
 def warm_up_learner(learner: Learner, rows: RowsByFold, shuffle_seed: int | None) -> None:
-    """Load compiled code before the clock starts.
+    """Load compiled code before the time is measured.
 
     Parameters
     ----------
     learner : Learner
         The untrained model; it is copied, not changed.
     rows : RowsByFold
-        Rows of the run; two of them are learned by a copy.
+        Rows of the run; a copy of the model learns two of them.
     shuffle_seed : int or None
-        As for :func:`tree_cv`.
+        Seed of :func:`tree_cv`.
     """
     _order(0, 1, shuffle_seed)
     if isinstance(learner, Recursive):
@@ -317,11 +319,11 @@ def feed_rows(model: Learner, rows: RowsByFold, first: int, last: int, order: In
     Parameters
     ----------
     model : Learner
-        Changed in place.
+        Model to update in place.
     rows : RowsByFold
         All rows.
     first, last : int
-        Without an order, rows first .. last-1 are learned in one piece.
+        Range of rows, first .. last-1, which are learned in one piece if `order` is None.
     order : (m,) int array or None
         Rows to learn, in blocks of 8 MB.
     """
@@ -349,20 +351,20 @@ class _Tree:
     Parameters
     ----------
     shuffle_seed : int or None
-        As for :func:`tree_cv`.
+        Seed of :func:`tree_cv`.
     """
 
     rows: RowsByFold
     shuffle_seed: int | None
 
     def feed(self, model: Learner, first: int, last: int) -> int:
-        """Let a model learn rows first .. last-1; return how many."""
+        """Let a model learn rows first .. last-1; return their number."""
         if last > first:
             feed_rows(model, self.rows, first, last, _order(first, last, self.shuffle_seed))
         return last - first
 
     def split(self, model: Learner, first: int, last: int) -> tuple[list[tuple[Learner, int, int]], int]:
-        """Return the children of one node, each with its own model, and the rows fed to them."""
+        """Return the children of one node, each with a model, and the number of rows that the models learned."""
         if last - first == 1:
             return [(model, first, last)], 0
         half = first + (last - first + 1) // 2
@@ -374,7 +376,10 @@ class _Tree:
     def scores(
         self, model: Learner, first: int, last: int, progress: ProgressHook | None = None
     ) -> tuple[FloatArray, int]:
-        """Return the scores of folds first .. last-1 and the rows fed, from a model of all others, which is used up."""
+        """Return the scores of folds first .. last-1 and the number of rows learned.
+
+        The model has learned all other rows and is used up.
+        """
         scores, fed, done = np.empty(last - first), 0, 0
         grain = last - first if progress is None else max(1, (last - first) // PROGRESS_PARTS)
         for scores_of, count in self._walk(model, first, last, grain):
@@ -385,7 +390,7 @@ class _Tree:
         return scores, fed
 
     def _walk(self, model: Any, first: int, last: int, grain: int) -> Iterator[tuple[FloatArray | list[float], int]]:
-        """Yield scores in the order of the folds, and numbers of rows fed."""
+        """Yield scores in the order of the folds, and numbers of rows learned."""
         if last - first == 1:
             lo, hi = self.rows.starts[first], self.rows.starts[last]
             yield [model.score(self.rows.X[lo:hi], self.rows.y[lo:hi])], 0
@@ -394,12 +399,12 @@ class _Tree:
         else:
             halves, fed = self.split(model, first, last)
             yield [], fed
-            while halves:  # taken out, so that a model is let go when its half is done
+            while halves:  # taken out, so that the memory of a model is freed when its half is done
                 yield from self._walk(*halves.pop(0), grain)
 
 
 def _run_parallel(tree: _Tree, model: Learner, jobs: int, progress: ProgressHook | None) -> tuple[FloatArray, int]:
-    """Split level by level until there are enough subtrees, then run these; both in parallel."""
+    """Split level by level until there are enough subtrees, then run the subtrees; both steps run in parallel."""
     with naming_extras():
         from joblib import Parallel, delayed
 
