@@ -147,7 +147,7 @@ def moved_to(
 ) -> Multipliers:
     """Return initial multipliers: those of a neighbour with a diagonal that is valid here, or else `plain`.
 
-    If the weight is the r-th part, r < 1, of that of the neighbour, `r nu` admits a diagonal wherever nu did.
+    If the weight is r times that of the neighbour, r < 1, then `r nu` admits a diagonal wherever nu did.
 
     Parameters
     ----------

@@ -303,7 +303,7 @@ class PathSearch:
         return prepared(self._data)
 
     def standardize(self) -> StandardData:
-        """Return the data in standard coordinates; from then on a record can be made."""
+        """Return the data in standard coordinates and store them; `record` requires this call."""
         options = self.options
         self._data = standardize(self.dataset, options.scale, options.intercept, options.restrictions, options.loss)
         check_independent(self._data, self.grid.gammas.tolist(), most_columns(self._data, int(self.grid.taus.max())))

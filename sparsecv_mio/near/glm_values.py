@@ -174,7 +174,7 @@ class GlmObjective:
         return min(threshold, self.nothing)
 
     def value_at(self, level: float) -> float:
-        """Return a lower bound on the values of supports with at least such an F; the inverse of `level`."""
+        """Return a lower bound on the values of supports whose F is at least `level`; the inverse of `level`."""
         return level
 
     def lists(self, wanted: SupportTaker, expired: Callable[[], bool]) -> GlmLists:
@@ -266,7 +266,7 @@ class GlmCommonError(GlmObjective):
         return min((losses + PENALTY_SHARE * most) * (1.0 + SHAVED), self.nothing)
 
     def value_at(self, level: float) -> float:
-        """Return a lower bound on the values of supports with at least such an F; see `GlmObjective`."""
+        """Return a lower bound on the values of supports whose F is at least `level`; see `GlmObjective`."""
         if level == np.inf:
             return level
         plain = level - PENALTY_SHARE * self.most_penalty

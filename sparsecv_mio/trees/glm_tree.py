@@ -250,7 +250,7 @@ class SizeSearch:
         return float(nodes.bound[row]), _Node(inside, outside, nodes.point[row].copy())
 
     def _tried(self, bound: float, node: _Node, firsts: BoolArray, level: float) -> list[tuple[float, _Node]]:
-        """Close a node by fitting its remaining supports, copies in every number; an interrupted node stays open.
+        """Close a node by fits of its remaining supports, with every number of copies; if interrupted, keep it open.
 
         All other supports of the node are above the level.
         """

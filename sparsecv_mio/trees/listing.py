@@ -385,9 +385,9 @@ def with_diagonal(form: NormalForm, start: FloatArray, steps: int = 0) -> Normal
 
 
 class SupportsBelow:
-    """An iterator-like source of all supports at or below the cutoffs of their sizes; some may be handed out twice.
+    """A source of all supports at or below the cutoffs of their sizes, in which some supports may occur twice.
 
-    Supports that differ only in the choice among duplicate columns are all handed out.
+    It contains all supports that differ only in the choice among duplicate columns.
 
     Parameters
     ----------

@@ -385,7 +385,7 @@ def _named(data: StandardData, columns: IntArray, what: str) -> str:
 
 
 def _leverages(data: StandardData, whole: TrainingMoments) -> FloatArray:
-    """(n,) leverages of rows in least squares on all columns and the intercept. O(n q^2)."""
+    """Return leverages (n,) of rows in least squares on all columns and the intercept. O(n q^2)."""
     scatter, mean = whole.scatter[: data.q, : data.q], whole.mean[: data.q]
     unit = 1.0 / np.sqrt(np.diag(scatter))
     factor = cholesky(scatter * unit[:, None] * unit, lower=True, check_finite=False)
