@@ -33,8 +33,8 @@ class ForcedColumns:
     >>> choice = ForcedColumns.of(5, np.array([1, 3]), n_adjusted=1)
     >>> choice.inside(np.array([0, 1, 3, 4])).tolist(), choice.whole(np.array([0, 2])).tolist()
     ([0, 2], [0, 1, 3, 4])
-    >>> choice.n_columns(3), choice.size(3)
-    (4, 2)
+    >>> choice.n_columns(3), choice.size(3), choice.tau_of(4)
+    (4, 2, 3)
     """
 
     forced: IntArray
@@ -73,7 +73,11 @@ class ForcedColumns:
     @property
     def max_tau(self) -> int:
         """Tau of the support of all columns."""
-        return len(self.forced) + len(self.others) - self.n_adjusted
+        return self.tau_of(len(self.forced) + len(self.others))
+
+    def tau_of(self, n_columns: int) -> int:
+        """Return the number of features of a support of `n_columns` columns, without the adjusted ones."""
+        return max(n_columns - self.n_adjusted, 0)
 
     def n_columns(self, tau: Count) -> Count:
         """Return the number of columns of a support of `tau` features, with the adjusted columns."""

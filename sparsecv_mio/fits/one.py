@@ -245,7 +245,7 @@ class _Model:
         inside = data.only(np.setdiff1d(np.arange(data.q), constraints.forced_out))
         inside = replace(inside, restrictions=asked.restrictions or NONE)
         check_independent(inside, [gamma], most_columns(inside, tau))
-        return cls(data, min(tau, data.q - data.choice.n_adjusted), gamma, constraints, asked)
+        return cls(data, min(tau, data.choice.max_tau), gamma, constraints, asked)
 
     @property
     def unit(self) -> float:

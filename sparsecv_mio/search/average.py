@@ -296,7 +296,7 @@ class Projection:
         self.data = standardize(aim, str(data.scale), str(data.intercept), data.restrictions)
         self.per_row = self.data.loss_unit / total
         choice = self.data.choice
-        least = len(choice.forced) - choice.n_adjusted
+        least = choice.tau_of(len(choice.forced))
         self.sizes = list(range(least, max(min(most, choice.max_tau), least) + 1))
         self.problem: SparseProblem | None = None
         self._refitted = dict[tuple[int, ...], float]()

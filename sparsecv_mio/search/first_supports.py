@@ -435,8 +435,7 @@ class FoldSearches:
     ) -> None:
         self.data, self.folds, self.threads, self.until, self.hands = data, folds, threads, until, hands
         largest = max(1, int(np.sqrt(STORE_BYTES / 8 / (len(grid.gammas) * folds.k))))
-        max_tau = max(min(data.q, largest) - data.choice.n_adjusted, 0)
-        self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, max_tau)
+        self.lams, self.taus = lam_of(grid.gammas), np.minimum(grid.taus, data.choice.tau_of(min(data.q, largest)))
         self.top = largest_searched(self.taus, data)
         self.by_fold: dict[int, FoldSearch] = {}
         self.improved = False

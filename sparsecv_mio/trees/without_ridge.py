@@ -141,7 +141,7 @@ def _widest_terms(data: StandardData) -> list[int]:
 
 def _largest_tau(data: StandardData, most: int) -> int:
     """Return the largest tau, without adjusted columns, whose models have at most `most` columns."""
-    columns = most - data.choice.n_adjusted
+    columns = data.choice.tau_of(most)
     return sum(total <= columns for total in accumulate(_widest_terms(data))) if data.terms else columns
 
 
@@ -233,7 +233,7 @@ class _SubsetCheck:
 
     def _advise_tau(self) -> Iterator[str]:
         """Yield advice on the tau up to which there is no fault; with factors that count once, also in columns."""
-        tau, columns = _largest_tau(self.data, self.most), self.most - self.data.choice.n_adjusted
+        tau, columns = _largest_tau(self.data, self.most), self.data.choice.tau_of(self.most)
         if tau > 0:
             yield f"give tau at most {tau}"
         if columns > tau:
