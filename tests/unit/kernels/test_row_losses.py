@@ -24,3 +24,14 @@ def test_a_code_names_the_same_loss(loss: RowLoss) -> None:
     total = roundings(response, state, np.full(n, 1e-10), out)
     assert [sign_of(response, i) for i in range(n)] == loss.signs(y).tolist()
     assert 0.0 < total <= 2.0 * float(v @ loss.roundings(m, y, 1e-10, 1e-15)) and np.all(out < 1e-6)
+
+
+def test_an_unknown_code_is_refused() -> None:
+    response, state, out = Response(np.ones(3), np.ones(3), 7), new_state(3), np.empty(3)
+    for ask in (
+        lambda: fill(response, np.zeros(3), state),
+        lambda: curvatures(response, state, out),
+        lambda: roundings(response, state, np.zeros(3), out),
+    ):
+        with pytest.raises(ValueError, match="no loss of this code"):
+            ask()
