@@ -121,16 +121,16 @@ def check_whole(name: str, value: float | None, least: int, most: int = 10**18) 
     if value is None:
         return
     if not isinstance(value, Real):
-        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is no whole number")
+        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is not a whole number")
     if not least <= value <= most or value != int(value):
-        room = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
-        raise BadInput(f"{shown(name)}: {value} is out of range, give {room}")
+        allowed = f"at most {most:,}" if value > most else f"a whole number of at least {least}"
+        raise BadInput(f"{shown(name)}: {value} is out of range; give {allowed}")
 
 
 def _check_gap(name: str, value: Any) -> None:
     _check_real(name, value)
     if not 0.0 <= value < 1.0:
-        raise BadInput(f"{name}: {value:g} is out of range, a relative gap is at least 0 and below 1")
+        raise BadInput(f"{name}: {value:g} is out of range; give a number of at least 0 and below 1")
 
 
 def _check_seconds(name: str, value: Any) -> None:
@@ -138,12 +138,12 @@ def _check_seconds(name: str, value: Any) -> None:
         return
     _check_real(name, value)
     if not 0.0 < value < math.inf:
-        raise BadInput(f"{shown(name)}: {value:g} is out of range, give a positive number of seconds")
+        raise BadInput(f"{shown(name)}: {value:g} is out of range; give a positive number of seconds")
 
 
 def _check_real(name: str, value: Any) -> None:
     if not isinstance(value, Real):
-        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is no number")
+        raise BadInput(f"{shown(name)}: {str(value)[:30]!r} is not a number")
 
 
 @dataclass(frozen=True)
@@ -201,7 +201,7 @@ class Option:
 
 _FEATURES = "A,B,..."
 _GAMMAS_OF_LOSSES = ", ".join(
-    f"with {loss} loss {count} from {least:g} to {largest:g}"
+    f"with {loss} loss, {count} values from {least:g} to {largest:g}"
     for loss, (least, largest, count) in GAMMAS_OVER_ROWS.items()
 )
 
@@ -209,165 +209,174 @@ OPTIONS = {
     one.name: one
     for one in (
         # a table, and how it is read
-        Option("target", str, None, "T", "Column to predict, by name or position. [NPZ, svmlight: y]", letter="-t"),
-        Option("features", str, None, _FEATURES, "Use these columns only. [all but the target]"),
-        Option("drop", str, None, "C,D,...", "Use all columns but these."),
+        Option("target", str, None, "T",
+               "Column to predict, by name or position. [y in NPZ and svmlight files]", letter="-t"),
+        Option("features", str, None, _FEATURES, "Use only these columns as features. [all but the target]"),
+        Option("drop", str, None, "C,D,...", "Use all columns except these. [none]"),
         Option("sep", str, None, "CHAR",
-               "Between the cells of a text table: a character, or comma, semicolon, tab, pipe or space (any run "
-               "of blanks). [.csv: comma, .tsv and .txt: tab]"),
-        Option("decimal", str, ".", "CHAR", "Decimal mark of a text table: point or comma."),
+               "Separator of a text table: a character, or comma, semicolon, tab, pipe or space (any run of blanks). "
+               "[comma for .csv, tab for .tsv and .txt]"),
+        Option("decimal", str, ".", "CHAR", "Decimal mark of a text table: point or comma. [point]"),
         Option("thousands", str, None, "CHAR",
-               "Sets off thousands in numbers, groups of three digits: comma, point, space, apostrophe, or none where "
-               "nothing does. [none; a number that could be two is refused]"),
-        Option("comment", str, None, "CHAR", "Leave out lines that begin with it. [none]"),
+               "Thousands separator in numbers: comma, point, space, apostrophe or none. [none; ambiguous numbers are "
+               "an error]"),
+        Option("comment", str, None, "CHAR", "Skip lines that begin with this character. [none]"),
         Option("skip_lines", str, None, "LINES",
-               "Leave out lines of a text table by their numbers, 1:3,32 say: titles, units, totals. [none]"),
-        Option("encoding", str, "utf-8", "NAME", "Of a text table."),
-        Option("header", bool, True, "", "The first line holds numbers: columns are x0, x1, ..."),
+               "Skip these lines of a text table, such as titles, units and totals, by number: 1:3,32. [none]"),
+        Option("encoding", str, "utf-8", "NAME", "Character encoding of a text table. [utf-8]"),
+        Option("header", bool, True, "", "The first line has data: the columns are named x0, x1, ..."),
         Option("index_col", str, None, "C", "Column that only numbers the rows, by name or position. [none]"),
         Option("na", str, Missing.ERROR, "",
-               "Empty cells, NA and the like: refused, their rows left out, or filled with the mean or the median of "
-               "their column over all rows, held-out ones included.", Missing),
+               "Treatment of missing values (empty values, NA and similar): error stops, drop drops their rows, mean "
+               "and median impute them from all rows of the column, held-out rows included.", Missing),
         Option("na_indicator", bool, False, "",
-               "With --na mean or median: a column of zeros and ones beside every filled one says which cells were "
-               "empty."),
-        Option("na_values", str, (), "V,W,...", "Cells that stand for nothing as well: -999, refused. [none]"),
+               "With --na mean or median: add a 0/1 column next to every imputed column that marks its missing "
+               "values."),
+        Option("na_values", str, (), "V,W,...", "Additional missing-value codes, such as -999 or refused. [none]"),
         Option("keep_default_na", bool, True, "",
-               "NA, null, none and the like are words: only empty cells and those of --na-values stand for nothing."),
+               "Treat NA, null, none and similar words as text: only empty values and those of --na-values are "
+               "missing."),
         Option("encode", str, Encode.ERROR, "",
-               "Columns of text values: refused, a column of zeros and ones for every value, or their ranks in an "
-               "order that --order or the data declare. Two opposites (no, yes) are 0 and 1.", Encode),
+               "Treatment of text columns: error stops, onehot makes a 0/1 column for every value, ordinal uses ranks "
+               "in the order given by --order or by the data. Two opposite values (no, yes) become 0 and 1.", Encode),
         Option("order", str, (), "C=A<B<...",
-               "Code the text values of a column by rank, 0, 1, ..., from the lowest value to the highest, whatever "
-               "--encode is: 'size=small<medium<large'; may be repeated. [the order that the data declare]",
+               "Encode a text column by ranks 0, 1, ... in this order, for any --encode: 'size=small<medium<large'. "
+               "May be repeated. [order given by the data]",
                several=True),
         Option("dates", str, (), "PART,...",
-               "Turn every column of dates into numbers: days (since 1970-01-01), or some of year, month, weekday (1 "
-               "is Monday), as columns such as sold.year; dayfirst or monthfirst if dates do not show it. [refused]"),
+               "Convert date columns to numbers: days (since 1970-01-01), or some of year, month, weekday (Monday is "
+               "1), in columns such as sold.year. Add dayfirst or monthfirst if the order is ambiguous. [error]"),
         Option("weights", str, None, "COLUMN",
-               "How much each row counts in every fit and in the errors: a column of the data, or file:F with a number "
-               "a line; any numbers from 0 on, a row of weight 0 is left out. [each once]"),
+               "Weight of each row in fits and errors: a column, or file:F with one number a line. Weights are at "
+               "least 0; a row of weight 0 is dropped. [1]"),
         Option("folds", str, "10", "SPEC",
-               "K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K or forward:K:GAP "
-               "(time series, GAP rows left out before each fold), blocks:B (blocks of B rows), holdout:F (one scored "
-               "fold), groups:COLUMN (a group is a fold) or groups:COLUMN:K (K folds of whole groups), column:COLUMN "
-               "or file:F (a fold id per row)."),
+               "Folds: K (shuffled), RxK (R repeats), loo, stratified:K (by the target), forward:K or forward:K:GAP "
+               "(time series, without the GAP rows before each fold), blocks:B (blocks of B rows), holdout:F (one "
+               "fold with a share F of the rows), groups:COLUMN (each group is a fold), groups:COLUMN:K (K folds that "
+               "keep groups together), column:COLUMN or file:F (a fold label per row). [10]"),
         Option("seed", int, None, "N", "Seed of the shuffle. [0]"),
         # the grid, and what a model may contain
         Option("gamma", str, None, "LIST",
-               "Ridge weights: 0.01,0.1,1 or LO:HI:COUNT, logarithmic, inclusive; 0 is least squares; of solve also "
-               "LO..HI, every one. "
-               f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}; {_GAMMAS_OF_LOSSES}, "
-               "over n_train]"),
+               "Ridge weights: a list 0.01,0.1,1, or LO:HI:COUNT for a logarithmic grid; 0 is least squares. `solve` "
+               "and `path` also take an interval LO..HI, which covers every value. "
+               f"[{DEFAULT_GAMMAS}; if p >= n_train, {WIDE_GAMMAS}; {_GAMMAS_OF_LOSSES}, divided by n_train]"),
         Option("tau", str, None, "LIST",
-               "Support sizes: K, LO:HI (inclusive) or a list; 0 is the intercept alone; log: all with "
-               "tau log tau <= min(p, n_train). [1:p; if p > 30, 1 to n_train / 8, but to 10 at least and 50 at most, "
-               "and p where p <= 300, p < n_train]"),
+               "Model sizes (numbers of features): K, LO:HI (inclusive) or a list; 0 is the model without features; "
+               "log: all sizes with tau log tau <= min(p, n_train). [1:p if p <= 30, else 1 to n_train / 8 (at least "
+               "10, at most 50), and p if p <= 300 and p < n_train]"),
         Option("force_in", str, (), _FEATURES,
-               "Features in every model, by name (a column of words: all its levels) or by position among the "
-               "features; they are penalised as the others are, and count in --tau."),
+               "Features of every model, by name (a text column: all its levels) or by position among the features. "
+               "They are penalised and count towards --tau. [none]"),
         Option("adjust", str, (), _FEATURES,
-               "Columns that every model adjusts for, as it does for an intercept: in, not penalised, and not counted "
-               "in --tau."),
-        Option("force_out", str, (), "C,D,...", "Features in no model, as if they were dropped."),
+               "Adjustment columns: in every model, not penalised, and not counted in --tau. [none]"),
+        Option("force_out", str, (), "C,D,...", "Features that no model may use. [none]"),
         Option("count", str, (), "factors|columns",
-               "What counts as one feature. factors: the columns that --encode onehot makes of a column of words enter "
-               "together and count as one; columns: each enters, and counts, by itself. [columns; `solve` uses factors "
-               "where a note states it]"),
-        Option("at_most", str, (), "K:A,B,...", "At most K of these features in a model; may be repeated.",
+               "Unit that --tau counts. factors: all levels of a text column (--encode onehot) enter together and "
+               "count as one feature; columns: each column enters and counts separately. [columns; `solve` uses "
+               "factors where a note states it]"),
+        Option("at_most", str, (), "K:A,B,...", "Use at most K of these features in a model. May be repeated. [none]",
                several=True),
         Option("hierarchy", str, (), "RULE",
-               "strong or weak: features named as products (a:b, a*b, a b, a^2) only with all, or at least one, of "
-               "their factors; or AB=A,B (AB only with A and B), AB=A|B (with one at least). May be repeated.",
+               "strong or weak: features named as products (a:b, a*b, a b, a^2) enter only with all, or at least one, "
+               "of their factors. AB=A,B: AB only with A and B; AB=A|B: AB only with A or B. May be repeated. [none]",
                several=True),
-        Option("nonnegative", str, (), _FEATURES, "Features whose coefficient is not below 0; all: every one."),
-        Option("nonpositive", str, (), _FEATURES, "Features whose coefficient is not above 0; all: every one."),
+        Option("nonnegative", str, (), _FEATURES,
+               "Features whose coefficients must be at least 0; all: every feature. [none]"),
+        Option("nonpositive", str, (), _FEATURES,
+               "Features whose coefficients must be at most 0; all: every feature. [none]"),
         # units and effort
         Option("loss", str, Loss.SQUARED, "",
-               "What is fitted: squared for a target of numbers, logistic for one of two classes (0 and 1, no and yes, "
-               "any two words), whose CV error is the mean log loss of held-out rows, poisson for counts (whole "
-               "numbers from 0 on) with log link, whose CV error is the mean half deviance of held-out rows.", Loss),
+               "Loss function. squared: numeric target; logistic: target of two classes (0 and 1, or any two words), "
+               "CV error is the mean log loss; poisson: counts with log link, CV error is the mean half deviance.",
+               Loss),
         Option("exposure", str, None, "COLUMN",
-               "With --loss poisson: how long, or of how many, each row was counted, numbers above 0; the model is of "
-               "the rate. [1 for each row]"),
+               "With --loss poisson: the time or the population over which each row was counted, above 0. The model "
+               "then predicts a rate. [1]"),
         Option("positive", str, None, "WORD",
-               "With --loss logistic: the class whose probability is predicted. [the larger number, the later word]"),
+               "With --loss logistic: the class whose probability is predicted. [the larger number, or the last word "
+               "in alphabetical order]"),
         Option("class_weight", str, None, "balanced",
-               "With --loss logistic: balanced lets both classes weigh the same, in every fit and in the log loss of "
-               "held-out rows, as scikit-learn does; it goes with --weights. [each row once]", ClassWeight),
+               "With --loss logistic: balanced gives both classes equal weight in fits and errors, as in scikit-learn; "
+               "it can be combined with --weights. [none]", ClassWeight),
         Option("scale", str, Scale.LENGTH, "WORD",
-               "What the penalty measures: length (centred unit l2 norm), variance (unit variance) or none.", Scale),
+               "Scale of the columns that the penalty uses: length (centred, unit l2 norm), variance (unit variance) "
+               "or none. [length]", Scale),
         Option("scale_within", str, Within.ALL, "",
-               "Whether --scale measures a column on all rows or, in each fold, on its training rows.", Within),
+               "Rows that --scale uses: all rows, or in each fold its training rows (folds).", Within),
         Option("na_within", str, Within.ALL, "",
-               "Whether --na mean and median fill empty cells by all rows or, in each fold, by its training rows; the "
-               "model of all rows by all rows.", Within),
+               "Rows from which --na mean and median impute: all rows, or in each fold its training rows (folds). The "
+               "full-data model imputes from all rows.", Within),
         Option("intercept", str, Intercept.FOLD, "WORD",
-               "fold (free in every training set), global (centre once on all rows) or none.", Intercept),
-        Option("gap", float, 1e-4, "G", "Stop at this certified relative gap; 0 asks for every optimum.",
+               "fold (free in every training set), global (centre once on all rows) or none. [fold]", Intercept),
+        Option("gap", float, 1e-4, "G",
+               "Relative gap up to which the choice is certified; 0 solves every pair that may be the best.",
                check=_check_gap),
-        Option("time_limit", float, None, "S", "Stop after S seconds with valid bounds; none: run until the end.",
+        Option("time_limit", float, None, "S",
+               "Stop after S seconds, with valid bounds; none: run until the choice is certified. [none]",
                check=_check_seconds),
-        Option("threads", int, None, "N", "Threads. [all cores]",
+        Option("threads", int, None, "N", "Number of threads. [all cores]",
                check=partial(check_whole, least=1, most=MOST_THREADS)),
         # what is searched, and how
         Option("one_se", bool, False, "",
-               "Report and refit the one-standard-error pair (the smallest tau) instead of the pair with the "
-               "minimum CV error, which has a line of its own."),
+               "Report and refit the one-standard-error pair (the smallest tau) instead of the pair with the minimum "
+               "CV error, which is printed in a separate line."),
         Option("stability", str, None, "WEIGHT|nested",
-               "Fit the model at the pair with the least CV error + WEIGHT x instability, where the instability is the "
-               "largest change that leaving out a fold makes to the losses of all rows. nested: the weight by "
-               "nested CV, about six times as long. [none]"),
+               "Report the pair that minimises CV error + WEIGHT x instability. The instability is the largest change "
+               "in the losses of all rows when one fold is held out. nested: choose the weight by nested CV, which "
+               "takes about six times as long. [none]"),
         Option("model", str, Model.PAIR, "",
-               "Which model predicts. pair: the best subset at the pair that is reported; average: the average of the "
-               "near-best pairs, weighted by how far the errors of the rows tell them from the best one, put on the "
-               "fewest features that keep it. The certificate is of the pair in either case.", Model),
+               "Model for predictions. pair: the best subset at the reported pair. average: the average of the "
+               "near-optimal pairs, weighted by how close their errors are to the best one, approximated with the "
+               "fewest features that stay close to it. The certificate refers to the pair in both cases.", Model),
         Option("own_error", bool, False, "",
-               "With --model average: also estimate the error of the averaged model, by the same rule within every "
-               "fold. Optimistic, as its weights saw the rows left out, and many times cheaper than --nested."),
+               "With --model average: also estimate the error of the averaged model by averages within every fold. "
+               "Optimistic, because the weights used the held-out rows, but much cheaper than --nested."),
         Option("method", str, Method.AUTO, "",
-               "rounds: every cell in rounds of growing effort, work shared between taus and folds; joint: best-first "
-               "over all pairs, one MIO at a time, the likely best one solved, the others raised above it; "
-               "algorithm1: bounds, then one MIO at a time (the paper's); grid: every cell an MIO (the baseline); "
-               "bounds: certified bounds alone, no branching (exit code 3 unless they prove the pair); descent: gamma "
-               "and tau in turn, gamma free between the least and the largest one given; proved then means that no "
-               "single change of gamma or tau improves the pair. [auto: rounds, the fastest; joint with another "
-               "--backend than native]",
+               "Search method. rounds: all subproblems in rounds of growing effort, with shared work; joint: "
+               "best-first over all pairs, one MIO problem at a time; algorithm1: bounds, then one MIO problem at a "
+               "time (the "
+               "paper's algorithm); grid: an MIO problem for every subproblem (baseline); bounds: certified bounds "
+               "only, without branching (exit code 3 if they do not certify the choice); descent: gamma and tau in "
+               "turn, between the smallest and the largest gamma given, until no single change improves the pair. "
+               "[auto: rounds, the fastest; joint with another --backend than native]",
                Method),
         Option("backend", str, "native", "B",
-               "The solver of each MIO of joint, algorithm1 and grid; see `sparsecv backends`. Any but native without "
-               "--method means joint. [native]"),
-        Option("formulation", str, None, "F", "Which of the backend's models: benders of gurobi, say."),
+               "Solver of the MIO problems of joint, algorithm1 and grid; `sparsecv backends` lists them. Any backend "
+               "but native implies --method joint. [native]"),
+        Option("formulation", str, None, "F",
+               "MIO formulation of the backend, such as benders of gurobi. [the first that `sparsecv backends` lists]"),
         Option("solver_option", str, (), "NAME=VALUE",
-               "Option of the backend's solver by its own name, MIPFocus=1 of gurobi, say; may be repeated. Tolerances "
-               "and limits are kept: the certificate rests on them.", several=True),
-        Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIOs. [none]",
+               "Option of the backend's solver by its name there, such as MIPFocus=1 of gurobi. May be repeated. "
+               "Tolerances and limits cannot be changed, because the certificate depends on them. [none]",
+               several=True),
+        Option("mio_budget", int, None, "R", "Stop joint, algorithm1 or grid after R MIO problems. [none]",
                check=partial(check_whole, least=0)),
         Option("refine", bool, False, "",
-               "Deprecated: --gamma LO..HI proves the best gamma of an interval. Searches gamma from the value before "
-               "the answer's to the value after it too; stored separately, as `refined`."),
+               "Deprecated: use --gamma LO..HI, which certifies the best gamma of an interval. Searches gamma between "
+               "the neighbours of the reported value; stored separately, as `refined`."),
         Option("sources", str, (), "NAME,...|-NAME,...",
-               "Sources of bounds that the search uses, or with minus (--sources=-NAME) those that it leaves out; all, "
-               "none. The answer is the same. `--sources help` names them. [all]"),
+               "Bounding methods that the search uses, or with a minus sign (--sources=-NAME) those that it does not "
+               "use; all, none. The answer is the same. `--sources help` lists them. [all]"),
         Option("oracles", str, None, "LIST|none",
-               "Deprecated, without effect: some of glru, iacv, treecv. Use --sources."),
+               "Deprecated, without effect: some of glru, iacv, treecv. Use --sources. [none]"),
         Option("by", str, None, "",
-               "cv: the CV error of the features, the same in every fold; objective: the training objective on all "
-               "rows. [cv; with --loss logistic, objective]", By),
+               "Value by which models are ranked. cv: the CV error of the same features in every fold; objective: the "
+               "training objective on all rows. [cv; objective with --loss logistic]", By),
         # where a run is stored, and what is shown
         Option("checkpoint", str, None, "FILE",
-               "Store the run here now and then; --resume carries it on. A run there that has not ended is not written "
-               "over."),
-        Option("resume", str, None, "FILE", "Carry on a stored run, and go on storing it there."),
-        Option("trace", str, None, "FILE", "Write the course of the bounds here, for `sparsecv plot`."),
+               "Store the run in this file from time to time; --resume continues it. An unfinished run in the file is "
+               "not overwritten. [none]"),
+        Option("resume", str, None, "FILE", "Continue the run stored in this file, and store it there. [none]"),
+        Option("trace", str, None, "FILE", "Write the bounds over time to this file, for `sparsecv plot`. [none]"),
         Option("progress_json", str, None, "FILE",
-               "Write how far the run is here while it goes on, as JSON lines for schedulers and other programs."),
+               "Write progress as JSON lines to this file, for schedulers and other programs. [none]"),
         Option("scheduler", str, None, "ADDRESS",
-               "Scheduler of a dask cluster, tcp://HOST:PORT, which does the work."),
-        Option("json", str, None, "FILE", "Write the record here; - is standard output."),
-        Option("proof", str, None, "FILE", "Write a proof of the bounds here, for `sparsecv check`."),
-        Option("full", bool, False, "", "Print the table of every gamma, not a summary."),
-        Option("quiet", bool, False, "", "Only the answer: no live view, table or warnings.", letter="-q"),
+               "Address of a dask scheduler, tcp://HOST:PORT, whose workers do the work. [none]"),
+        Option("json", str, None, "FILE", "Write the record to this file; - is standard output. [none]"),
+        Option("proof", str, None, "FILE", "Write a proof of the bounds to this file, for `sparsecv check`. [none]"),
+        Option("full", bool, False, "", "Print a table for every gamma, not a summary."),
+        Option("quiet", bool, False, "", "Print only the answer: no progress, tables, hints or warnings.",
+               letter="-q"),
     )
 }  # fmt: skip
 
@@ -402,17 +411,31 @@ ACCELERATING = defaults("sources", "oracles")
 STORING = defaults("checkpoint", "resume", "trace")
 
 DEPRECATED = {  # options that the next minor release removes, and what to use
-    "oracles": "is without effect and will be removed in 0.4; --sources switches sources of bounds",
-    "refine": "will be removed in 0.4; --gamma LO..HI proves the best gamma of an interval",
+    "oracles": "has no effect and will be removed in 0.4; use --sources",
+    "refine": "will be removed in 0.4; use --gamma LO..HI, which certifies the best gamma of an interval",
 }
 
 MOST_USED = "Most used"
 PANELS: dict[str, tuple[str, ...]] = {  # panels of the help with their options, including options of single commands
-    MOST_USED: ("target", "loss", "folds", "gamma", "tau", "one_se", "model", "nested", "time_limit", "json", "quiet"),
+    MOST_USED: (
+        "target",
+        "loss",
+        "na",
+        "encode",
+        "folds",
+        "gamma",
+        "tau",
+        "one_se",
+        "model",
+        "nested",
+        "time_limit",
+        "json",
+        "quiet",
+    ),
     "Data": (*TABLE, "id", "weights", "exposure"),
     "Folds and grid": ("folds", "seed", "gamma", "tau"),
-    "Which models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
-    "What is asked": (
+    "Models": (*RESTRICTING, *UNITS, "scale_within", "na_within", "together", "box", "assume_box"),
+    "Choice": (
         "positive",
         "class_weight",
         "criterion",

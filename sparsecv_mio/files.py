@@ -437,7 +437,7 @@ class JsonLines:
                 fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 self._stream.close()
-                words = f"{self.what}: another run is writing {self.path}: give each run a file of its own"
+                words = f"{self.what}: another run is writing {self.path}; give each run a separate file"
                 raise BadInput(words) from None
             except OSError:  # on a file system without locks the file still consists of whole lines
                 pass

@@ -574,7 +574,7 @@ class Restrictions:
             seen |= set(columns)
         for option in SIGNS:
             for j in sorted(_found([name for name in getattr(self, option) if name != ALL], place, option) & seen):
-                why = "the levels of a factor are told apart by differences, which have no sign of their own"
+                why = "the coefficients of the levels of a factor are differences between levels, which have no sign"
                 raise BadInput(f"{option}, count: column {names[j]!r} is of a factor: {why}")
         return tuple(tuple(names[j] for j in columns) for columns in sorted(made) if len(columns) > 1)
 
@@ -696,7 +696,7 @@ def _found(given: Sequence[str], place: dict[str, int], option: str) -> set[int]
             places.update(levels)
         else:
             where = did_you_mean(text, place) or f": there are {names_joined(list(place))}"
-            raise BadInput(f"{option.replace('_', '-')}: there is no feature {text!r}{where}")
+            raise BadInput(f"{option.replace('_', '-')}: {text!r} is not a feature{where}")
     return places
 
 
@@ -744,7 +744,7 @@ class GammaInterval:
         if not all(isinstance(end, Real) for end in (self.low, self.high)):
             raise BadInput(f"gammas: the ends of {self} are not numbers")
         if not GAMMA_RANGE[0] <= self.low < self.high <= GAMMA_RANGE[1]:
-            raise BadInput(f"gammas: {self} is no interval of positive numbers, the lower end first")
+            raise BadInput(f"gammas: {self} is not an interval of positive numbers, with the lower bound first")
 
     def __str__(self) -> str:
         return f"{self.low:g}{RANGE_SIGN}{self.high:g}"
@@ -842,7 +842,9 @@ def gammas(text: str, option: str = "--gamma") -> tuple[float, ...]:
     (0.0, 0.01, 0.1, 1.0)
     """
     if RANGE_SIGN in text:
-        raise BadInput(f"{option}: {text!r} is an interval, which goes with solve; give a list or LO:HI:COUNT")
+        raise BadInput(
+            f"{option}: {text!r} is an interval, which only solve and path support; give a list or LO:HI:COUNT"
+        )
     words = text.split(",")
     return tuple(sorted({gamma for word in words for gamma in _gammas_of_word(word, option)}))
 

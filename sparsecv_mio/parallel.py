@@ -120,7 +120,7 @@ def connected(address: str) -> Iterator[Client]:
     except ImportError:
         raise BackendUnavailable("--scheduler needs dask: pip install distributed") from None
     if not isinstance(address, str):
-        raise BadInput(f"--scheduler: {address!r} is no address, give tcp://HOST:PORT")
+        raise BadInput(f"--scheduler: {address!r} is not an address; give tcp://HOST:PORT")
     for logger in ("distributed", "tornado.application"):  # this module reports errors itself, as a one-line message
         logging.getLogger(logger).setLevel(logging.CRITICAL)
     try:

@@ -18,6 +18,7 @@ from docutils.parsers.rst import Directive
 from typer.main import get_command
 
 from sparsecv_mio import cli
+from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.declared_options import plan_panels, shown
 from sparsecv_mio.search.options import RULES
 
@@ -33,7 +34,7 @@ def commands() -> Iterator[tuple[str, ...]]:
 
 
 def help_text(words: tuple[str, ...]) -> str:
-    """Return what `sparsecv WORDS --help` prints.
+    """Return the help of a command with every option.
 
     Raises
     ------
@@ -42,11 +43,19 @@ def help_text(words: tuple[str, ...]) -> str:
     """
     screen = io.StringIO()
     with patch.dict(os.environ, {"COLUMNS": WIDTH}), redirect_stdout(screen):
-        code = cli.run([*words, "--help"])
+        code = cli.run([*words, _option_of(words)])
     text = "\n".join(line.rstrip() for line in screen.getvalue().strip().splitlines())
     if code != 0 or not text.startswith("Usage:"):
         raise RuntimeError(f"sparsecv {' '.join(words)} --help ended with exit code {code}")
     return text
+
+
+def _option_of(words: tuple[str, ...]) -> str:
+    """Return the option that shows all options of a command; groups of commands have `--help` alone."""
+    command: Any = get_command(cli.app)
+    for word in words:
+        command = command.get_command(None, word) if hasattr(command, "get_command") else None
+    return HELP_ALL if isinstance(command, PanelledCommand) else "--help"
 
 
 class CliHelp(Directive):

@@ -97,7 +97,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
     >>> check_oracle({"estimator": "glru", "lam": 0.0})
     Traceback (most recent call last):
     ...
-    sparsecv_mio.errors.BadInput: lam: 0.0 is no number above 0
+    sparsecv_mio.errors.BadInput: lam: 0.0 is not a number above 0
     """
     kind = str(given["estimator"])
     for name in NEEDED[kind]:
@@ -110,7 +110,7 @@ def check_oracle(given: Mapping[str, Any]) -> None:
         if name in ("lam", "step", "tol"):
             _check_number(name, value, zero=name == "lam" and kind != "glru")
         elif name in COUNTS and (type(value) is not int or value < 1):
-            raise BadInput(f"{name}: {value!r} is no whole number of at least 1")
+            raise BadInput(f"{name}: {value!r} is not a whole number of at least 1")
     if kind == "iacv" and given.get("penalty") == "l1" and given.get("solver") != "proxgd":
         raise BadInput("penalty l1 has no gradient: it goes with solver proxgd, leave the others out by [[exclude]]")
     if given.get("intercept") == Intercept.FOLD and given.get("learner") in OWN_INTERCEPT:
@@ -146,7 +146,7 @@ def check_rows(given: Mapping[str, Any], data: Dataset, plan: FoldPlan) -> None:
 def _check_number(name: str, value: Any, zero: bool) -> None:
     fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not fits or value < 0.0 or (value == 0.0 and not zero):
-        raise BadInput(f"{name}: {value!r} is no number " + ("of at least 0" if zero else "above 0"))
+        raise BadInput(f"{name}: {value!r} is not a number " + ("of at least 0" if zero else "above 0"))
 
 
 def _words_allowed(kind: str) -> dict[str, tuple[str, ...]]:

@@ -77,7 +77,7 @@ def check_settings(given: Mapping[str, Any]) -> None:
     >>> check_settings({"estimator": "sparsecv", "gap": 2.0})
     Traceback (most recent call last):
     ...
-    sparsecv_mio.errors.BadInput: gap: 2 is out of range, a relative gap is at least 0 and below 1
+    sparsecv_mio.errors.BadInput: gap: 2 is out of range; give a number of at least 0 and below 1
     """
     for name, value in given.items():
         if value is not None:
@@ -101,9 +101,9 @@ def _check_kind(name: str, value: Any) -> None:
     """Raise an error for a value of the wrong type, such as a text instead of a number."""
     kind, switch = KINDS.get(name), isinstance(value, bool)
     if kind is float and (switch or not isinstance(value, int | float)):
-        raise BadInput(f"{name}: {value!r} is no number, give one without quotes")
+        raise BadInput(f"{name}: {value!r} is not a number, give one without quotes")
     if kind is int and (switch or not isinstance(value, int) or value < 0):
-        raise BadInput(f"{name}: {value!r} is no whole number of at least 0, give one without quotes")
+        raise BadInput(f"{name}: {value!r} is not a whole number of at least 0, give one without quotes")
     if name == "one_se" and value not in ONE_SE:
         raise BadInput(f"one_se: {value!r} is unknown, use true, false or 'both'")
     if kind is bool and name != "one_se" and not switch:
@@ -156,7 +156,7 @@ def _check_search(given: Mapping[str, Any]) -> None:
     options = options_of(given)
     limit, gamma = given.get("cpu_limit"), given.get("gamma")
     if limit is not None and not 0.0 < limit < float("inf"):
-        raise BadInput(f"cpu_limit: {limit:g} is out of range, give a positive number of seconds")
+        raise BadInput(f"cpu_limit: {limit:g} is out of range; give a positive number of seconds")
     if isinstance(gamma, str):
         every = interval(gamma, "gamma")
         if every is None:

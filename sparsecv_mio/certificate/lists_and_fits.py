@@ -36,7 +36,7 @@ def check_side(checks: Checks, record: FitRecord, side: Side, dataset: Dataset) 
         Side constraints of the record.
     """
     features = set(dataset.names)
-    right = [checks.that(name in features, f"side.{place}", f"there is no feature {name!r}")
+    right = [checks.that(name in features, f"side.{place}", f"{name!r} is not a feature")
              for place, name in _features(side)]  # fmt: skip
     if not all(right):
         return False

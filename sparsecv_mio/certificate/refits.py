@@ -137,7 +137,7 @@ def improvable_folds(
         better, train = exchanges.best(folds.left_out(fold), support), folds.train_rows(fold)
         if better is not None and exchanges.beats(train, better, support):
             new, old = set(better) - set(support), set(support) - set(better)
-            yield fold, f"{names[new.pop()]} in place of {names[old.pop()]} has a smaller training objective"
+            yield fold, f"{names[new.pop()]} instead of {names[old.pop()]} has a smaller training objective"
             continue
         rival = least.get(fold)
         if rival is not None and rival != support and exchanges.beats(train, rival, support):

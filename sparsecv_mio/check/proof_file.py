@@ -207,7 +207,7 @@ def lines_of_proof(path: str) -> Iterator[dict[str, Any]]:
                 size += len(line)
                 if size > PROOF_BYTES or not line.endswith(b"\n"):
                     raise Unreadable(f"{path}: longer than a proof may be, or cut short")
-                statement = json.loads(line, parse_constant=lambda word: need(False, f"{word} is no number"))
+                statement = json.loads(line, parse_constant=lambda word: need(False, f"{word} is not a number"))
                 need(isinstance(statement, dict) and not ended, "a line is no object, or follows the end")
                 ended = statement.get("kind") == "end"
                 if not ended:

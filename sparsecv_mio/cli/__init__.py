@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sparsecv_mio.cli.command_options import PanelledCommand
+from sparsecv_mio.cli.command_options import HELP_ALL, PanelledCommand
 from sparsecv_mio.cli.ending import take_streams, tell, write_stream
 from sparsecv_mio.cli.parse import read_plainly, with_dashes, with_strict_numbers
 from sparsecv_mio.digits import first_named
@@ -64,8 +64,8 @@ COMMANDS = {
     "warmup": "preparation",
 }  # with the module of each
 EXIT_CODES = (
-    "Exit codes: 0 done and proved, 1 a record or a proof does not hold, a task of a batch failed, or the program "
-    "found a bug of its own, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
+    "Exit codes: 0 done and certified, 1 a record or a proof is wrong, a task of a batch failed, or the program found "
+    "an internal error, 2 bad input, 3 limit reached (bounds valid, answer printed), 4 backend unavailable, 130 "
     "interrupted (answer and record written)."
 )
 
@@ -88,7 +88,9 @@ class PlainCommand(PanelledCommand):
             if word == "--":
                 break
             if word in takers and value in options:
-                raise BadInput(f"{word} has no value: {value} follows it, which is an option (a file: ./{value})")
+                raise BadInput(
+                    f"{word}: the value is missing, because the option {value} follows; name a file as ./{value}"
+                )
         return super().parse_args(ctx, args)
 
 
@@ -111,7 +113,7 @@ class LazyCommands(TyperGroup):
         """Return the requested command; the error for an unknown one suggests the most similar name."""
         if args and args[0] not in COMMANDS:
             near = did_you_mean(args[0], COMMANDS)
-            raise BadInput(f"no command {args[0]!r}{near}, use {', '.join(COMMANDS)}")
+            raise BadInput(f"no command {args[0]!r}{near}; use {', '.join(COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -119,7 +121,7 @@ class LazyCommands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted before there was an answer") from None
+            raise Interrupted("interrupted before an answer was found") from None
         except BadInput as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
             raise type(error)(with_dashes(str(error), _option_words(command))) from None
@@ -215,7 +217,7 @@ def run(arguments: list[str] | None = None, began: float | None = None) -> int:
             raise
         return _say(str(missing), missing.exit_code)
     except MemoryError:
-        return _say("the data and the search do not fit in memory: keep fewer columns, rows or folds", 2)
+        return _say("the data and the search do not fit in memory; use fewer columns, rows or folds", 2)
     except OSError as error:
         # from printing --help, or from a file that no other code reported on
         write_stream(sys.stdout, [])
@@ -233,15 +235,18 @@ def _about_usage(error: Exception) -> str:
         names, where = message.split(maxsplit=2)[2].rstrip("."), error.ctx.command_path  # type: ignore[attr-defined]
         missed = names.partition(" / ")[0].strip("'")  # an option with a short name is quoted twice
         help_ = getattr(getattr(error, "param", None), "help", "") or ""
+        help_ = help_.partition(" [")[0]
         meant = f" ({help_[0].lower()}{help_[1:].rstrip('.')})" if help_ and missed.startswith("--") else ""
-        message = f"{missed} is missing{meant}: `{where} --help` says what it takes"
+        message = f"{missed} is missing{meant}; see `{where} --help`"
     return _too_many(message, error) if "unexpected extra argument" in message else message
 
 
 def _options_of(error: Exception) -> list[str]:
     """Return the options of the command with the usage error."""
     context = getattr(error, "ctx", None)
-    return [] if context is None else [name for parameter in context.command.params for name in parameter.opts]
+    if context is None:
+        return []
+    return [*(name for parameter in context.command.params for name in parameter.opts), HELP_ALL]
 
 
 def _elsewhere(option: str, error: Exception) -> str:
@@ -256,7 +261,8 @@ def _elsewhere(option: str, error: Exception) -> str:
     own, ours = _options_of(error), [f"--{name}" for name in named_elsewhere(option)]
     if commands := takers(option):
         known = [name for name in ours if name in own]
-        return f" of `{here}`: it belongs to {first_named(commands)}{did_you_mean(option, known) if known else ''}"
+        near = did_you_mean(option, known) if known else ""
+        return f" of `{here}`; it is an option of {first_named(commands)}{near}"
     for name in ours:
         if (commands := takers(name)) and not set(ours) & set(own):
             return f" of `{here}`; the equivalent option is {name} of {first_named(commands)}"
@@ -266,7 +272,7 @@ def _elsewhere(option: str, error: Exception) -> str:
 def _too_many(message: str, error: Exception) -> str:
     """Return the error for too many arguments, with the arguments that the command accepts."""
     if "--data" in _options_of(error):
-        return f"{message}: the data of the record are given as --data FILE"
+        return f"{message}; give the data of the record as --data FILE"
     context = error.ctx  # type: ignore[attr-defined]
     taken = [
         parameter.metavar or parameter.name.upper()
@@ -274,7 +280,7 @@ def _too_many(message: str, error: Exception) -> str:
         if parameter.param_type_name == "argument"
     ]
     more = message.rpartition("(")[2].rstrip(").")
-    return f"{context.command_path} takes {' '.join(taken) or 'options alone'} and nothing more: leave out {more}"
+    return f"{context.command_path}: the arguments are {' '.join(taken) or 'options only'}; remove {more}"
 
 
 def _say(message: str, code: int) -> int:

@@ -48,22 +48,22 @@ BATCH_CODES = (
 @declared()
 def batch(
     plan: Annotated[
-        str, typer.Argument(metavar="PLAN", help="TOML file of data sets and settings; or the word status.")
+        str, typer.Argument(metavar="PLAN", help="TOML file with data sets and settings; or the word status.")
     ],
     folder: Annotated[
-        str | None, typer.Argument(metavar="[DIR]", help="With status: the folder of a batch.", show_default=False)
+        str | None, typer.Argument(metavar="[DIR]", help="With status: folder of a batch.", show_default=False)
     ] = None,
-    out: str | None = option(None, "DIR", "Folder of the results."),
-    workers: int | None = option(None, "N", "Processes, one thread each. [all cores]", least=1, most=4096),
+    out: str | None = option(None, "DIR", "Output folder."),
+    workers: int | None = option(None, "N", "Number of processes, one thread each. [all cores]", least=1, most=4096),
     scheduler: str | None = None,
     progress_json: str | None = None,
-    retry: bool = option(False, "", "Run those again that failed or met a limit, with 4 times the time limit."),
-    dry_run: bool = option(False, "", "List the tasks and what is left, and run nothing."),
-    index: int | None = option(None, "I", "Run the share I (from 0) of --of jobs of an array."),
-    of: int | None = option(None, "N", "Number of jobs of the array.", least=1),
-    change: list[str] | None = option(None, "NAME=VALUES", "Other values for a setting of the plan or of its designs: "
+    retry: bool = option(False, "", "Rerun tasks that failed or reached a limit, with 4 times the time limit."),
+    dry_run: bool = option(False, "", "List the tasks and those not yet done, without running any."),
+    index: int | None = option(None, "I", "Run part I (from 0) of the --of parts of a job array."),
+    of: int | None = option(None, "N", "Number of jobs in the array.", least=1),
+    change: list[str] | None = option(None, "NAME=VALUES", "Override a setting of the plan or of its designs: "
                                       "split=0:19, time_limit=300, 'n=[100, 500]'; may be repeated.", flag="--set"),
-    clean: bool = option(False, "", "Remove results that the plan does not ask for: of an earlier one, say."),
+    clean: bool = option(False, "", "Remove results that the plan does not contain, such as those of an earlier plan."),
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Run the tasks of a plan: data sets x folds x seeds x settings x estimators."""
@@ -351,11 +351,11 @@ COLLECT_CODES = "Exit codes: 0 written, 1 a record did not verify (its row says 
 @declared()
 def collect(
     folder: Annotated[str, typer.Argument(metavar="DIR", help="Folder of a batch.")],
-    out: str = option(..., "FILE", "Table, .parquet or .csv.", also="-o"),
-    level: str = option("tasks", "tasks|pairs|folds|sources", "What a row is: a task, a pair (gamma, tau) of its grid, "
-                        "a fold of its reported pair, or a source of bounds of its search."),
+    out: str = option(..., "FILE", "Output table, .parquet or .csv.", also="-o"),
+    level: str = option("tasks", "tasks|pairs|folds|sources", "Meaning of a row: a task, a pair (gamma, tau) of its "
+                        "grid, a fold of its reported pair, or a bounding method of its search."),
     verify: bool = option(True, "", "Do not check the records against their data."),
-    every: bool = option(False, "", "Results of earlier plans in the folder too, not of the present one alone.",
+    every: bool = option(False, "", "Include results of earlier plans in the folder.",
                          flag="--all"),
     quiet: bool = False,
 ) -> int:  # fmt: skip

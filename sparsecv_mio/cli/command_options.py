@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter, Signature, signature
 from types import UnionType
@@ -51,11 +51,24 @@ class CommandOption:
             *((f" /--no-{self.flags[0][2:]}",) if self.is_off else self.flags),
             metavar=self.metavar or "|".join(self.words) or None,
             callback=self._callback(),
-            help=self.help,
+            help=self._help(),
             rich_help_panel=next((panel for panel, names in PANELS.items() if name in names), None),
-            show_default=not self.is_off and not self.help.endswith("]"),
+            show_default=False,
         )
         return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info])
+
+    def _help(self) -> str:
+        """Return the help with the default at its end."""
+        text, bracket, words = self.help.rpartition("[")
+        if bracket and self.help.endswith("]"):
+            return f"{text} [default: {words}" if self.default in (None, ()) else self._with_default(text)
+        return self._with_default(self.help)
+
+    def _with_default(self, text: str) -> str:
+        if self.is_off or self.default in (None, (), False, ...):
+            return text
+        default = f"{self.default:g}" if isinstance(self.default, float) else self.default
+        return f"{text.rstrip()}  [default: {default}]"
 
     def _callback(self) -> Callable[[Any], Any] | None:
         """Return the function that checks a value and may replace it."""
@@ -92,7 +105,7 @@ def option(
 
 REFERENCE = option(
     None, "A=X,B=Y,...",
-    "With --count factors: print the coefficients of factors against these levels, one a factor. [deviations]",
+    "With --count factors: print the coefficients of each factor relative to this level. [deviations from the mean]",
 )  # fmt: skip
 
 
@@ -165,29 +178,56 @@ def _of_all_faces(name: str, default: Any) -> Parameter:
     return made.parameter(name, kind if default is not None else kind | None)
 
 
-FEWEST_OF_PANEL = 3  # minimum number of options for a panel of the most used ones
+MIN_MOST_USED = 3  # options of a command that are in the panel of the most used ones; fewer join the panel of output
+MAX_SHORT_HELP = 25  # options that `--help` shows in full; of more it shows the most used ones
+HELP_ALL = "--help-all"
+ALL_OPTIONS = "sparsecv.all_options"  # key of a context in which the help shows every option
 
 
 class PanelledCommand(TyperCommand):
-    """A command whose help shows options in plain-text panels: its own first, then those of `PANELS`."""
+    """A command whose help has its options in panels, as plain text: its own first, then those of `PANELS`.
+
+    Of a command with many options `--help` shows the most used ones; `--help-all` shows all of them.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments; `--help-all` prints the help with every option and ends the program."""
+        if HELP_ALL in args[: args.index("--") if "--" in args else None]:
+            ctx.meta[ALL_OPTIONS] = True
+            print(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    @staticmethod
+    def _is_long(params: Sequence[Any]) -> bool:
+        """Return True if `--help` shows only the most used options."""
+        most_used = sum(getattr(parameter, "rich_help_panel", None) == MOST_USED for parameter in params)
+        return most_used >= MIN_MOST_USED and len(params) > MAX_SHORT_HELP
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the panels of options."""
         order = ["Arguments", "Options", *PANELS]
         rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in order}
         places: dict[tuple[str, str], int] = {}
-        for parameter in self.get_params(ctx):
+        params = self.get_params(ctx)
+        for parameter in params:
             panel = (
                 "Arguments" if parameter.param_type_name == "argument" else getattr(parameter, "rich_help_panel", None)
             )
             if (row := parameter.get_help_record(ctx)) is not None:
                 rows[panel or "Options"].append(row)
                 places[row] = PANELS[MOST_USED].index(parameter.name) if panel == MOST_USED else 0
-        if len(rows[MOST_USED]) < FEWEST_OF_PANEL:
+        if len(rows[MOST_USED]) < MIN_MOST_USED:
             rows["Output"] += rows.pop(MOST_USED)
             order.remove(MOST_USED)
-        if len(rows["Options"]) == 1:  # only --help
+        if all(row[0].startswith(("-h, --help", "--help")) for row in rows["Options"]):
             order.append(order.pop(1))
+        if self._is_long(params) and not ctx.meta.get(ALL_OPTIONS):
+            order = [panel for panel in order if panel in ("Arguments", "Options", MOST_USED)]
+            rows["Options"].append(
+                row := (HELP_ALL, f"Show all {len(places) - len(rows['Arguments'])} options and exit.")
+            )
+            places[row] = 1
         for panel in filter(rows.__getitem__, order):
             with formatter.section(panel):
                 formatter.write_dl(sorted(rows[panel], key=places.__getitem__))

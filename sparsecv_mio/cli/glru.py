@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sparsecv_mio.oracles.glru import LoocvResult, Problem, StepwiseResult
 
 glru_app = typer.Typer(add_completion=False, no_args_is_help=True, rich_markup_mode=None)
-GLRU_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (what is known until then is written)."
+GLRU_CODES = "Exit codes: 0 done, 2 bad input, 130 interrupted (partial results are written)."
 
 LOSSES = ("logistic", "squared_hinge", "smoothed_hinge", "huber", "squared")
 PENALTIES = ("ridge", "elastic_net", "l1")
@@ -32,18 +32,18 @@ PENALTIES = ("ridge", "elastic_net", "l1")
 class Classifier:
     """Options of the classifier and of the accuracy of its trainings."""
 
-    lam: float = option(..., "X", "Weight lam, positive.")
+    lam: float = option(..., "X", "Weight lam of the penalty, positive.")
     loss: str = option(
-        "logistic", "WORD", "logistic, squared_hinge, smoothed_hinge, huber or squared, on labels.",
+        "logistic", "WORD", "Loss on labels -1 and +1: logistic, squared_hinge, smoothed_hinge, huber or squared.",
         read=parse.model_word(LOSSES, "--loss"),
     )  # fmt: skip
     width: float | None = option(None, "X", "Width of smoothed_hinge and huber. [1]")
     penalty: str = option(
-        "ridge", "WORD", "ridge (or l2): (lam/2) ||w||^2; elastic_net: that + l1 ||w||_1; l1: lam ||w||_1.",
+        "ridge", "WORD", "ridge (or l2): (lam/2) ||w||^2; elastic_net: (lam/2) ||w||^2 + l1 ||w||_1; l1: lam ||w||_1.",
         read=parse.model_word(PENALTIES, "--penalty"), also="--reg",
     )  # fmt: skip
     l1: float | None = option(None, "X", "Weight of ||w||_1 in elastic_net.")
-    naive: bool = option(False, "", "Use no bounds: train every time, for comparison.")
+    naive: bool = option(False, "", "Train every model without bounds, for comparison.")
     tol: float = option(1e-6, "G", "Relative duality gap of every training.")
 
     def problem(self, X: FloatArray, y: FloatArray, intercept: str) -> Problem:
@@ -56,7 +56,7 @@ class Classifier:
 
 @glru_app.callback()
 def _group() -> None:
-    """Generalized low-rank update: leave-one-out and stepwise selection with certified bounds in place of trainings.
+    """Generalized low-rank update: leave-one-out and stepwise selection with certified bounds instead of trainings.
 
     Hanada, Hashimoto, Taji, Takeuchi 2023. The objective is (1/n) sum_i loss_i + (lam/2) ||w||^2.
     """
@@ -69,7 +69,7 @@ def loocv(
     *,
     model: Classifier,
     table: Given,
-    approx: bool = option(False, "", "One Newton step in place of every training: an estimate."),
+    approx: bool = option(False, "", "Replace each training by one Newton step: an estimate."),
     units: Given,
     json: str | None = None,
     quiet: bool = False,
@@ -111,11 +111,12 @@ def stepwise(
     table: Given,
     direction: str = option("backward", "WORD", "backward (remove columns) or forward (add them).",
                             ("backward", "forward")),
-    validation: str | None = option(None, "FILE", "Validation rows, same columns. [--holdout]"),
+    validation: str | None = option(None, "FILE", "File of validation rows with the same columns. [rows held out by "
+                                                  "--holdout]"),
     holdout: float = option(0.1, "F", "Share of the rows held out for validation."),
     seed: int | None = None,
-    steps: int | None = option(None, "K", "At most K steps. [no limit]", least=1),
-    ties: str = option("any", "WORD", "Equal errors: any (found first) or first (column order).", ("any", "first")),
+    steps: int | None = option(None, "K", "Maximum number of steps. [no limit]", least=1),
+    ties: str = option("any", "WORD", "Equal errors: any (found first) or first (in column order).", ("any", "first")),
     units: Given,
     json: str | None = None,
     quiet: bool = False,

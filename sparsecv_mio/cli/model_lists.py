@@ -104,12 +104,13 @@ def near(
     table: Given,
     rows: Given,
     losses: Given,
-    within: str = option("1%", "SHARE", "How far above the best of its size: 1% or 0.01."),
-    most: str = option("1000", "N", "Of every size list the N best models at most; or all."),
+    within: str = option("1%", "SHARE", "Largest excess over the best value of each size: 1% or 0.01."),
+    most: str = option("1000", "N", "Maximum number of models for each size; or all."),
     by: str | None = None,
-    gamma: str | None = option(None, "G", "Ridge weight. [the one that cross-validation chooses]"),
-    tau: str | None = option(None, "LIST", "Support sizes, as of solve: a list each. [the one that cross-validation "
-                             "chooses; --by objective with --gamma: as of path]"),
+    gamma: str | None = option(None, "G", "Ridge weight. [chosen by cross-validation]"),
+    tau: str | None = option(None, "LIST", "Model sizes, as in `solve`. [chosen by cross-validation; with --by "
+                                           "objective "
+                             "and --gamma: all sizes, as in `path`]"),
     forced: Given,
     units: Given,
     effort: Given,
@@ -169,8 +170,8 @@ def bounds(
     tau: str | None = None,
     forced: Given,
     units: Given,
-    bounds: str = option("safe", "WORD", "safe (everything valid) or as-printed (the paper's formula, which is not "
-                         "valid: estimates only).", BOUNDS_WORDS),
+    bounds: str = option("safe", "WORD", "safe (all valid bounds) or as-printed (the formula of the paper, which gives "
+                         "estimates, not valid bounds).", BOUNDS_WORDS),
     effort: Given,
     full: bool = False,
     json: str | None = None,

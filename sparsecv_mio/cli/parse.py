@@ -103,7 +103,7 @@ def count(value: int | None, option: str, least: int = 1, most: int = 10**MOST_D
     """
     if value is not None and not least <= value <= most:
         room = f"at least {least}" if value < least else f"at most {most:,}"
-        raise BadInput(f"{option}: {value} is out of range, give {room}")
+        raise BadInput(f"{option}: {value} is out of range; give {room}")
 
 
 def positive(value: float | None, option: str, zero: bool = False) -> None:
@@ -125,7 +125,7 @@ def positive(value: float | None, option: str, zero: bool = False) -> None:
     """
     if value is not None and not (0.0 < value < math.inf or (zero and value == 0.0)):
         room = "at least 0" if zero else "above 0"
-        raise BadInput(f"{option}: {value:g} is out of range, give a finite number {room}")
+        raise BadInput(f"{option}: {value:g} is out of range; give a finite number {room}")
 
 
 def with_strict_numbers(command: Callable[..., int]) -> Callable[..., int]:

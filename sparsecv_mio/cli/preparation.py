@@ -29,10 +29,10 @@ def inspect(
     table: Given,
     loss: str | None = None,
     exposure: str | None = None,
-    full: bool = option(False, "", "List every column, however many there are."),
-    json: str | None = option(None, "FILE", "Write what was found here; - is standard output."),
+    full: bool = option(False, "", "List all columns."),
+    json: str | None = option(None, "FILE", "Write the findings to this file; - is standard output. [none]"),
 ) -> int:  # fmt: skip
-    """Look at a file before anything is fitted.
+    """Inspect a file before fitting a model.
 
     Of every column its kind, empty cells and range; columns that are constant, repeat another one or number the rows;
     then the command that would solve it, with the options that its cells need, and how large that problem is.
@@ -70,9 +70,11 @@ def _numbers_of_inspection(found: Inspection) -> dict[str, object]:
 @declared()
 def backends(
     json: str | None = None,
-    verbose: bool = option(False, "", "Say too where compiled kernels are kept, and if those of the package fit."),
+    verbose: bool = option(
+        False, "", "Also show the folder of compiled kernels and whether the compiled kernels of the package are used."
+    ),
 ) -> int:
-    """Say of every solver whether it can be used here, or why not and what to do.
+    """List the solvers: which of them can be used here, and what to install for the others.
 
     Versions, licence limits, formulations, side constraints and limits honoured.
     """

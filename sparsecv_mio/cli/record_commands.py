@@ -179,12 +179,12 @@ class NotProved(SparseCVError):
 
 @declared()
 def check(
-    proof: Annotated[str, typer.Argument(metavar="PROOF", help="What --proof of `solve`, `path` or `fit` wrote.")],
-    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV with a header, perhaps gzipped.")],
-    mode: str = option("fast", "fast|exact", "fast: floats, with a bound on every rounding error; exact: fractions, "
-                       "nothing is rounded. [fast]"),
+    proof: Annotated[str, typer.Argument(metavar="PROOF", help="Proof that `solve`, `path` or `fit` wrote (--proof).")],
+    data: Annotated[str, typer.Argument(metavar="DATA", help="CSV or TSV file with a header, optionally gzipped.")],
+    mode: str = option("fast", "fast|exact", "Arithmetic. fast: floats with bounds on rounding errors; exact: "
+                       "fractions, without rounding. [fast]"),
 ) -> int:  # fmt: skip
-    """Check a proof, by code that shares nothing with what made it.
+    """Check a proof with a separate program that shares no code with the search.
 
     Reads the data by itself and compares digests; checks that the leaves of every tree cover all supports and that
     every leaf's bound holds, fits every listed support again, and sums over the folds. Nothing of the proof is
@@ -221,8 +221,8 @@ def verify(
     data: DataFile,
     *,
     reading: Given,
-    full: bool = option(False, "", "List every field that is bounded, with its bound."),
-    quiet: bool = option(False, "", "Print only what disagrees or could not be proved.", also="-q"),
+    full: bool = option(False, "", "List every bounded field with its bound."),
+    quiet: bool = option(False, "", "Print only fields that disagree or could not be verified.", also="-q"),
 ) -> int:  # fmt: skip
     """Check a record against the data.
 
@@ -279,17 +279,18 @@ PREDICT_CODES = "Exit codes: 0 predicted, 2 bad input (a column that is missing 
 def predict(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve` or `fit`.")],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="New rows, a file with the columns of the model by name.")
+        str, typer.Argument(metavar="DATA", help="File of new rows that has the columns of the model.")
     ],
     *,
     reading: Given,
-    id: str | None = option(None, "COLUMN", "Names the rows; written beside each prediction. [none]"),
-    interval: float | None = option(None, "LEVEL", "Also the ends of intervals that hold about this share of new rows, "
-                                    "0.9 say: CV+, by the models of the folds; needs --train. [none]"),
-    train: str | None = option(None, "FILE", "For --interval: the data of the record."),
-    out: str | None = option(None, "FILE", "Write the predictions here, as CSV. [standard output]", also="-o"),
-    threshold: float | None = option(None, "P", "Of a record of --loss logistic: the probability from which on the "
-                                     "positive class is predicted. [0.5]"),
+    id: str | None = option(None, "COLUMN", "Column that names the rows; written next to each prediction. [none]"),
+    interval: float | None = option(None, "LEVEL", "Also write prediction intervals (CV+, from the fold models) for "
+                                                   "about "
+                                    "this share of new rows, such as 0.9; requires --train. [none]"),
+    train: str | None = option(None, "FILE", "Data of the record, for --interval. [none]"),
+    out: str | None = option(None, "FILE", "Write the predictions to this CSV file. [standard output]", also="-o"),
+    threshold: float | None = option(None, "P", "With a record of --loss logistic: predict the positive class from "
+                                     "this probability on. [0.5]"),
     quiet: bool = False,
 ) -> int:  # fmt: skip
     """Predict new rows by the model that a record holds.
@@ -450,11 +451,11 @@ def read_to_draw(path: str, stored: StoredRecord) -> Dataset:
 @declared()
 def report(
     record: Annotated[str, typer.Argument(metavar="RECORD", help="JSON record of `solve`, `path` or `fit`.")],
-    data: str | None = option(None, "DATA", "Data of the record: adds coefficients by tau."),
-    out: str | None = option(None, "FILE", "The report: .html (one page), .md or .tex (tables); - is standard output, "
+    data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau. [none]"),
+    out: str | None = option(None, "FILE", "Output file: .html (one page), .md or .tex (tables); - is standard output, "
                              "as HTML. [RECORD with .html]", also="-o"),
 ) -> int:  # fmt: skip
-    """Write a report of a record: answer, what is proved and what not, pictures, tables, how to verify it.
+    """Write a report of a record: answer, certified statements, pictures, tables, and how to verify it.
 
     The HTML page needs no other file and no network.
     """

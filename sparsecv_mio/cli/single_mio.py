@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TOGETHER = option(None, "A,B", "Chosen all or none; may be repeated.")
+TOGETHER = option(None, "A,B", "Select all of these features or none. May be repeated. [none]")
 BOX = option(
     None,
     "A:LO:HI",
-    "Bounds of a chosen feature's coefficient, in units of the file; an end may be empty "
-    "(A:0: is a sign). May be repeated.",
+    "Bounds on the coefficient of feature A, in units of the file; a bound may be empty (A:0: forces a sign). May be "
+    "repeated. [none]",
 )
 
 
@@ -122,24 +122,25 @@ FIT_CODES = (
 def fit(
     data: DataFile,
     *,
-    tau: int = option(..., "K", "Largest number of features.", least=0),
-    gamma: str = option(..., "G", "Ridge weight, 0.1 say."),
+    tau: int = option(..., "K", "Maximum number of features.", least=0),
+    gamma: str = option(..., "G", "Ridge weight, such as 0.1."),
     table: Given,
     losses: Given,
     weights: str | None = None,
-    backend: str = option("native", "B", "See `sparsecv backends`."),
-    formulation: str | None = option(None, "F", "Model to solve. [the backend's first]"),
+    backend: str = option("native", "B", "Solver; `sparsecv backends` lists them."),
+    formulation: str | None = option(None, "F", "MIO formulation. [the first one of the backend]"),
     solver_option: list[str] | None = None,
     units: Given,
     stopping: Given,
     threads: int | None = None,
-    start: str | None = option(None, "A,B", "Features to start from."),
+    start: str | None = option(None, "A,B", "Initial support: features to start from. [none]"),
     restrictions: Given,
     together: list[str] | None = TOGETHER,
     box: list[str] | None = BOX,
-    assume_box: float | None = option(None, "M", "Assume coefficients in [-M, M]; the proof is then of these."),
+    assume_box: float | None = option(None, "M", "Assume that coefficients are in [-M, M]; the proof then covers only "
+                                                 "such models. [no assumption]"),
     reference: str | None = REFERENCE,
-    log: str | None = option(None, "FILE", "The solver's log."),
+    log: str | None = option(None, "FILE", "Write the log of the solver to this file. [none]"),
     proof: str | None = None,
     json: str | None = None,
     quiet: bool = False,
@@ -196,9 +197,9 @@ def fit(
 def export(
     data: DataFile,
     *,
-    tau: int = option(..., "K", "Largest number of features.", least=0),
-    gamma: str = option(..., "G", "Ridge weight, 0.1 say (columns of length 1)."),
-    to: str = option(..., "FILE", "Ends with .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
+    tau: int = option(..., "K", "Maximum number of features.", least=0),
+    gamma: str = option(..., "G", "Ridge weight, such as 0.1 (for columns of length 1)."),
+    to: str = option(..., "FILE", "Output file: .mps, .lp, .nl (quadratic), .cbf or .ptf (conic)."),
     table: Given,
     losses: Given,
     weights: str | None = None,
@@ -206,10 +207,11 @@ def export(
     restrictions: Given,
     together: list[str] | None = TOGETHER,
     box: list[str] | None = BOX,
-    piecewise: int | None = option(None, "N", "A linear model in place of the quadratic one, as HiGHS reads it: N "
-                                   "tangents for each square, big-M rows. Of .mps and .lp."),
+    piecewise: int | None = option(None, "N", "Write a linear model instead of the quadratic one, as for HiGHS: N "
+                                   "tangents for each square, and big-M rows. Only for .mps and .lp. "
+                                   "[quadratic]"),
 ) -> int:  # fmt: skip
-    """Write the perspective model of one MIO on all rows to a file that other solvers read.
+    """Write the perspective formulation of one full-data MIO problem to a file that other solvers read.
 
     Gurobi reads .mps and .lp, SCIP .mps and .nl, Mosek .cbf and .ptf, HiGHS .mps and .lp with --piecewise. Of --loss
     logistic there are .nl, .cbf and .ptf, and .mps and .lp with --piecewise.
@@ -243,23 +245,23 @@ COMPARE_CODES = (
 def compare(
     data: Annotated[list[str], typer.Argument(metavar="DATA...", help="One or more data files.", show_default=False)],
     *,
-    tau: str = option(..., "LIST", "Support sizes: 2,5,8 or LO:HI."),
-    gamma: str = option(..., "LIST", "Ridge weights, 0.01,0.1,1 say."),
-    out: str = option(..., "DIR", "Where compare.csv and compare.md go."),
-    target: str | None = option(None, "T", "Column to predict; one for all files or a list, one each.", also="-t"),
+    tau: str = option(..., "LIST", "Model sizes: 2,5,8 or LO:HI."),
+    gamma: str = option(..., "LIST", "Ridge weights, such as 0.01,0.1,1."),
+    out: str = option(..., "DIR", "Output folder for compare.csv and compare.md."),
+    target: str | None = option(None, "T", "Column to predict: one for all files, or one for each file.", also="-t"),
     reading: Given,
     losses: Given,
     weights: str | None = None,
-    backends: str = option("native,gurobi,scip,highs", "LIST", "Names, or name:formulation."),
-    folds: str | None = option(None, "SPEC", "Every fold's training rows. [all rows at once]"),
+    backends: str = option("native,gurobi,scip,highs", "LIST", "Backends, as name or name:formulation."),
+    folds: str | None = option(None, "SPEC", "Solve for the training rows of each of these folds. [all rows]"),
     seed: int | None = None,
-    repeats: int = option(3, "N", "Runs of each; medians are shown.", least=1, most=10**6),
+    repeats: int = option(3, "N", "Number of runs of each problem; medians are shown.", least=1, most=10**6),
     units: Given,
     stopping: Given,
-    threads: int = option(1, "N", "Threads of each solver."),
+    threads: int = option(1, "N", "Number of threads of each solver."),
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Solve the same MIOs by several backends and compare time, work, bounds and answers.
+    """Solve the same MIO problems with several backends and compare time, work, bounds and answers.
 
     Runs are interleaved; compilation and licence start-up stay outside of the clock; objectives are exact refits.
     """

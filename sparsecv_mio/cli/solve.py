@@ -35,7 +35,7 @@ def refuse_with_common(given: Mapping[str, Any]) -> None:
     """
     for name, value in given.items():
         if value is not None and value != (options.OPTIONS[name].default if name in options.OPTIONS else None):
-            raise BadInput(f"--{options.shown(name)} does not go with --criterion common: leave out one or the other")
+            raise BadInput(f"--{options.shown(name)}: not supported with --criterion common; omit one of the two")
 
 
 def solve_common(
@@ -68,7 +68,7 @@ def solve_common(
         from sparsecv_mio.near.common_subset import common_search
         from sparsecv_mio.report.record_tables import print_common
 
-        with counting_bar(quiet, "steps: every gamma valued, then listed") as progress:
+        with counting_bar(quiet, "steps (evaluate each gamma, then list it)") as progress:
             search = common_search(dataset, plan, given, tau, how, stop, Began.moment)
             search.progress = progress
             record = search.run()
@@ -88,16 +88,17 @@ Examples:
   sparsecv solve servo.csv --target class --method algorithm1 --trace run.jsonl
 
 """
-SOLVE_WORDS = (
-    "Words: a cell is a pair (tau, gamma) with one fold left out; an MIO is a best-subset problem that needed "
-    "branch-and-bound (one tree may solve many), nodes are the subproblems of trees; a fold is decided once its best "
-    "subset is proved, a pair is excluded once another one is proved at least as good, up to the gap; ~ stands before "
-    "an estimate, ? for a bound that is not known; lower and upper are certified.\n\n"
+SOLVE_TERMS = (
+    "Terms: a pair is a model size tau with a ridge weight gamma. A subproblem is the best subset of one pair with one "
+    "fold held out; a fold is solved when its best subset is certified. A mixed-integer optimisation (MIO) problem is "
+    "a "
+    "subproblem that needs branch and bound. A pair is excluded when another pair is certified to be at least as good, "
+    "up to the gap. ~ marks an estimate, ? an unknown bound; lower and upper are certified bounds.\n\n"
 )
 
 SOLVE_CODES = (
-    EXAMPLES + SOLVE_WORDS + "Exit codes: 0 proved within --gap, 2 bad input, 3 limit reached (answer printed, bounds "
-    "valid), 4 backend unavailable, 130 interrupted (answer and record written)."
+    EXAMPLES + SOLVE_TERMS + "Exit codes: 0 certified within --gap, 2 bad input, 3 limit reached (answer printed, "
+    "bounds valid), 4 backend unavailable, 130 interrupted (answer and record written)."
 )
 
 
@@ -114,39 +115,41 @@ def solve(
     data: DataFile,
     *,
     table: Given,
-    id: str | None = option(None, "COLUMN", "Names the rows: no feature, written beside each row where rows are. "
-                            "[none]"),
+    id: str | None = option(None, "COLUMN", "Column that names the rows. It is not a feature; it is written next to "
+                                            "each row "
+                            "of an output. [none]"),
     rows: Given,
     gamma: str | None = None,
     tau: str | None = None,
     restrictions: Given,
     units: Given,
-    criterion: str = option("folds", "|".join(Criterion), "Whose CV error is least. folds: of the best subset of "
-                            "every fold's own training rows; common: of one subset for all folds, of any support "
+    criterion: str = option("folds", "|".join(Criterion), "CV error that is minimised. folds: the best subset is "
+                            "selected in every fold from its training rows; common: one subset is used in all folds "
                             "(Takano and Miyashiro).", Criterion),
-    nested: int | None = option(None, "K", "Also estimate the error of the whole procedure: repeat it without each of "
-                                "K outer folds, and score the model that predicts there (the averaged one with "
-                                "--model average). Groups stay together. "
-                                "Takes about K times as long. [none]"),
+    nested: int | None = option(None, "K", "Also estimate the error of the whole procedure by nested CV: repeat it "
+                                           "with "
+                                "each of K outer folds held out, and score the resulting model there. Groups stay "
+                                "together. Takes about K times as long. [none]"),
     search: Given,
     stored: Given,
     used: Given,
-    save_held_out: str | None = option(None, "FILE", "Write each row's target, fold and prediction by the model of "
-                                       "the reported pair that was fitted without it here, as CSV. Of that pair with "
-                                       "--model average too: the column is then called pair_prediction, or "
-                                       "pair_probability."),
+    save_held_out: str | None = option(None, "FILE", "Write target, fold and held-out prediction of each row to this "
+                                       "CSV file. The predictions are those of the reported pair, also with --model "
+                                       "average: the column is then called pair_prediction or pair_probability. "
+                                       "[none]"),
     scheduler: str | None = None,
     proof: str | None = None,
     json: str | None = None,
     progress_json: str | None = None,
     reference: str | None = REFERENCE,
-    full: bool = option(False, "", "Print every coefficient and every tau, where they are more than a screen."),
+    full: bool = option(False, "", "Print every coefficient and size, the plan and methods of the search, and their "
+                                   "costs."),
     quiet: bool = False,
 ) -> int:  # fmt: skip
-    """Find the best (tau, gamma) and prove it.
+    """Find the pair (tau, gamma) with the minimum cross-validation error, and certify it.
 
-    For every gamma, tau and fold the best subset of tau features is found exactly; the pair with the least
-    cross-validation error comes with certified bounds and is refitted on all rows.
+    tau is the number of features, gamma the weight of the ridge penalty. In every fold the best subset of tau features
+    is found exactly. The best pair is printed with certified bounds on its error and refitted on all rows.
     """
     every, grid = _gammas(gamma, nested)
     chosen = session.on_cores(units | search | used)
@@ -240,14 +243,16 @@ def _limit_note(seconds: float | None) -> str:
     """Return a note on the time limit if it is the default limit of the command."""
     if seconds != options.COMMAND_SECONDS:
         return ""
-    return f"the search ends after {seconds:g} s with valid bounds; --time-limit none runs until the proof"
+    return (
+        f"the search stops after {seconds:g} s with valid bounds; --time-limit none runs until the choice is certified"
+    )
 
 
 def _gammas(gamma: str | None, nested: int | None) -> tuple[GammaInterval | None, tuple[float, ...] | None]:
     """Return the requested interval of gammas, or else the requested gammas; None and None by default."""
     every = None if gamma is None else model_space.interval(gamma)
     if nested is not None and every is not None:
-        raise BadInput(f"--nested: goes with a grid of gammas LO:HI:COUNT, not with the interval {every}")
+        raise BadInput(f"--nested: requires a grid of gammas LO:HI:COUNT, not the interval {every}")
     return every, None if gamma is None or every is not None else model_space.gammas(gamma)
 
 

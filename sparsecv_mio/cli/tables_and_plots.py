@@ -29,14 +29,16 @@ class RunSelection:
     """Options that select runs and numbers of a table."""
 
     where: list[str] | None = option(
-        None, "COLUMN=A,B", "Only runs whose column holds one of these; may be repeated."
+        None, "COLUMN=A,B", "Use only runs with one of these values in the column. May be repeated. [all]"
     )  # fmt: skip
-    relative: str | None = option(None, "COLUMN=VALUE", "Divide by the run of the same problem that has this.")
-    reduction: str | None = option(None, "COLUMN=VALUE", "Show how many % less than that run.")
+    relative: str | None = option(
+        None, "COLUMN=VALUE", "Divide by the value of the run on the same problem that has this value. [none]"
+    )
+    reduction: str | None = option(None, "COLUMN=VALUE", "Show the reduction in % relative to that run. [none]")
     problem: str | None = option(
-        None, "A,B,...", "Columns that runs on one problem share. [data,folds,seed,test,split]"
+        None, "A,B,...", "Columns that identify a problem. [data,folds,seed,test,split]"
     )  # fmt: skip
-    name: list[str] | None = option(None, "LABEL=WORDS", "Other words for a label; may be repeated.")
+    name: list[str] | None = option(None, "LABEL=WORDS", "Replacement for a label. May be repeated. [none]")
 
     @property
     def names(self) -> dict[str, str]:
@@ -99,23 +101,23 @@ class Drawing:
     kind: str | None = option(
         None,
         "WORD",
-        "Of a table: profile (share of problems within a factor of the best), box "
+        "Picture of a table: profile (share of problems within a factor of the best), box "
         "or lines (against a column, with standard errors). [box]",
         KINDS,
     )
-    value: str | None = option(None, "A", f"Of a table: the number that is drawn; of lines A,B,... [{USUAL}]")
+    value: str | None = option(None, "A", f"Column of a table to draw; several (A,B,...) for lines. [{USUAL}]")
     by: str | None = option(
         None,
         "A,B,...",
-        "Of a table: columns that tell apart what is compared. [estimator; of "
-        "lines also the settings that differ, but for seeds, splits and folds]",
+        "Columns of a table that define the compared groups. [estimator; for "
+        "lines also the settings that differ, except seeds, splits and folds]",
     )
-    against: str | None = option(None, "A", "Of lines: the column of the horizontal axis.")
+    against: str | None = option(None, "A", "Column of the horizontal axis, for lines. [none]")
     panels: str | None = option(
         None,
         "A,B,...",
-        "Of a table: a panel for each value of these columns. [of "
-        "boxes each data set, if they are few; else one panel]",
+        "Columns of a table that get a panel for each value. [each data set of box plots, if they are few; else one "
+        "panel]",
     )
 
     def figure(self, path: str, chosen: RunSelection) -> Figure:
@@ -198,17 +200,17 @@ def _format_of(out: str | None) -> str:
 def table(
     runs: Annotated[str, typer.Argument(metavar="RESULTS", help="Table that `sparsecv collect` wrote.")],
     *,
-    rows: str = option("data", "A,B,...", "Columns that name a row."),
-    columns: str = option("estimator", "A,B,...", "Columns whose values stand side by side."),
-    values: str | None = option(None, "A,B,...", f"Columns of numbers in the cells. [{USUAL}]", also="--value"),
-    aggregate: str = option(AGGREGATES[0], "WORD", "What a cell says of its runs: mean-se (with standard error), "
+    rows: str = option("data", "A,B,...", "Columns that define the rows."),
+    columns: str = option("estimator", "A,B,...", "Columns whose values become the columns of the table."),
+    values: str | None = option(None, "A,B,...", f"Columns of numbers to show. [{USUAL}]", also="--value"),
+    aggregate: str = option(AGGREGATES[0], "WORD", "Summary of the runs: mean-se (mean with standard error), "
                             "mean, median, min, max, sum or count.", AGGREGATES),
     chosen: RunSelection,
-    overall: bool = option(False, "", "A last row: the mean over the rows, geometric with --relative."),
-    best: str = option(BOLD[0], "min|max|none", "What is set in bold in a row. [the least error, the largest R^2, "
+    overall: bool = option(False, "", "Add a last row with the mean over the rows (geometric with --relative)."),
+    best: str = option(BOLD[0], "min|max|none", "Value of a row in bold. [the smallest error, the largest R^2, "
                        "...]", BOLD),
-    digits: int = option(4, "N", "Significant digits."),
-    out: str | None = option(None, "FILE", "The table: .md, .tex or .csv (numbers in full). [shown]", also="-o"),
+    digits: int = option(4, "N", "Number of significant digits."),
+    out: str | None = option(None, "FILE", "Output file: .md, .tex or .csv (all digits). [printed]", also="-o"),
 ) -> int:  # fmt: skip
     """Make a table of a paper: a mean and a standard error for each cell, the best of every row in bold."""
     if not 1 <= digits <= 12:
@@ -260,12 +262,12 @@ def plot(
         ),
     ],
     *,
-    data: str | None = option(None, "DATA", "Data of the record: coefficients by tau, in comparable units."),
-    panel: str = option(PANELS[0], "WORD", "Of a record of `solve`: cv-error, grid (every pair), bounds (what is "
-                        "proved of each), features (how often each is chosen), sources (how the gap fell, by the "
-                        "source of bounds), coefficients or all; of two classes with --data also roc and calibration, "
-                        "of held-out rows.", PANELS),
-    out: str | None = option(None, "FILE", "The figure (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
+    data: str | None = option(None, "DATA", "Data of the record; adds coefficients by tau, in comparable units."),
+    panel: str = option(PANELS[0], "WORD", "Picture of a record of `solve`: cv-error, grid (every pair), bounds "
+                        "(certified bound of every pair), features (number of folds that select each), sources "
+                        "(relative gap over time, by bounding method), coefficients or all; for a logistic record with "
+                        "--data also roc and calibration.", PANELS),
+    out: str | None = option(None, "FILE", "Output file (.png, .svg, .pdf). [RECORD with .png]", also="-o"),
     asked: Drawing,
     chosen: RunSelection,
 ) -> int:  # fmt: skip

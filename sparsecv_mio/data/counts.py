@@ -54,9 +54,13 @@ def as_counts(dataset: Dataset, exposure: str | None = None, whole: bool = True)
         return replace(dataset, counts=True)
     if exposure in (*dataset.names, dataset.target):
         fault = "the target" if exposure == dataset.target else "a feature"
-        raise BadInput(f"exposure: {exposure!r} is {fault}: an exposure is no feature, leave it out of these (--drop)")
+        raise BadInput(
+            f"exposure: {exposure!r} is {fault}; an exposure cannot be a feature or the target (exclude it with --drop)"
+        )
     if exposure not in dataset.aux:
-        raise BadInput(f"exposure: {exposure!r} is no column that these data keep: read them with aux=({exposure!r},)")
+        raise BadInput(
+            f"exposure: {exposure!r} is not a column that these data keep; read them with aux=({exposure!r},)"
+        )
     return replace(dataset, counts=True, exposure=exposure, row_exposure=exposures_of(dataset, exposure))
 
 
@@ -109,13 +113,15 @@ def _check_counts(dataset: Dataset, whole: bool) -> None:
     y, target = dataset.y, dataset.target
     if dataset.target_words:
         named = " and ".join(dataset.target_words)
-        raise BadInput(f"target {target!r} holds the words {named}: poisson loss takes counts, logistic two classes")
+        raise BadInput(
+            f"target {target!r} has the text values {named}; --loss poisson needs counts, --loss logistic two classes"
+        )
     wrong = np.flatnonzero(~((y >= 0.0) & (y <= LARGEST_COUNT) & ((y == np.floor(y)) | (not whole))))
     if wrong.size:
         value, kind = f"{y[wrong[0]]:.12g} in row {wrong[0] + 1}", "whole numbers" if whole else "numbers"
-        raise BadInput(f"target {target!r} is {value}: poisson loss takes counts, {kind} from 0 on")
+        raise BadInput(f"target {target!r} is {value}: --loss poisson needs counts, {kind} of at least 0")
     if not y.any():
-        raise BadInput(f"target {target!r} is 0 in every row: poisson loss needs a count above 0")
+        raise BadInput(f"target {target!r} is 0 in every row; --loss poisson needs at least one count above 0")
 
 
 def check_training(dataset: Dataset, folds: FoldPlan, intercept: Intercept, loss: Loss) -> None:
@@ -151,11 +157,12 @@ def check_training_counts(dataset: Dataset, folds: FoldPlan, intercept: Intercep
         Type of the intercept.
     """
     if intercept is Intercept.GLOBAL:
-        raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
+        raise BadInput("intercept global: requires squared loss; give fold (one in every training set) or none")
     positive = dataset.y > 0.0
     all_zero = folds.count_left_out(positive) == np.count_nonzero(positive)
     if intercept is not Intercept.NONE and all_zero.any():
         where = f"the training rows of fold {int(np.argmax(all_zero)) + 1} of {folds.k}"
         raise BadInput(
-            f"folds: {where} all have the count 0, so no intercept fits them best; give fewer folds or another --seed"
+            f"folds: {where} all have the count 0, so the intercept has no finite optimum; give fewer folds or "
+            "another --seed"
         )

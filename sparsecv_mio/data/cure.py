@@ -140,7 +140,7 @@ class Fault:
         if value is None or (isinstance(value, str) and not value.strip()):
             return f"{self.column!r} is empty in {where}"
         if isinstance(value, str) and self.missing:
-            return f"{self.column!r} has a missing value, {value.strip()!r}, in {where}"
+            return f"{self.column!r} has the missing-value code {value.strip()!r} in {where}"
         if isinstance(value, str):
             return f"{self.column!r} holds text {value if len(value) <= 30 else value[:27] + '...'!r} in {where}"
         return f"{self.column!r} holds {value} in {where}"
@@ -243,14 +243,14 @@ class Faults:
             "" if self.settled or self.lines is None else "; `sparsecv inspect` proposes options for the whole file"
         )
         raise BadInput(
-            f"{len(columns)} column{'s have' if len(columns) > 1 else ' has'} cells that are no numbers: "
+            f"{len(columns)} column{'s have' if len(columns) > 1 else ' has'} cells that are not numbers: "
             f"{', '.join(parts)}{more}{advice}"
         )
 
     def _alone(self, one: Fault) -> str:
         written = self._written(one)
         if written:
-            return written if "say which" in written else f"read it with {written}"
+            return written if "give the options" in written else f"read it with {written}"
         if self.settled:
             return one.remedy_of_new()
         if self._is_void(one):
@@ -259,7 +259,11 @@ class Faults:
             return MORE_CLASSES
         option = one.option(self.target, self.rows)
         drop = self._dropped(one)
-        named = f"nearly every row has its own, a name and no feature: leave it out with {drop}" if drop else ""
+        named = (
+            f"nearly every row has a different value, so it names the rows and is not a feature; drop it with {drop}"
+            if drop
+            else ""
+        )
         remedy = self._held_out(one) or named or one.remedy(self.rows)
         marks = self.marks.get(one.column)
         if (
@@ -268,7 +272,10 @@ class Faults:
             and isinstance(one.value, str)
             and reading_options.reads_somehow(one.value)
         ):
-            remedy = f"no marks read both it and {marks.against[:20]!r}: write all alike, or drop the column"
+            remedy = (
+                f"no choice of separators reads both it and {marks.against[:20]!r}: write all numbers in one form, or "
+                "drop the column"
+            )
         if one.column == self.target:
             remedy = remedy.removesuffix(", or drop the column").removesuffix(" or drop the column")
         return remedy + (f"; or read it with {option}" if option else "")
@@ -298,7 +305,7 @@ class Faults:
         if one.column != self.subjects or one.missing or not isinstance(one.value, str):
             return ""
         spec = json.dumps(f"groups:{one.column}", ensure_ascii=False)
-        return f"several rows each, so give folds={spec}, which holds them out together"
+        return f"several rows for each value; give folds={spec} to hold them out together"
 
     def _dropped(self, one: Fault) -> str:
         """Return the keyword that drops a column of names."""
@@ -370,8 +377,8 @@ def stand_in_notes(X: FloatArray, y: FloatArray, names: Sequence[str], target: s
     places = np.flatnonzero(np.isin(ends, STAND_INS).any(axis=0)).tolist()
     values = {names[j]: stand_in(X[:, j]) for j in places} | {target: stand_in(y)}
     return tuple(
-        f"column {name!r} holds {value:g}, far from all its other values: if it stands for nothing, "
-        f"--na-values {value:g} says so (na_values in Python)"
+        f"column {name!r} holds {value:g}, far from all its other values; if it is a missing-value code, "
+        f"give --na-values {value:g} (na_values in Python)"
         for name, value in values.items()
         if value is not None
     )
@@ -513,9 +520,9 @@ class RawColumn:
             spelt.get(word if word in spelt else word.lower(), set()).add(word)
         for level in levels:
             alike.setdefault(level.lower(), []).append(level)
-        said = [f"{' and '.join(map(repr, sorted(words)))} are one word" for words in spelt.values() if len(words) > 1]
+        said = [f"{' and '.join(map(repr, sorted(words)))} are one value" for words in spelt.values() if len(words) > 1]
         said += [
-            f"{' and '.join(map(repr, words))} are {len(words)} words (they differ in capital letters alone)"
+            f"{' and '.join(map(repr, words))} are {len(words)} values (they differ only in capital letters)"
             for words in alike.values()
             if len(words) > 1
         ]
@@ -609,7 +616,7 @@ class RawTable:
             return ""
         count, also = one.nothing[word], ",".join(self.keeping(word, how).na_values)
         option = f"--no-keep-default-na{f' --na-values {shlex.quote(also)}' if also else ''}"
-        return f"{word!r} in {several(count, 'cell')} counts as empty; if it is a word, {option} says so"
+        return f"{word!r} in {several(count, 'cell')} counts as missing; if it is a text value, give {option}"
 
 
 def raw_table(
@@ -693,7 +700,10 @@ def cured(table: RawTable, how: reading_options.Reading, wanted: reading_options
     doubts = [] if wanted.sure else _word_notes(table, how)
     whole, table = _complete_rows(table, how)
     if table.rows == 0 and len(whole):
-        raise BadInput('no row is left: every one has an empty cell; use na="mean", or drop the columns with most')
+        raise BadInput(
+            'no row is left, because every row has a missing value; use na="mean", or drop the columns with the most '
+            "missing values"
+        )
     means = _fills(table, how)
     filled = tuple(column.name for column in table.features if column.name in means and column.empty.any())
     repeated = {name for column in date_forms for name in list(date_features(column, how.dates))[1:]}
@@ -829,7 +839,7 @@ def _unknown_words(column: str, rows: Mapping[int, str], levels: Sequence[str]) 
         first.setdefault(word, row)
     words = first_named([f"{word!r} in row {row + 1}" for word, row in first.items()])
     known = [level for level in levels if level != reading_options.ABSENT]
-    return f"column {column!r} holds {words}, none of its words: {first_named(known)}"
+    return f"column {column!r} holds {words}, not one of its values: {first_named(known)}"
 
 
 def _check_cells(table: RawTable, how: reading_options.Reading, wanted: reading_options.Wanted) -> None:
@@ -899,9 +909,9 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
     columns, orders = {column.name: column for column in table.features}, how.orders
     for name, order in orders.items():
         if name not in columns:
-            raise BadInput(f"order: {name!r} is not a feature{did_you_mean(name, columns)}; name a column of words")
+            raise BadInput(f"order: {name!r} is not a feature{did_you_mean(name, columns)}; give a text column")
         if not columns[name].others:
-            raise BadInput(f"order: column {name!r} holds numbers, not words; leave it out")
+            raise BadInput(f"order: column {name!r} has numbers, not text values; remove it from the option")
         if unknown := columns[name].unknown(order):
             row, word = next(iter(unknown.items()))
             raise BadInput(
@@ -916,7 +926,7 @@ def _check_orders(table: RawTable, how: reading_options.Reading) -> None:
         names, words = first_named(list(map(repr, without))), first_named(levels[without[0]])
         ranks = json.dumps(f"{without[0]}=LOWEST<...<HIGHEST", ensure_ascii=False)
         raise BadInput(
-            f"{plural(len(without), 'column')} {names}: the words have no declared order ({words}); "
+            f"{plural(len(without), 'column')} {names}: the text values have no declared order ({words}); "
             f'give all of them as order={ranks}, or encode="onehot"'
         )
 
@@ -934,7 +944,7 @@ def _as_word(one: RawColumn, table: RawTable, how: reading_options.Reading) -> s
         return ""
     also = ",".join(table.keeping(word, how).na_values)
     more = f" and na_values={json.dumps(also, ensure_ascii=False)}" if also else ""
-    return f"keep_default_na=False{more} if {word!r} is a word"
+    return f"keep_default_na=False{more} if {word!r} is a text value"
 
 
 def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_word: str) -> None:
@@ -944,15 +954,17 @@ def _check_column(one: RawColumn, how: reading_options.Reading, goal: bool, as_w
         return
     levels = one.levels()
     if goal and len(levels) != 2:
-        words = several(len(levels), "word") + (f" ({alike})" if (alike := one.as_one(levels)) else "")
+        words = several(len(levels), "text value") + (f" ({alike})" if (alike := one.as_one(levels)) else "")
         more = f"; or give {as_word}" if as_word else ""
-        advice = MORE_CLASSES if len(levels) > 2 else "give it numbers, or two words for two classes"
-        raise BadInput(f"target {one.name!r} holds {words}: {advice}{more}")
+        advice = MORE_CLASSES if len(levels) > 2 else "give numbers, or two values for two classes"
+        raise BadInput(f"target {one.name!r} has {words}; {advice}{more}")
     if len(levels) > MOST_LEVELS:
-        words = f"holds {len(levels):,} different words, more than {MOST_LEVELS}"
+        words = f"holds {len(levels):,} different text values, more than {MOST_LEVELS}"
         raise BadInput(f"column {one.name!r} {words}: give {left_out(one.name)}, or join some of them")
     if how.encode_of(one.name) is Encode.ORDINAL and how.na.fills and one.empty.any():
-        raise BadInput(f'column {one.name!r} has words and empty cells, and words have no {how.na}: give na="drop"')
+        raise BadInput(
+            f'column {one.name!r} has text values and missing values, and text has no {how.na}; give na="drop"'
+        )
 
 
 def _complete_rows(table: RawTable, how: reading_options.Reading, targets: bool = True) -> tuple[BoolArray, RawTable]:
@@ -1007,7 +1019,7 @@ def _row_notes(kept: BoolArray, how: reading_options.Reading) -> list[str]:
     if not lost:
         return []
     why = "with empty cells" if how.na is Missing.DROP else "without a target"
-    return [f"{lost:,} of {len(kept):,} rows {why} left out"]
+    return [f"{lost:,} of {len(kept):,} rows {why} dropped"]
 
 
 def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
@@ -1019,7 +1031,7 @@ def _word_notes(table: RawTable, how: reading_options.Reading) -> list[str]:
 def absent_note(one: RawColumn) -> str:
     """Return a note on missing cells of a text column, if cells of numeric columns are imputed."""
     cells, level = int(one.empty.sum()), reading_options.indicator_of(one.name)
-    own = "is a level of its own" if cells == 1 else "are a level of their own"
+    own = "is a separate level" if cells == 1 else "are a separate level"
     return f"{several(cells, 'empty cell')} of {one.name!r} {own}, {level}"
 
 
@@ -1043,7 +1055,7 @@ def _filled(table: RawTable, how: reading_options.Reading, means: Mapping[str, f
     columns = [column for column in table.features if column.name in means and column.empty.any()]
     cells = several(sum(int(column.empty.sum()) for column in columns), "empty cell")
     names = first_named([repr(column.name) for column in columns])
-    return [(f"{cells} filled with the {how.na} of their column", names)] if columns else []
+    return [(f"{cells} imputed by the {how.na} of their column", names)] if columns else []
 
 
 def _cell_notes(
@@ -1088,7 +1100,7 @@ def _assembled(table: RawTable, learnt: reading_options.Applied) -> Made:
     taken = set(names)
     if len(taken) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise BadInput(f"a column that is made would be called {twice!r}, as another column is: rename one of them")
+        raise BadInput(f"a new column would have the name {twice!r} of another column; rename one of them")
     holes = np.zeros(X.shape, dtype=bool)
     for name, empty in filled.items():
         holes[:, names.index(name)] = empty
@@ -1138,8 +1150,8 @@ class Subjects:
     @property
     def note(self) -> str:
         """Note on the column."""
-        why = f"told apart by {self.visit!r}" if self.visit else "subjects by its name"
-        return f"several rows each, {why}: {self.option} holds them out together"
+        why = f"distinguished by {self.visit!r}" if self.visit else "the name suggests subjects"
+        return f"several rows for each value ({why}): {self.option} holds them out together"
 
 
 def quoted(names: Iterable[str]) -> str:
@@ -1168,7 +1180,7 @@ def numbers_rows(one: RawColumn) -> str:
         if in_order or n >= FEW_ROWS:
             return "numbers the rows" if in_order else f"holds {first:g} to {ranked[-1]:g}, each once: numbers the rows"
     if one.name and ID.fullmatch(one.name) and np.all(np.diff(ranked) > 0.0):
-        return "every row has its own: a number of the rows by its name"
+        return "every row has a different value, and the name suggests that it numbers the rows"
     return ""
 
 
@@ -1328,7 +1340,7 @@ def series_numbers(series: pd.Series[Any], name: str) -> FloatArray:
         return series.to_numpy(dtype=np.float64).copy()
     for row, value in enumerate(series.tolist(), start=1):
         if isinstance(value, str) and reading_options.reads(value, reading_options.POINT):
-            more = "turn the column into numbers, by pandas.to_numeric say"
+            more = "convert the column to numbers, for example by pandas.to_numeric"
             raise BadInput(f"column {name!r} holds text {value!r} in row {row}, which is a number: {more}")
         if not isinstance(value, numbers.Real | Decimal | np.bool_):
             raise bad_cell(name, row, None if series.isna().iloc[row - 1] else str(value))

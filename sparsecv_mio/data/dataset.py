@@ -264,7 +264,7 @@ class Dataset:
         how = Reading.of(**reading)
         of_files = [name for name in how.given() if name not in OF_CELLS]
         if of_files:
-            raise BadInput(f"{of_files[0]}: goes with files, not with frames: leave it out")
+            raise BadInput(f"{of_files[0]}: requires a file; omit it for frames")
         return assemble(*read_frame(frame, Wanted(target, features, drop, tuple(aux), two_words=two_words), how))
 
 
@@ -314,7 +314,7 @@ def assemble(
     if n == 0:
         raise BadInput("the data has no rows: give at least one row for every fold")
     if p == 0:
-        raise BadInput("no feature is left: keep at least one column beside the target")
+        raise BadInput("no feature is left; keep at least one column in addition to the target")
     if INTERCEPT in names:
         raise BadInput(
             f"feature name {INTERCEPT!r} is reserved for the constant of the model; rename the column or drop it"

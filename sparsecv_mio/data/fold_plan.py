@@ -290,8 +290,8 @@ class FoldPlan:
         """Raise `BadInput` unless the folds are a partition; `who` names the feature that needs one."""
         if not self.is_partition:
             raise BadInput(
-                f"{who}: folds {self.spec!r} overlap or leave rows out of both parts; give folds that score each row "
-                "at most once and train on all others"
+                f"{who}: folds {self.spec!r} overlap or use some rows in neither part; give folds that score each row "
+                "at most once and train on all other rows"
             )
 
     @property

@@ -77,9 +77,9 @@ def equal_folds(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
 def _fold_count(text: str, spec: str, n: int) -> int:
     k = whole_number(text, spec)
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more, or holdout:F for one scored fold")
+        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more, or holdout:F for one scored fold")
     if k > n:
-        raise BadInput(f"folds {spec!r} need {k} rows but the data has {n}: ask for fewer folds")
+        raise BadInput(f"folds {spec!r} need {k} rows but the data has {n}; give fewer folds")
     return k
 
 
@@ -139,11 +139,11 @@ def forward(text: str, n: int) -> tuple[fold_plan.RowLists, fold_plan.RowLists]:
     spec, (count, colon, between) = f"forward:{text}", text.partition(":")
     k, gap = whole_number(count, spec), whole_number(between, spec) if colon else 0
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
+        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more")
     if k >= n:
-        raise BadInput(f"folds {spec!r} need more than {k} rows but the data has {n}: ask for fewer folds")
+        raise BadInput(f"folds {spec!r} need more than {k} rows but the data has {n}; give fewer folds")
     if k * n > fold_plan.MOST_ROWS:
-        raise BadInput(f"folds {spec!r} of {n} rows list too many rows: ask for fewer folds")
+        raise BadInput(f"folds {spec!r} of {n} rows list too many rows; give fewer folds")
     size = n // (k + 1)
     begins = range(n - k * size, n, size)
     if gap and begins[0] - gap < 2:
@@ -185,7 +185,7 @@ def group_folds(count: str, groups: IntArray, spec: str, seed: int) -> IntArray:
     """
     k, sizes = whole_number(count, spec), np.bincount(groups)
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two folds: ask for 2 or more")
+        raise BadInput(f"folds {spec!r} make fewer than two folds; give 2 or more")
     if k > len(sizes):
         raise BadInput(f"folds {spec!r}: {k} folds need {k} groups but the column has {len(sizes)}; give fewer folds")
     rows, fold_of_group = np.zeros(k, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64)
@@ -213,10 +213,10 @@ def blocks(text: str, n: int, seed: int, repeat: int = 0) -> IntArray:
     spec = f"blocks:{text}"
     size = whole_number(text, spec)
     if size < 1:
-        raise BadInput(f"folds {spec!r} have empty blocks: ask for at least one row a block")
+        raise BadInput(f"folds {spec!r} have empty blocks; give at least one row a block")
     k = n // size
     if k < 2:
-        raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows: ask for smaller blocks")
+        raise BadInput(f"folds {spec!r} make fewer than two blocks of the data's {n} rows; give smaller blocks")
     return _dealt_labels(np.concatenate((np.repeat(np.arange(k), size), np.arange(n - k * size) % k)), seed, repeat)
 
 
@@ -373,21 +373,21 @@ def _plan_of_rows_stated(text: str, dataset: Dataset, seed: int) -> fold_plan.Fo
 
 def _check_seed(seed: object) -> None:
     if not isinstance(seed, Integral):
-        raise BadInput(f"seed: {str(seed)[:30]!r} is no whole number")
+        raise BadInput(f"seed: {str(seed)[:30]!r} is not a whole number")
     if seed < 0:
         raise BadInput(f"seed {seed} is negative: use 0 or a positive whole number")
 
 
 def _repeats(text: str, again: re.Match[str] | None, n: int) -> int:
     if again and not again[2]:
-        times = f"{again[1]} times: {again[1]}x10 are so many times 10 folds"
-        raise BadInput(f"folds {text!r} do not say what is dealt {times}")
+        times = f"{again[1]} times: {again[1]}x10 are {again[1]} times 10 folds"
+        raise BadInput(f"folds {text!r} do not state what to repeat {times}")
     count = whole_number(again[1], text) if again else 1
     if not 1 <= count <= MAX_COUNT:
-        raise BadInput(f"folds {text!r}: ask for at least one repeat, and at most {MAX_COUNT:,}")
+        raise BadInput(f"folds {text!r}: give at least one repeat, and at most {MAX_COUNT:,}")
     if count * n > max(fold_plan.MOST_ROWS, n):
         raise BadInput(
-            f"folds {text!r}: {count} repeats of {n} rows are more than {fold_plan.MOST_ROWS:.0e} rows: ask for fewer"
+            f"folds {text!r}: {count} repeats of {n} rows are more than {fold_plan.MOST_ROWS:.0e} rows; give fewer"
         )
     return count
 
@@ -405,7 +405,7 @@ def _folds_dealt(text: str, dataset: Dataset, seed: int, repeats: int) -> Iterat
         elif kind == "holdout":
             yield holdout(value, dataset.n, seed, repeat)
         elif kind in KINDS and repeats > 1:
-            raise BadInput(f"folds {kind!r} are dealt in one way only: repeat K, stratified:K, blocks:B or holdout:F")
+            raise BadInput(f"folds {kind!r} are always the same; repeat K, stratified:K, blocks:B or holdout:F instead")
         else:
             raise BadInput(f"folds {text!r} are unknown{did_you_mean(kind, KINDS)}: use {SPECS}")
 
@@ -519,12 +519,12 @@ def _mask(rows: Any, n: int, who: str) -> BoolArray:
         raise BadInput(f"{who} must be row numbers from 0, or one truth value per row")
     numbers = numbers.astype(np.int64)
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < n:
-        raise BadInput(f"{who}: row numbers outside 0..{n - 1}, check them")
+        raise BadInput(f"{who}: row numbers outside 0..{n - 1}; check them")
     mask = np.zeros(n, dtype=bool)
     mask[numbers] = True
     if np.count_nonzero(mask) != numbers.size:
         twice = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
-        raise BadInput(f"{who}: row {twice} (from 0) is there twice, name each once")
+        raise BadInput(f"{who}: row {twice} (from 0) is listed twice; list each row once")
     return mask
 
 
@@ -555,11 +555,11 @@ def folds_of(given: AnyFolds, dataset: Dataset, seed: int = 0, groups: ArrayLike
     (FoldPlan('loo', k=4, n=4), FoldPlan('2', k=2, n=4), FoldPlan('labels', k=2, n=4))
     """
     if isinstance(given, type):
-        raise BadInput(f"folds {given.__name__}: this is a class, give an object of it, {given.__name__}() for one")
+        raise BadInput(f"folds {given.__name__}: this is a class; give an object, such as {given.__name__}()")
     if isinstance(given, Splitter) and not isinstance(given, str | bytes):
         return folds_from_splitter(given, dataset, groups)
     if groups is not None:
-        raise BadInput("groups go with a splitter that uses them: GroupKFold, for one")
+        raise BadInput("groups: require a splitter that uses them, such as GroupKFold")
     if isinstance(given, fold_plan.FoldPlan):
         return given
     if isinstance(given, str | Integral):
@@ -608,11 +608,11 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
     [1, 1, 0, 0, 0, 0]
     """
     if not isinstance(count, Integral):
-        raise BadInput(f"nested: {str(count)[:30]!r} is no whole number")
+        raise BadInput(f"nested: {str(count)[:30]!r} is not a whole number")
     if count < 2:
-        raise BadInput(f"nested: {count} is out of range, give at least 2 outer folds")
+        raise BadInput(f"nested: {count} is out of range; give at least 2 outer folds")
     if count > dataset.n:
-        most = f"ask for at most {dataset.n}" if option == "nested" else f"it needs at least {count}"
+        most = f"give at most {dataset.n}" if option == "nested" else f"it needs at least {count}"
         raise BadInput(f"{option}: {count} outer folds of {dataset.n} rows, {most}")
     kind, seed = _kind_of_folds(plan), plan.seed or 0
     if kind in LIKE_INNER:
@@ -621,14 +621,16 @@ def outer_folds(count: int, plan: fold_plan.FoldPlan, dataset: Dataset, option: 
     if is_dealt(plan):
         return make_folds(str(count), dataset, seed)
     if not plan.is_partition:
-        raise BadInput(f"{option}: the folds overlap and were stated row by row: no outer folds can be made of them")
+        raise BadInput(
+            f"{option}: the folds overlap and were given row by row, so outer folds cannot be made from them"
+        )
     labels = plan.labels
     together = np.where(labels < 0, plan.k, labels)  # rows that are never held out stay together as well
     groups = int(together.max()) + 1
     if groups <= count:
-        most = f"ask for at most {groups - 1}" if groups > 2 else "nested folds need at least three"
+        most = f"give at most {groups - 1}" if groups > 2 else "nested folds need at least three"
         if option != "nested":
-            most = f"and its {count} outer folds need at least {count + 1}: give more folds, or a weight of your own"
+            most = f"and the {count} outer folds need at least {count + 1}; give more folds, or a number as weight"
         raise BadInput(f"{option}: the folds keep rows together in {groups} groups, {most}")
     outer_plan = folds_from_labels(equal_folds(str(count), groups, seed)[together], str(count))
     return replace(outer_plan, seed=seed)

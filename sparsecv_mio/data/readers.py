@@ -516,7 +516,7 @@ def _known_kind(file: Path, how: Reading) -> str:
     if kind in SUFFIXES:
         text_only = set(how.given()) - {*OF_CELLS, "index_col"}
         if text_only:
-            raise BadInput(f"{min(text_only)}: goes with text tables, and {str(file)!r} is none: leave it out")
+            raise BadInput(f"{min(text_only)}: requires a text table, but {str(file)!r} is not one; omit it")
     elif how.given():
-        raise BadInput(f"{how.given()[0]}: goes with text tables and Parquet: save {str(file)!r} as one of them")
+        raise BadInput(f"{how.given()[0]}: requires a text table or Parquet; save {str(file)!r} as one of them")
     return kind

@@ -33,25 +33,25 @@ _NUMBER = r"(?:\d{1,3}(?:[.,'\u2019 \u00a0\u2009\u202f]\d{3})+(?:[.,]\d+)?|\d+(?
 _MONEY = r"(?:[$\u20ac\u00a3\u00a5\u20b9\u20a9\u20bd]|USD|EUR|GBP|CHF|JPY)"
 BOUND = re.compile(rf"[<>\u2264\u2265~]=?\s*[+-]?{_NUMBER}")
 TEXTS = (  # texts that are neither words nor plain numbers, with advice
-    (BOUND, "values known as bounds alone: put a number for each, half of the limit say"),
-    (re.compile(rf"[+-]?{_NUMBER}\s*%"), "numbers with a percent sign: take the signs off"),
+    (BOUND, "values below or above a limit: replace each by a number, such as half of the limit"),
+    (re.compile(rf"[+-]?{_NUMBER}\s*%"), "numbers with a percent sign: remove the signs"),
     (
         re.compile(rf"[+-]?\s*{_MONEY}\s*[+-]?{_NUMBER}|[+-]?{_NUMBER}\s*{_MONEY}"),
-        "amounts with a currency sign: take the signs off",
+        "amounts with a currency sign: remove the signs",
     ),
     (
         re.compile(rf"\(\s*{_MONEY}?\s*{_NUMBER}\s*\)|{_NUMBER}\s*[-\u2212]|[\u2212\u2013]\s*{_NUMBER}"),
-        "numbers below zero without a minus sign in front: write it as -",
+        "negative numbers without a leading minus sign: write it as -",
     ),
-    (re.compile(r"\d{1,3}(?:_\d{3})+(?:\.\d*)?"), "numbers with underscores: take them out"),
+    (re.compile(r"\d{1,3}(?:_\d{3})+(?:\.\d*)?"), "numbers with underscores: remove them"),
     (
         re.compile(r"(?:\d{4}-\d\d?-\d\d?|\d\d?[./-]\d\d?[./-]\d{2,4}|\d{4}/\d\d?/\d\d?)(?:[T ]\d.*)?"),
-        'dates: turn them into numbers of days with dates="days"',
+        'dates: convert them to numbers of days with dates="days"',
     ),
-    (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: turn them into numbers of hours"),
+    (re.compile(r"\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?[aApP][mM])?"), "times: convert them to numbers of hours"),
     (
         re.compile(rf"[+-]?(?:{_NUMBER}|\d+(?:,\d+)+(?:\.\d+)?)"),
-        "numbers with marks of another kind than the others: write all alike",
+        "numbers with other separators than the rest: write all numbers in one form",
     ),
 )  # fmt: skip
 
@@ -132,7 +132,7 @@ def what_else(text: str) -> str:
     Examples
     --------
     >>> what_else("22%"), what_else("1st")
-    ('numbers with a percent sign: take the signs off', '')
+    ('numbers with a percent sign: remove the signs', '')
     """
     text = text.strip()
     return next((words for pattern, words in TEXTS if pattern.fullmatch(text)), "")
@@ -254,11 +254,14 @@ def either(text: str, now: Way, ways: Sequence[Way]) -> str:
     Examples
     --------
     >>> either("1,078", POINT, (COMMA, COMMA_GROUPS))
-    '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none": say which'
+    '\'1,078\' is 1078 with thousands="," and 1.078 with decimal="," and thousands="none"; give the options that apply'
     """
     first, second = sorted(((parse_number(text, *way), way) for way in ways), key=lambda one: -abs(one[0]))
     options_said = [way.given(now if way.thousands else now._replace(thousands=NONE)) for way in (first[1], second[1])]
-    return f"{text!r} is {first[0]:.10g} with {options_said[0]} and {second[0]:.10g} with {options_said[1]}: say which"
+    return (
+        f"{text!r} is {first[0]:.10g} with {options_said[0]} and {second[0]:.10g} with {options_said[1]}; give the "
+        "options that apply"
+    )
 
 
 def doubts(columns: Mapping[str, Marks], sep: str | None = None) -> dict[str, str]:
@@ -315,7 +318,7 @@ def both_readings(columns: Mapping[str, Marks]) -> tuple[str, ...]:
     named = first_named([repr(name) for name in open_ones])
     return (
         f"{plural(len(open_ones), 'column')} {named}: three digits behind every point, so {text} is read as a decimal "
-        f"number; if it is {text.replace('.', '')}, --decimal , --thousands . says so (decimal, thousands in Python)",
+        f"number; if it is {text.replace('.', '')}, give --decimal , --thousands . (decimal, thousands in Python)",
     )
 
 
@@ -428,15 +431,15 @@ class Reading:
         comment, encoding = values["comment"], values["encoding"]
         between, decimal = _separator_and_decimal(values["sep"], values["decimal"])
         if comment is not None and (len(comment) != 1 or comment.isalnum() or comment in MARKS):
-            raise BadInput(f"comment: {comment!r} cannot begin a comment: give one mark, such as #")
+            raise BadInput(f"comment: {comment!r} cannot begin a comment; give one character, such as #")
         try:
             codecs.lookup(encoding)
         except (LookupError, ValueError):
-            raise BadInput(f"encoding: {encoding!r} is unknown: use latin-1, cp1252 or utf-16, say") from None
+            raise BadInput(f"encoding: {encoding!r} is unknown; use for example latin-1, cp1252 or utf-16") from None
         index = None if values["index_col"] is None else str(values["index_col"])
         missing, words_as = word_of(Missing, values["na"], "na"), word_of(Encode, values["encode"], "encode")
         if values["na_indicator"] and not missing.fills:
-            raise BadInput(f"na_indicator: goes with na mean or median, not {missing}: no cell is filled")
+            raise BadInput(f"na_indicator: requires na mean or median; with {missing} no value is imputed")
         groups, nothing = _thousands(values["thousands"], decimal), _absent_words(values["na_values"])
         return cls(
             between, decimal, comment, encoding, values["header"], index, missing, words_as, groups, nothing,
@@ -526,10 +529,10 @@ def _separator_and_decimal(sep: str | None, decimal: str) -> tuple[str | None, s
     decimal = DECIMAL_MARKS.get(decimal.strip().lower(), decimal)
     between = None if sep is None else SEPARATORS.get(sep.strip().lower(), sep.replace("\\t", "\t"))
     if between is not None and (len(between) != 1 or between.isalnum() or between in '"\r\n'):
-        raise BadInput(f"sep: {sep!r} is no separator: give one character, or one of {', '.join(SEPARATORS)}")
+        raise BadInput(f"sep: {sep!r} is not a separator; give one character, or one of {', '.join(SEPARATORS)}")
     if decimal not in (".", ",") or decimal == between:
-        taken = f'separates the cells already: give decimal="{"," if decimal == "." else "."}"'
-        raise BadInput(f"decimal: {decimal!r} {taken if decimal == between else 'is no decimal mark: use . or ,'}")
+        taken = f'is already the separator; give decimal="{"," if decimal == "." else "."}"'
+        raise BadInput(f"decimal: {decimal!r} {taken if decimal == between else 'is not a decimal mark; use . or ,'}")
     return between, decimal
 
 
@@ -541,7 +544,7 @@ def _check_kinds(given: Mapping[str, Any]) -> None:
         raise TypeError(f"unexpected keyword argument {unknown!r}{meant}")
     for name in ("sep", "decimal", "comment", "encoding", "na", "encode", "thousands"):
         if not isinstance(given[name], str) and (given[name] is not None or name not in MAY_LACK):
-            raise BadInput(f"{name}: {given[name]!r} is no text")
+            raise BadInput(f"{name}: {given[name]!r} is not a text")
     if not isinstance(given["index_col"], str | int | None):
         raise BadInput(f"index_col: {given['index_col']!r} is neither the name nor the position of a column")
     for name in ("header", "keep_default_na", "na_indicator"):
@@ -557,11 +560,13 @@ def _thousands(given: str | None, decimal: str) -> str | None:
     forms = {form: mark for mark, several in SAME.items() for form in several}
     mark = marks.get(given.strip().lower(), forms.get(given, given))
     if mark not in (",", ".", NONE, *WORDS):
-        raise BadInput(f"thousands: {given!r} sets off no thousands: use comma, point, space, apostrophe or none")
+        raise BadInput(
+            f"thousands: {given!r} is not a thousands separator; use comma, point, space, apostrophe or none"
+        )
     if mark == decimal:
         point = "," if decimal == "." else "."
         raise BadInput(
-            f'thousands: {given!r} is the decimal mark already: give decimal="{point}" too, or thousands="none"'
+            f'thousands: {given!r} is already the decimal mark; give decimal="{point}" too, or thousands="none"'
         )
     return mark
 
@@ -571,11 +576,11 @@ def _absent_words(given: Any) -> tuple[str, ...]:
     several = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Real) else given or ()
     listed = list(several) if isinstance(several, Iterable) else [None]
     if not all(isinstance(word, str | Real) for word in listed):
-        raise BadInput(f"na_values: {given!r} is no list of words and numbers")
+        raise BadInput(f"na_values: {given!r} is not a list of texts and numbers")
     return tuple(str(word).strip() for word in listed)
 
 
-ORDER_FORM = "give the words of a column from the lowest to the highest, as 'size=small<medium<large'"
+ORDER_FORM = "give the values of a column from the lowest to the highest, as 'size=small<medium<large'"
 
 
 def _line_range(text: str) -> range:
@@ -627,7 +632,7 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(given, Mapping):
         texts = [given] if isinstance(given, str) else given or ()
         if not isinstance(texts, Iterable) or not all(isinstance(text, str) and "=" in text for text in texts):
-            raise BadInput(f"order: {given!r} is not a column with its words; {ORDER_FORM}")
+            raise BadInput(f"order: {given!r} is not a column with its values; {ORDER_FORM}")
         pairs = [text.split("=", 1) for text in texts]
     orders = list[tuple[str, tuple[str, ...]]]()
     for column, listed in pairs:
@@ -635,7 +640,7 @@ def _orders(given: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
             listed = next(csv.reader([listed], delimiter="<"), [])
         words = tuple(str(word).strip() for word in listed) if isinstance(listed, Iterable) else ()
         if len(words) < 2 or not all(words) or len(set(words)) < len(words):
-            what = f"not a list of two or more different words for column {column!r}"
+            what = f"not a list of two or more different values for column {column!r}"
             raise BadInput(f"order: {listed!r} is {what}; {ORDER_FORM}")
         orders.append((str(column).strip(), words))
     if len(dict(orders)) < len(orders):
@@ -805,7 +810,7 @@ class Wanted:
         _check_choice(features, drop)
         places = _kept(names, goal, extra if self.needed else (), features, drop)
         if not places:
-            raise BadInput("no feature is left: keep at least one column beside the target")
+            raise BadInput("no feature is left; keep at least one column in addition to the target")
         return Selection(names, goal, tuple(sorted(places)), extra)
 
 
@@ -843,15 +848,15 @@ def _kept(
         gone = {_column(names, name, "dropped column") for name in drop or ()}
         if goal in gone:
             raise BadInput(
-                f"column {names[goal]!r} is the target and cannot be dropped: take it off the dropped columns"
+                f"column {names[goal]!r} is the target and cannot be dropped; remove it from the dropped columns"
             )
         return set(range(len(names))) - gone - {goal, *extra}
     chosen = _positions(names, features)
     if goal in chosen:
-        raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature: take it off the features")
+        raise BadInput(f"column {names[goal]!r} is the target and cannot be a feature; remove it from the features")
     for j in chosen.intersection(extra):
         uses = "gives folds, weights, exposures or ids and cannot be a feature"
-        raise BadInput(f"column {names[j]!r} {uses}: take it off the features")
+        raise BadInput(f"column {names[j]!r} {uses}; remove it from the features")
     return chosen
 
 
@@ -859,12 +864,12 @@ def _check_header(names: tuple[str, ...]) -> None:
     for j, name in enumerate(names):
         if not name:
             raise BadInput(
-                f"column {j + 1} has no name: name it in the header, or leave it out with index_col={j} if it only "
+                f"column {j + 1} has no name; name it in the header, or drop it with index_col={j} if it only "
                 "numbers the rows"
             )
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise BadInput(f"column name {twice[0]!r} stands in the header more than once: give every column its own name")
+        raise BadInput(f"column name {twice[0]!r} is in the header more than once; give every column a different name")
 
 
 def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
@@ -873,13 +878,13 @@ def _words(given: Sequence[str | int] | None, option: str) -> list[str] | None:
         return None
     several = [given] if isinstance(given, str | Integral) else given
     if not isinstance(several, Iterable) or not all(isinstance(name, str | Integral) for name in several):
-        raise BadInput(f"{option}: {given!r} is no list of names or positions of columns")
+        raise BadInput(f"{option}: {given!r} is not a list of column names or positions")
     return [str(name) for name in several]
 
 
 def _check_choice(features: list[str] | None, drop: list[str] | None) -> None:
     if features is not None and drop is not None:
-        raise BadInput("features and drop were both given: use one of the two")
+        raise BadInput("features and drop were both given; use one of the two")
     _check_repeats(features, "features")
     _check_repeats(drop, "drop")
 
@@ -887,13 +892,13 @@ def _check_choice(features: list[str] | None, drop: list[str] | None) -> None:
 def _check_repeats(given: Sequence[str] | None, option: str) -> None:
     twice = [name for name, count in Counter(given or ()).items() if count > 1]
     if twice:
-        raise BadInput(f"column {twice[0]!r} is named twice in {option}: name it once")
+        raise BadInput(f"column {twice[0]!r} is listed twice in {option}; list it once")
 
 
 def _target(names: tuple[str, ...], target: str | int) -> int:
     word = str(target).strip()
     if not word:
-        raise BadInput(f"no target was named: use one of {_names_listed(names)}")
+        raise BadInput(f"the target is missing; give one of {_names_listed(names)}")
     return _column(names, word, "target")
 
 
@@ -912,9 +917,9 @@ def _column(names: tuple[str, ...], given: str, role: str) -> int:
 def _position(names: tuple[str, ...], name: str, role: str) -> int:
     if name not in names:
         if all(part.strip() in names for part in name.split(",")):
-            raise BadInput(f"{role} {name!r} names several columns: give a list of their names")
+            raise BadInput(f"{role} {name!r} is the name of several columns; give a list of names")
         near = did_you_mean(name, names)
-        raise BadInput(f"{role} {name!r} is not in the data{near}: its columns are {_names_listed(names)}")
+        raise BadInput(f"{role} {name!r} is not in the data{near}; the columns are {_names_listed(names)}")
     return names.index(name)
 
 
@@ -933,7 +938,7 @@ def _check_there(wanted: Sequence[str], names: Sequence[str]) -> None:
         _position(tuple(names), missing[0], "feature")
     if missing:
         named = first_named([repr(name) for name in missing])
-        raise BadInput(f"features {named} are not in the data: its columns are {_names_listed(tuple(names))}")
+        raise BadInput(f"features {named} are not in the data; the columns are {_names_listed(tuple(names))}")
 
 
 def _names_listed(names: tuple[str, ...]) -> str:

@@ -36,7 +36,7 @@ class OfTrainingRows:
     def check(self, dataset: Dataset) -> None:
         """Raise `BadInput` if imputation within folds is requested, but no imputation is allowed."""
         if self.na is Within.FOLDS and _rule(dataset) is None:
-            raise BadInput("na-within folds: no empty cell is filled: goes with --na mean or median of a file or frame")
+            raise BadInput("na-within folds: no value is imputed; it requires --na mean or median with a file or frame")
 
 
 def _rule(dataset: Dataset) -> Missing | None:

@@ -683,7 +683,9 @@ def _check_magnitudes(dataset: Dataset, columns: IntArray, largest: FloatArray, 
     bad = np.flatnonzero((largest > limit) | (norm < 1.0 / limit))
     if bad.size:
         name = dataset.names[int(columns[bad[0]])]
-        raise BadInput(f"column {name!r} is beyond the range 2^-900 .. 2^900 of what can be squared: rescale it")
+        raise BadInput(
+            f"column {name!r} has values outside 2^-900 .. 2^900, whose squares overflow or underflow; rescale it"
+        )
 
 
 def _project(data: StandardData, probe: FloatArray) -> FloatArray:

@@ -206,7 +206,7 @@ def inspect_file(
         If the file is not a table or has no such column, or an exposure is given with another loss.
     """
     if exposure is not None and loss not in (None, Loss.POISSON):
-        raise BadInput(f"exposure: goes with --loss {Loss.POISSON}, no other loss has exposures")
+        raise BadInput(f"exposure: requires --loss {Loss.POISSON}")
     loss = loss if exposure is None else Loss.POISSON
     goal = "" if target is None else target
     if features is not None and exposure is not None:
@@ -225,7 +225,7 @@ def inspect_file(
         table = read_raw(path, wanted, how)
     beside = [column.name for column in table.features]
     if exposure is not None and exposure not in beside:
-        raise BadInput(f"exposure: no column {exposure!r} beside the target{did_you_mean(exposure, beside)}")
+        raise BadInput(f"exposure: {exposure!r} is not a column other than the target{did_you_mean(exposure, beside)}")
     inspection, how = _with_dates(table, how, partial(inspect_table, with_none=words, loss=loss, exposure=exposure))
     if features is not None:
         inspection = _of_features(inspection, exposure)
@@ -497,7 +497,9 @@ def _facts(one: RawColumn, goal: bool, alike: Sequence[Likeness], unsaid: str) -
     kind, notes, drop = _kind_of_column(one, numbers)
     notes += _other_reading(one)
     if (value := stand_in(numbers)) is not None:
-        notes.append(f"{value:g} lies far from all others: --na-values {value:g} and --na if it stands for nothing")
+        notes.append(
+            f"{value:g} is far from all other values; give --na-values {value:g} and --na if it is a missing-value code"
+        )
     if not goal and not drop:
         more, drop = _doubts(one, numbers)
         notes += more
@@ -533,7 +535,7 @@ def _kind_of_column(one: RawColumn, numbers: FloatArray) -> tuple[str, list[str]
         whole = bool(np.all(numbers == np.rint(numbers)))
         kind = "0 or 1" if whole and set(numbers.tolist()) == {0.0, 1.0} else "whole number" if whole else "number"
         infinite = int(np.isinf(one.numbers).sum())
-        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite: correct the file, or drop the column"
+        some = f"{infinite} cell{'s are' if infinite > 1 else ' is'} infinite; correct the file, or drop the column"
         return kind, [some] if infinite else [], infinite > 0
     if not one.is_words:
         kind = one.kind
@@ -666,8 +668,8 @@ def about_near_copies(data: Dataset) -> str:
     --------
     >>> X = np.arange(12.0).reshape(6, 2) ** 2
     >>> X[:, 1] = X[:, 0] + 1e-6 * np.sin(X[:, 0])
-    >>> about_near_copies(Dataset.from_arrays(X, np.arange(6.0)))[:61]
-    "near copies of earlier columns: 'x1' of 'x0'; the rows hardly"
+    >>> about_near_copies(Dataset.from_arrays(X, np.arange(6.0)))[:54]
+    "nearly collinear with an earlier column: 'x1' of 'x0';"
     """
     if not 1 < data.p <= NOTED_COLUMNS:
         return ""
@@ -681,7 +683,8 @@ def about_near_copies(data: Dataset) -> str:
     if not near:
         return ""
     return (
-        f"near copies of earlier columns: {first_named(near)}; the rows hardly say which of the two a model should have"
+        f"nearly collinear with an earlier column: {first_named(near)}; the data hardly show which of the two a model "
+        "needs"
     )
 
 
@@ -831,8 +834,9 @@ def about_target(data: Dataset) -> str:
         positive, negative = (f"{word!r} ({int((y == value).sum()):,} rows)"
                               for value, word in zip((1.0, 0.0), reversed(data.classes), strict=True))  # fmt: skip
         return (
-            f"target {name!r} has two values: --loss logistic fits the probability of {positive} beside {negative} "
-            "(--positive chooses); without it squared error fits a linear probability model"
+            f"target {name!r} has two values: --loss logistic models the probability of {positive} rather than "
+            f"{negative} "
+            "(--positive chooses); squared error fits a linear probability model"
         )
     values = np.unique(y)
     if len(values) == 2:

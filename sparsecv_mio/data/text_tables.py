@@ -57,7 +57,7 @@ def _member(path: Path) -> str:
         with zipfile.ZipFile(path) as store:
             inside = [member.filename for member in store.infolist() if not member.is_dir()]
     except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise BadInput(f"file {str(path)!r} is no ZIP archive: {error}") from error
+        raise BadInput(f"file {str(path)!r} is not a ZIP archive: {error}") from error
     files = [name for name in inside if not name.startswith("__MACOSX/")]
     if len(files) != 1:
         raise BadInput(f"file {str(path)!r} holds {len(files)} files: pack the table alone")
@@ -327,7 +327,9 @@ def _lines_of_text(handle: TextIO, path: Path) -> Iterator[str]:
     """Yield lines; raise an error for an endless line, which would fill the memory."""
     while line := handle.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
-            raise BadInput(f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters: it is no table")
+            raise BadInput(
+                f"file {str(path)!r} has a line of more than {LONGEST_LINE:,} characters, so it is not a table"
+            )
         yield line
 
 

@@ -157,7 +157,7 @@ def check_training_classes(dataset: Dataset, folds: FoldPlan, intercept: Interce
         Type of the intercept.
     """
     if intercept is Intercept.GLOBAL:
-        raise BadInput("intercept global: goes with loss squared; give fold (one in every training set) or none")
+        raise BadInput("intercept global: requires squared loss; give fold (one in every training set) or none")
     if intercept is Intercept.NONE or dataset.classes is None:
         return
     positive = dataset.y > 0.0

@@ -348,9 +348,9 @@ class NearOptions(PathOptions):
 
     def __post_init__(self) -> None:
         if not isinstance(self.within, Real):
-            raise BadInput(f"within: {str(self.within)[:30]!r} is no number, give 0.01 for 1%")
+            raise BadInput(f"within: {str(self.within)[:30]!r} is not a number, give 0.01 for 1%")
         if not 0.0 <= self.within < math.inf:
-            raise BadInput(f"within: {self.within:g} is out of range, give 1% or another share of at least 0")
+            raise BadInput(f"within: {self.within:g} is out of range; give 1% or another share of at least 0")
         check_whole("most", self.most, 1)
         super().__post_init__()
         check_forcing(replace(self.restrictions, count=()), "near-optimal lists")

@@ -364,7 +364,7 @@ def _start(data: StandardData, names: Sequence[str]) -> Start:
     position = {name: j for j, name in enumerate(data.names)}
     unknown = [name for name in names if name not in data.dataset.names]
     if unknown:
-        raise BadInput(f"start: there is no feature {unknown[0]!r}")
+        raise BadInput(f"start: {unknown[0]!r} is not a feature")
     support = {*(position[name] for name in names if name in position), *data.adjusting.tolist()}
     return Start(tuple(sorted(support)), "user")
 

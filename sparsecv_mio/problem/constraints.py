@@ -244,7 +244,5 @@ def _check_places(names: Sequence[str], position: Mapping[str, int], data: Stand
     for name in names:
         if name not in position:
             constant = name in data.dataset.names
-            reason = (
-                f"feature {name!r} is constant and cannot take part" if constant else f"there is no feature {name!r}"
-            )
+            reason = f"feature {name!r} is constant and cannot take part" if constant else f"{name!r} is not a feature"
             raise BadInput(f"{option}: {reason}")

@@ -413,7 +413,7 @@ def describe_deprecated(options: SearchOptions) -> list[str]:
     Examples
     --------
     >>> describe_deprecated(SearchOptions(oracles=("iacv",)))
-    ['oracles is without effect and will be removed in 0.4; --sources switches sources of bounds']
+    ['oracles has no effect and will be removed in 0.4; use --sources']
     """
     return [f"{name} {what}" for name, what in DEPRECATED.items() if getattr(options, name) != DEFAULTS[name]]
 

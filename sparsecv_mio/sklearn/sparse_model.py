@@ -311,9 +311,9 @@ class SparseEstimator(FittedModel, CallbackSupportMixin, BaseEstimator):
             if name in ("one_se", "fit_intercept", "refit") and not isinstance(value, bool | np.bool_):
                 raise BadInput(f"{name}: {value!r} is neither True nor False")
             if name == "verbose" and not isinstance(value, Integral):
-                raise BadInput(f"verbose: {value!r} is no whole number")
+                raise BadInput(f"verbose: {value!r} is not a whole number")
             if name == "n_jobs" and value is not None and not (isinstance(value, Integral) and value != 0):
-                raise BadInput(f"n_jobs: {value!r} is no number of threads: give None, or -1 for all cores")
+                raise BadInput(f"n_jobs: {value!r} is not a number of threads: give None, or -1 for all cores")
 
     @property
     def _intercept(self) -> Intercept:

@@ -99,7 +99,7 @@ class Plain:
         return 0.5 * self.heft * np.exp(target) * (1.0 if self.data.row_exposure is None else self.data.row_exposure)
 
     def least_squares(self, size: int, target: FloatArray) -> float:
-        """Least objective of so many columns for predictors in place of the target, by numpy's least squares."""
+        """Least objective of so many columns for predictors instead of the target, by numpy's least squares."""
         heft = self.curvatures(target)
         heft = np.maximum(heft, 1e-12 * heft.max())
         root, values = np.sqrt(heft), []

@@ -1,6 +1,6 @@
 """How long a campaign lasts, and what it counted.
 
-`make fuzz` sets FUZZ_EXAMPLES, the examples of each test, drawn anew by FUZZ_SEED; the suite takes a few, always the
+`make fuzz` sets FUZZ_EXAMPLES, the examples of each test, drawn again by FUZZ_SEED; the suite takes a few, always the
 same. Each test adds a line of its counts to build/campaign.jsonl, which totals.py adds up; all are printed at the end.
 """
 

@@ -91,9 +91,9 @@ def _columns(rng: np.random.Generator, n: int, p: int, kind: str) -> np.ndarray:
         X = X * 10.0 ** rng.uniform(-6, 6, size=p)
     if kind == "constant":
         X[:, 0] = 1.0
-    if kind in ("copies", "constant") and rng.random() < 0.6:  # but for a row, which a fold without it does not see
+    if kind in ("copies", "constant") and rng.random() < 0.6:  # except for a row, which a fold without it does not see
         X[rng.integers(n), 0] += rng.choice([1.0, 0.5, 1e-3, 1e-8])
-    if kind == "separable" and rng.random() < 0.5:  # all but for rows between the classes
+    if kind == "separable" and rng.random() < 0.5:  # all except for rows between the classes
         X = np.round(X)
     return X
 

@@ -1,4 +1,4 @@
-"""Proofs as lists of lines, and alterations of one thing in them; the digest at the end is made anew each time."""
+"""Proofs as lists of lines, and alterations of one thing in them; the digest at the end is made again each time."""
 
 from __future__ import annotations
 

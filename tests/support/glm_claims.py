@@ -476,7 +476,7 @@ def _curvatures(r: Referee, target: np.ndarray) -> np.ndarray:
 
 
 def _least_squares(r: Referee, size: int, target: np.ndarray) -> float:
-    """Least objective of so many columns for predictors in place of the target."""
+    """Least objective of so many columns for predictors instead of the target."""
     heft = _curvatures(r, target)
     heft = np.maximum(heft, 1e-12 * heft.max())
     root, values = np.sqrt(heft), []

@@ -61,7 +61,7 @@ def _column(rng: np.random.Generator, n: int, like: np.ndarray) -> np.ndarray:
         return noise
     if kind == 4:  # two clusters far apart, each with a spread of its own
         return np.where(np.arange(n) < n // 2, 10.0 ** rng.uniform(3, 14), 0.0) + noise
-    if kind == 5:  # a copy but for a little
+    if kind == 5:  # a copy except for a little
         return like * rng.choice([1.0, -2.0, 3.0]) + 10.0 ** rng.uniform(-16, -6) * np.abs(like).max() * noise
     if kind == 6:  # a dummy of one row
         return (np.arange(n) == rng.integers(0, n)) * 10.0 ** rng.uniform(-3, 3)

@@ -270,7 +270,7 @@ def hostile_problem(
 
 
 def nearly_perfect_problem(seed: int) -> tuple[Dataset, FoldPlan, dict[str, Any]]:
-    """Targets that are linear but for noise of 1e-14 to 1e-2, on offsets to 1e8, of columns that may be near copies."""
+    """Linear targets with noise of 1e-14 to 1e-2, offsets up to 1e8 and columns that may be nearly collinear."""
     rng = np.random.default_rng([77, seed])
     n, p = int(rng.integers(8, 40)), int(rng.integers(2, 9))
     X = rng.normal(size=(n, p))

@@ -44,14 +44,14 @@ def test_what_others_call_an_option_is_told(theirs: str, ours: str, capsys: pyte
     for option, said in (
         ("--k", " (did you mean '--folds' or '--tau'?)"),
         ("--nbest", " of `solve`; the equivalent option is --most of near"),
-        ("--penalty", " of `solve`: it belongs to iacv (did you mean '--gamma'?)"), ("--xyz", ""),
+        ("--penalty", " of `solve`; it is an option of iacv (did you mean '--gamma'?)"), ("--xyz", ""),
     ):  # fmt: skip
         assert run(["solve", "no_file.csv", option, "5"]) == 2
         assert capsys.readouterr().err == f"sparsecv: error: no option {option}{said}\n"
     assert run(["solve", "no_file.csv", "--xyz"]) == 2
     assert capsys.readouterr().err == "sparsecv: error: no option --xyz\n"
     assert run(["path", "no_file.csv", "--nested", "5"]) == 2
-    assert capsys.readouterr().err == "sparsecv: error: no option --nested of `path`: it belongs to solve\n"
+    assert capsys.readouterr().err == "sparsecv: error: no option --nested of `path`; it is an option of solve\n"
     assert run(["solve", "no_file.csv", "--out", "r.json"]) == 2
     assert capsys.readouterr().err.endswith(", table (did you mean '--json'?)\n")
     with pytest.raises(TypeError, match=r"'alphas' \(did you mean 'gammas'\?\)$"):

@@ -128,9 +128,9 @@ def test_lines_of_two_runs_never_mix(tmp_path: Path) -> None:
     code = "import sys; from sparsecv_mio.files import JsonLines; JsonLines(sys.argv[1], 'progress-json').write({})"
     second = subprocess.run([sys.executable, "-c", code, str(place)], capture_output=True, text=True, check=False)
     if sys.platform != "win32":
-        assert f"another run is writing {place}: give each run a file of its own" in second.stderr
+        assert f"another run is writing {place}; give each run a separate file" in second.stderr
         first.write({"line": 2})
         assert [json.loads(line) for line in place.read_text().splitlines()] == [{"line": 1}, {"line": 2}]
     first.close()
     JsonLines(place, "progress-json").close()
-    assert place.read_text() == ""  # a later run begins anew
+    assert place.read_text() == ""  # a later run begins again

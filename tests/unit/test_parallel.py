@@ -118,7 +118,7 @@ def wide(n: int = 60, p: int = 45) -> Dataset:
 
 
 def content(record: Record) -> dict[str, Any]:
-    """Everything that a record states, but for times and the plan, which has the number of threads."""
+    """Everything that a record states, except for times and the plan, which has the number of threads."""
     found = json.loads(record.to_json())
     timed = ("seconds", "oracles", "sources", "course", "plan")
     found["work"] = {name: value for name, value in found["work"].items() if name not in timed}

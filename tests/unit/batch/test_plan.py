@@ -15,9 +15,9 @@ from sparsecv_mio.errors import BadInput
     ("wrong", "message"),
     [
         ({"gap": 2.0}, "gap: 2 is out of range"),
-        ({"gap": "1e-3"}, "gap: '1e-3' is no number, give one without quotes"),
-        ({"gap": True}, "gap: True is no number"),
-        ({"time_limit": 0}, "time_limit: 0 is out of range, give a positive number of seconds"),
+        ({"gap": "1e-3"}, "gap: '1e-3' is not a number, give one without quotes"),
+        ({"gap": True}, "gap: True is not a number"),
+        ({"time_limit": 0}, "time_limit: 0 is out of range; give a positive number of seconds"),
         ({"cpu_limit": -1.0}, "cpu_limit: -1 is out of range"),
         ({"stability": "much"}, "stability: 'much' is no weight, give a number from 0"),
         ({"stability": -1}, "stability: -1 is no weight"),
@@ -29,9 +29,9 @@ from sparsecv_mio.errors import BadInput
         ({"oracles": "glr"}, "oracles: unknown word 'glr'"),
         ({"sources": "-enclosure"}, "sources: unknown source 'enclosure' .did you mean 'enclosures'"),
         ({"gamma": "0.1..1", "sources": "none"}, "gamma 0.1..1: sources goes with a grid"),
-        ({"mio_budget": -1}, "mio_budget: -1 is no whole number of at least 0"),
-        ({"seed": "a"}, "seed: 'a' is no whole number"),
-        ({"split": 1.5}, "split: 1.5 is no whole number"),
+        ({"mio_budget": -1}, "mio_budget: -1 is not a whole number of at least 0"),
+        ({"seed": "a"}, "seed: 'a' is not a whole number"),
+        ({"split": 1.5}, "split: 1.5 is not a whole number"),
         ({"refine": "yes"}, "refine: 'yes' is unknown, use true or false"),
         ({"one_se": "each"}, "one_se: 'each' is unknown"),
         ({"refit": "some"}, "refit: unknown word 'some'"),
@@ -146,7 +146,7 @@ def test_deprecated_settings_are_told(tmp_path: Path) -> None:
     assert {task.settings.get("sources") for task in tasks} >= {"all", "-enclosures"} and told == []
     read_plan(written(tmp_path), ["oracles='none'", "refine=true"], warn=told.append)
     assert [line.partition(" will be")[0] for line in told] == [
-        "setting 'oracles' is without effect and", "setting 'refine'",
+        "setting 'oracles' has no effect and", "setting 'refine'",
     ]  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def test_a_task_is_named_by_its_content(tmp_path: Path) -> None:
         ("[[data]]\nfile = 'a.csv'\ntarget = 2020-01-01\n", "target: 2020-01-01 is a date"),
         ("[[data]]\nfile = 'a.csv'\ntarget = [['y']]\n", "target .* is no column"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nfeatures = [1.5]\n", "features 1.5 is no column"),
-        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nsep = 9\n", "sep: 9 is no text"),
+        ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nsep = 9\n", "sep: 9 is not a text"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nindex_col = [[]]\n", "neither the name nor the position"),
         ("[[data]]\nfile = 'a.csv'\ntarget = 'y'\nheader = 1\n", "neither True nor False"),
         ("[[data]]\nfile = ['a.csv', 3]\n", "file 3 is no path"),

@@ -87,7 +87,7 @@ def test_what_they_prove_holds_for_every_support(seed: int) -> None:
         bar = 2.0 * (f + t * h)
         root = solve_root(form, size - len(problem.forced), bar, zero, lambda: False, near=1e-6, steps=2000)
         values.append(root.dual)
-    assert values[1] >= values[0] - 1e-2 * t * h, "but for what room is worth"
+    assert values[1] >= values[0] - 1e-2 * t * h, "except for what room is worth"
     assert values[1] <= min(f + t * h for f, h, _ in every) + 1e-9 * (problem.yy + t * held_out[2])
 
 

@@ -105,7 +105,7 @@ def test_altered_lists_and_fits_are_refused() -> None:
         ({"adjust": "x1", "refine": True}, "^adjust: goes with refine off"),
         ({"adjust": "x1", "method": "descent"}, "^adjust: goes with method .* not descent"),
         ({"adjust": "x1", "gammas": "0.1..1"}, "adjust goes with a grid"),
-        ({"adjust": "x9"}, "^adjust: there is no feature 'x9'"),
+        ({"adjust": "x9"}, "^adjust: 'x9' is not a feature"),
     ],
 )
 def test_what_does_not_go_with_it_is_one_line(given: dict[str, Any], message: str) -> None:

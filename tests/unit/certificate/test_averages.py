@@ -60,7 +60,7 @@ def with_pair(i: int, **changes: Any) -> Average:
 
 
 def with_distances(i: int, distance: float) -> Average:
-    """Another distance of a pair, all weights made anew by it."""
+    """Another distance of a pair, all weights made again by it."""
     said = np.array([one.distance for one in average().pairs])
     said[i] = distance
     weights, sizes = weights_of_pairs(said).tolist(), [len(one) for one in average().supports]

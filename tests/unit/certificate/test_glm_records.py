@@ -94,7 +94,7 @@ def test_records_of_the_least_and_the_largest_gammas_hold(gamma: float) -> None:
 def test_rows_whose_classes_are_even_count_for_either_one() -> None:
     rng = np.random.default_rng(1)
     y = np.arange(12) % 2
-    weights = np.repeat(rng.choice([0.3, 1.1, 3.7], size=6), 2)  # each class weighs the same, but for rounding
+    weights = np.repeat(rng.choice([0.3, 1.1, 3.7], size=6), 2)  # each class weighs the same, except for rounding
     data = weighted_rows(as_two_classes(Dataset.from_arrays(rng.normal(size=(12, 1)), y.astype(float))), weights, "w")
     record = cross_validate(data, "6", gammas=[0.1], taus=[0], loss="logistic")
     assert record.classes is not None

@@ -213,7 +213,7 @@ def test_outer_folds_that_leave_one_class_are_refused_before_any_work() -> None:
 @pytest.mark.parametrize("loss", [Loss.LOGISTIC, Loss.POISSON])
 @pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-11, 2e-10, 1e-9, 1e-8, 3e-7])
 def test_models_that_are_all_but_tied_may_be_told_apart(loss: Loss, apart: float) -> None:
-    """Two columns with the same cells in each class, but for next to nothing: other rows, the same objective."""
+    """Two columns with the same cells in each class, except for next to nothing: other rows, the same objective."""
     rng = np.random.default_rng(7)
     halves = [rng.normal(size=15) + 0.5, rng.normal(size=15) - 0.5]
     other = np.concatenate([rng.permutation(half) for half in halves]) + apart * rng.normal(size=30)

@@ -93,9 +93,13 @@ def thousands_file(folder: Path) -> Path:
 def test_thousands_from_the_message_to_new_rows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     data, answer = thousands_file(tmp_path), tmp_path / "answer.json"
     search = ["solve", str(data), "-t", "y", "--gamma", "0.1", "--tau", "2", "-q", "--json", str(answer)]
-    both = "with --thousands , and 2.317 with --decimal , and --thousands none: say which"
+    both = "with --thousands , and 2.317 with --decimal , and --thousands none; give the options that apply"
     for wrong in ([], ["--decimal", ","], ["--encode", "onehot"]):
-        assert run([*search, *wrong]) == 2 and "say which" in capfd.readouterr().err and not answer.exists()
+        assert (
+            run([*search, *wrong]) == 2
+            and "give the options that apply" in capfd.readouterr().err
+            and not answer.exists()
+        )
     assert run(["inspect", str(data), "-t", "y"]) == 0
     shown = " ".join(capfd.readouterr().out.split())
     assert both in shown and "sparsecv solve" not in shown
@@ -148,17 +152,41 @@ def test_weights_are_read_as_the_other_columns_are(
 
 
 def test_options_stand_in_panels(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["solve", "--help"]) == 0
+    assert run(["solve", "--help-all"]) == 0
     said = capsys.readouterr().out
     at = [said.index(f"\n{panel}:\n") for panel in ("Arguments", *PANELS, "Options")]
     assert at == sorted(at)
     first = [said.index(f"--{name.replace('_', '-')}") for name in PANELS[MOST_USED]]
-    assert len(first) == 11 and first == sorted(first) and at[1] < first[0] and first[-1] < at[2]
+    assert len(first) == 13 and first == sorted(first) and at[1] < first[0] and first[-1] < at[2]
     assert at[3] < said.index("--seed") < at[4] and at[-2] < said.index("--method auto") < at[-1]
     assert sum(len(names) for names in PANELS.values()) == len({name for names in PANELS.values() for name in names})
-    assert run(["glru", "loocv", "--help"]) == 0
+    assert run(["glru", "loocv", "--help-all"]) == 0
     said = capsys.readouterr().out
     assert said.index("\nOptions:\n") < said.index("--lam X") < said.index("\nData:\n")  # its own options come first
+
+
+def test_help_shows_the_most_used_options_and_names_the_option_that_shows_all(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["solve", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert all(f"--{name.replace('_', '-')}" in short for name in PANELS[MOST_USED])
+    assert "\nData:\n" not in short and "--sep" not in short and "\n  --help-all  Show all " in short
+    assert run(["solve", "--help-all"]) == 0
+    full = capsys.readouterr().out
+    assert len(full) > 2 * len(short) and "--sep CHAR" in full and "--help-all" not in full
+    count = int(short.partition("Show all ")[2].split()[0])
+    assert sum(line.startswith(("  -", "   / --")) for line in full.splitlines()) == count
+    for words in (["--version"], ["solve", "nowhere.csv", "-t", "y", "--help-al"]):
+        run(words)
+    assert "did you mean" in capsys.readouterr().err
+
+
+def test_help_of_a_command_with_few_options_shows_all_of_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert run(["report", "--help-all"]) == 0
+    assert capsys.readouterr().out == short and "--help-all" not in short
 
 
 def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,8 +202,10 @@ def test_settings_of_a_plan_stand_in_the_same_panels(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("command", ["solve", "near", "fit"])
 def test_help_states_which_command_counts_factors_by_default(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([command, "--help"]) == 0
-    assert "[columns; `solve` uses factors where a note states it]" in " ".join(capsys.readouterr().out.split())
+    assert run([command, "--help-all"]) == 0
+    assert "[default: columns; `solve` uses factors where a note states it]" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_solve_in_python_counts_levels_by_default_as_its_docstring_states() -> None:

@@ -82,7 +82,7 @@ def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str
 
 
 def line(command: str, option: str, value: str, data: str = "data.csv") -> list[str]:
-    """A command whose needed options are those of `NEEDED`, but for one of a hostile value."""
+    """A command whose needed options are those of `NEEDED`, except for one of a hostile value."""
     needed = NEEDED[command]
     kept = [word for at in range(0, len(needed), 2) for word in needed[at : at + 2] if needed[at] != option]
     target = [] if option == "--target" else ["--target", "y"]

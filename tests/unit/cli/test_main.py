@@ -35,10 +35,10 @@ CONTENTS = {
         (["solve", "good.csv"], "--target"),
         (
             ["fit", "good.csv", "--target", "y", "--tau", "1"],
-            "--gamma is missing (ridge weight, 0.1 say): ",
+            "--gamma is missing (ridge weight, such as 0.1); ",
         ),
-        (["solve"], "DATA is missing: `sparsecv solve --help` says"),
-        (["verify", "good.csv"], "DATA is missing: `sparsecv verify --help` says"),
+        (["solve"], "DATA is missing; see `sparsecv solve --help`"),
+        (["verify", "good.csv"], "DATA is missing; see `sparsecv verify --help`"),
         (["collect", "."], "error: --out is missing ("),  # has a short name too
         (["solve", "good.csv", "--target", "z"], "'z'"),
         (["solve", "good.csv", "--target", "9"], "9"),
@@ -90,7 +90,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_the_script() -> None:
     done = subprocess.run([*SCRIPT, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("sparsecv ")
-    shown = subprocess.run([*SCRIPT, "solve", "--help"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([*SCRIPT, "solve", "--help-all"], capture_output=True, text=True, check=True).stdout
     options = ["target", "features", "drop", "folds", "seed", "gamma", "tau", "scale", "intercept", "one-se", "gap"]
     for option in [*options, "time-limit", "threads", "json", "quiet"]:
         assert f"--{option} " in shown

@@ -133,9 +133,9 @@ def test_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ([*COMMON, "--one-se"], "--one-se does not go with --criterion common"),
-        ([*COMMON, "--stability", "1"], "--stability does not go with --criterion common"),
-        ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint does not go with --criterion common"),
+        ([*COMMON, "--one-se"], "--one-se: not supported with --criterion common"),
+        ([*COMMON, "--stability", "1"], "--stability: not supported with --criterion common"),
+        ([*COMMON, "--checkpoint", "x.ck"], "--checkpoint: not supported with --criterion common"),
         ([*COMMON, "--folds", "holdout:0.3"], "needs folds that hold out every row"),
         ([*NEAR, "--within", "-1%"], "error: --within: -0.01 is out of range"),
         ([*NEAR, "--within", "x"], "--within: 'x' is not a number"),

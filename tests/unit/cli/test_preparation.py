@@ -95,7 +95,10 @@ def test_exposures_that_are_named_are_no_feature(tmp_path: Path, capfd: pytest.C
         assert command.endswith("--loss poisson --exposure 'at risk'")
         assert run([*shlex.split(command)[1:], "--gamma", "0.1", "--tau", "1", "-q"]) == 0, command
         capfd.readouterr()
-    for given, said in ((["risk"], "no column 'risk' beside the target"), (["c", "--loss", "squared"], "goes with")):
+    for given, said in (
+        (["risk"], "'risk' is not a column other than the target (did you mean 'at risk'?)"),
+        (["c", "--loss", "squared"], "requires --loss poisson"),
+    ):
         assert run(["inspect", str(data), "-t", "ill", "--exposure", *given]) == 2
         assert f"--exposure: {said}" in capfd.readouterr().err
 
@@ -106,7 +109,7 @@ def test_what_is_fitted_to_two_words_is_said(tmp_path: Path, capfd: pytest.Captu
     pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "ill": np.where(X[:, 0] > 0, "yes", "no")}).to_csv(data, index=False)
     assert run(["inspect", str(data), "-t", "ill"]) == 0
     shown = capfd.readouterr().out
-    assert "--loss logistic fits the probability of 'yes' (" in " ".join(shown.split())
+    assert "--loss logistic models the probability of 'yes' (" in " ".join(shown.split())
     assert "--target ill --loss logistic\n" in shown and "--encode" not in shown and "5 gammas" in shown
     line = "target 'ill' has two values, 'no' (0) and 'yes' (1): fitted is a linear probability model"
     solve = ["solve", str(data), "-t", "ill", "--gamma", "0.1", "--encode", "onehot", "--json", str(record)]

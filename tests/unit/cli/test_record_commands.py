@@ -562,7 +562,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(record_report: Path, tmp_path:
         ([str(record_report), "-o", str(tmp_path / "a.doc")], "must end in .html"),
         ([str(record_report), "--data", servo, "-o", str(out)], "'lpsa' is not in the data"),
         ([servo, "-o", str(out)], "not a JSON file"),
-        ([str(record_report), servo, "-o", str(out)], "the data of the record are given as --data FILE"),
+        ([str(record_report), servo, "-o", str(out)], "give the data of the record as --data FILE"),
         ([str(record_report), "-o", str(record_report)], "must end in .html"),
     ):
         assert run(["report", *arguments]) == 2
@@ -608,7 +608,7 @@ def test_columns_called_by_numbers_are_no_positions(tmp_path: Path, capsys: Said
     capsys.readouterr()
     for command in ("predict", "verify"):
         assert run([command, str(answer), str(other)]) == 2
-        assert "are not in the data: its columns are a, b, c, d, y" in capsys.readouterr().err
+        assert "are not in the data; the columns are a, b, c, d, y" in capsys.readouterr().err
     header = ",".join(f"x{k}" for k in range(40))
     rows = [f"{','.join(str(k * j % 11) for j in range(40))},{k}\n" for k in range(20)]
     data.write_text("".join([f"{header},y\n", *rows]))

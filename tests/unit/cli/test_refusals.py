@@ -25,9 +25,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "said"),
     [
         ("compare one.csv two.csv --tau 1 --gamma 1 --out o -t y",
-         "two.csv: target 'y' is not in the data: its columns are a, b, z; --target takes one for each file: A,B"),
-        ("near one.csv two.csv", "sparsecv near takes DATA and nothing more: leave out two.csv"),
-        ("verify one.csv two.csv a b", "sparsecv verify takes RECORD DATA and nothing more: leave out a b"),
+         "two.csv: target 'y' is not in the data; the columns are a, b, z; --target takes one for each file: A,B"),
+        ("near one.csv two.csv", "sparsecv near: the arguments are DATA; remove two.csv"),
+        ("verify one.csv two.csv a b", "sparsecv verify: the arguments are RECORD DATA; remove a b"),
         ("table runs.csv --values nosuch", "--values: no column 'nosuch'"),
     ],
 )  # fmt: skip

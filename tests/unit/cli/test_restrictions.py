@@ -121,7 +121,7 @@ def test_carried_on_from_a_checkpoint(tmp_path: Path) -> None:
         (["--at-most", "2"], "at-most: '2' is not K:A,B,..."),
         (["--hierarchy", "bmi"], "hierarchy: 'bmi' is none of strong, weak"),
         (["--hierarchy", "strong"], "hierarchy: no feature has the name of a product"),
-        (["--nonnegative", "nose"], "nonnegative: there is no feature 'nose'"),
+        (["--nonnegative", "nose"], "--nonnegative: 'nose' is not a feature"),
         (["--nonnegative", "all", "--method", "rounds"], "nonnegative: goes with --method auto, algorithm1 or grid"),
         (["--at-most", "1:s1,s2", "--refine"], "at-most: goes with --refine off, not on"),
         (["--hierarchy", "s1=s2", "--method", "descent"], "hierarchy: goes with --method"),

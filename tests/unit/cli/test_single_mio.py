@@ -133,7 +133,7 @@ def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.Ca
         (["--backend", "cplex"], 2, "backend: unknown word 'cplex'"),
         (["--backend", "scip", "--formulation", "benders"], 2, "formulation of scip: unknown word 'benders'"),
         (["--backend", "native", "--box", "age:1:2"], 2, "does not take: box"),
-        (["--backend", "highs", "--force-in", "nose"], 2, "there is no feature 'nose'"),
+        (["--backend", "highs", "--force-in", "nose"], 2, "'nose' is not a feature"),
         (["--backend", "highs", "--force-in", "age", "--force-out", "age"], 2, "feature 'age' is in both"),
         (["--log", "somewhere.log"], 2, "backend native writes no log"),
         (["--log", "no/such/folder/x.log", "--backend", "highs"], 2, "--log"),
@@ -145,7 +145,7 @@ def test_threads_are_taken_or_said_to_be_ignored(backend: str, capsys: pytest.Ca
         (["--gap", "1"], 2, "gap: 1 is out of range"),
         (["--time-limit", "0"], 2, "time-limit: 0 is out of range"),
         (["--threads", "0"], 2, "threads: 0 is out of range"),
-        (["--start", "nose"], 2, "there is no feature 'nose'"),
+        (["--start", "nose"], 2, "'nose' is not a feature"),
     ],
 )
 def test_fit_mistakes_are_one_line(

@@ -189,12 +189,15 @@ def test_an_option_on_its_way_out_says_so_once(tmp_path: Path, capsys: pytest.Ca
 
     words = ["solve", PROSTATE, "--target", "lpsa", "--folds", "5", *SMALL]
     for option, said in (
-        (["--oracles", "glru"], "oracles is without effect and will be removed in 0.4; --sources switches sources of"),
-        (["--refine"], "refine will be removed in 0.4; --gamma LO..HI proves the best gamma of an interval"),
+        (["--oracles", "glru"], "oracles has no effect and will be removed in 0.4; use --sources"),
+        (
+            ["--refine"],
+            "refine will be removed in 0.4; use --gamma LO..HI, which certifies the best gamma of an interval",
+        ),
     ):
         assert run([*words, *option]) == 0
         (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" in line]
         assert line.startswith(f"sparsecv: warning: --{said}")
     assert run([*words, "--sources=-enclosures"]) == 0 and "warning" not in capsys.readouterr().err
-    with pytest.warns(DeprecationWarning, match="oracles is without effect and will be removed in 0.4"):
+    with pytest.warns(DeprecationWarning, match="oracles has no effect and will be removed in 0.4"):
         cross_validate(read_dataset(PROSTATE, "lpsa"), "5", gammas=1.0, taus=2, oracles="iacv")

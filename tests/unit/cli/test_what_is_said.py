@@ -76,7 +76,7 @@ def test_a_text_of_python_and_plans_is_read_alike(table: str) -> None:
 
 
 def test_empty_words_are_a_level_that_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
-    note = "13 empty cells of 'sex' are a level of their own, sex=(missing)"
+    note = "13 empty cells of 'sex' are a separate level, sex=(missing)"
     ask = ["fit", table, "-t", "y", "--na", "mean", "--encode", "onehot", "--gamma", "1", "--tau", "1"]
     assert run([*ask, "--adjust", "sex"]) == 0
     told = capsys.readouterr()
@@ -95,7 +95,7 @@ def test_columns_that_rows_hardly_tell_apart_are_named(tmp_path: Path, capsys: p
     frame.assign(c=x + 0.2 * rng.normal(size=40)).to_csv(data, index=False)
     assert run(["solve", str(data), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3"]) == 0
     error = capsys.readouterr().err
-    assert "near copies of earlier columns: 'b' of 'a';" in error
+    assert "nearly collinear with an earlier column: 'b' of 'a';" in error
 
 
 def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +106,7 @@ def test_near_copies_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(["solve", str(data), "-t", "y", "--tau", "1", "--gamma", "1", "--folds", "3"]) == 0
     error = capsys.readouterr().err
     assert (
-        "note: near copies of earlier columns: 'b' of 'a'; the rows hardly say which" in error
+        "note: nearly collinear with an earlier column: 'b' of 'a'; the data hardly show which" in error
         and error.count("'c' of") == 1
     )
 
@@ -191,9 +191,9 @@ def test_inspect_names_levels_that_add_up_to_one(tmp_path: Path, capsys: pytest.
 
 def test_an_option_whose_value_was_forgotten_is_named(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["solve", table, "-t", "y", "--resume", "--json", "x.json"]) == 2
-    assert "--resume has no value: --json follows it" in capsys.readouterr().err
+    assert "--resume: the value is missing, because the option --json follows" in capsys.readouterr().err
     assert run(["fit", table, "-t", "y", "--tau", "1"]) == 2
-    assert "--gamma is missing (ridge weight, 0.1 say)" in capsys.readouterr().err
+    assert "--gamma is missing (ridge weight, such as 0.1)" in capsys.readouterr().err
 
 
 def test_why_there_is_no_instability_is_said(table: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,7 +216,7 @@ def test_predict_says_what_it_filled_and_where_a_bad_cell_is(
     new.write_text("u,v\n\n1,\n,3\n")
     capsys.readouterr()
     assert run(["predict", str(record), str(new)]) == 0
-    assert "1 empty cell filled with the median of their column over the rows of the fit, in 'u'" in (
+    assert "1 empty cell imputed by the median of their column over the rows of the fit, in 'u'" in (
         capsys.readouterr().err
     )
     new.write_text("u,v\n\n1,2\nx,3\n")

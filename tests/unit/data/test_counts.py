@@ -43,15 +43,15 @@ def test_only_counts_get_exposures() -> None:
 @pytest.mark.parametrize(
     ("given", "exposure", "said"),
     [
-        ({"y": [0.0, 1.0, 0.0, -3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is -3 in row 4: poisson loss takes counts"),
-        ({"y": [0.0, 1.5, 0.0, 3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is 1.5 in row 2: poisson loss takes counts"),
-        ({"y": [0.0] * 8}, None, "is 0 in every row: poisson loss needs a count above 0"),
+        ({"y": [0.0, 1.0, 0.0, -3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is -3 in row 4: --loss poisson needs counts"),
+        ({"y": [0.0, 1.5, 0.0, 3.0, 2.0, 0.0, 5.0, 1.0]}, None, "'hits' is 1.5 in row 2: --loss poisson needs counts"),
+        ({"y": [0.0] * 8}, None, "is 0 in every row; --loss poisson needs at least one count above 0"),
         ({"days": [1.0, 0.0, *([2.0] * 6)]}, "days", "column 'days' is 0 in row 2: give numbers above 0"),
         ({"days": [1.0, np.inf, *([2.0] * 6)]}, "days", "column 'days' is inf in row 2: give numbers above 0"),
         ({"days": ["a", *"1234567"]}, "days", "column 'days' must hold numbers above 0 only"),
-        ({}, "x1", "'x1' is a feature: an exposure is no feature"),
-        ({}, "hits", "'hits' is the target: an exposure is no feature"),
-        ({}, "hours", "'hours' is no column that these data keep"),
+        ({}, "x1", "'x1' is a feature; an exposure cannot be a feature or the target"),
+        ({}, "hits", "'hits' is the target; an exposure cannot be a feature or the target"),
+        ({}, "hours", "'hours' is not a column that these data keep"),
     ],
 )
 def test_what_is_refused(given: dict[str, object], exposure: str | None, said: str) -> None:
@@ -62,7 +62,7 @@ def test_what_is_refused(given: dict[str, object], exposure: str | None, said: s
 def test_words_are_no_counts(tmp_path: Path) -> None:
     file = tmp_path / "patients.csv"
     file.write_text("age,state\n" + "".join(f"{age},{'ill' if age % 3 else 'well'}\n" for age in range(40, 52)))
-    with pytest.raises(BadInput, match="^target 'state' holds the words ill and well: poisson loss takes counts"):
+    with pytest.raises(BadInput, match="^target 'state' has the text values ill and well; --loss poisson needs counts"):
         as_counts(read_dataset(file, "state", encode="onehot"))
 
 
@@ -78,7 +78,7 @@ def test_training_rows_of_zeros_alone() -> None:
         check_training_counts(rare, plan, Intercept.FOLD)
     check_training_counts(rare, plan, Intercept.NONE)
     check_training_counts(data(), plan, Intercept.FOLD)
-    with pytest.raises(BadInput, match="intercept global: goes with loss squared"):
+    with pytest.raises(BadInput, match="intercept global: requires squared loss"):
         check_training_counts(data(), plan, Intercept.GLOBAL)
 
 

@@ -28,7 +28,7 @@ from sparsecv_mio.errors import BadInput
     [
         (None, None, "column 'a' is empty in row 3: "),
         ("  ", 4, "column 'a' is empty in row 3 (line 4): "),
-        ("N/A", None, "has a missing value, 'N/A', in row 3"),
+        ("N/A", None, "has the missing-value code 'N/A' in row 3"),
         ("five", None, "holds text 'five' in row 3"),
         ("x" * 50, None, f"holds text '{'x' * 27}...' in row 3"),
         (float("inf"), None, "holds inf in row 3"),
@@ -85,10 +85,10 @@ def test_a_frame_is_cured_and_says_so() -> None:
     assert data.reading.means == {"age": 35.0} and data.reading.left_out == 1
     assert data.reading.levels == {"city": ("Oslo", "Rome", "(missing)"), "smoker": ("no", "yes")}
     assert data.reading.notes == (
-        "1 of 4 rows without a target left out",
-        "1 empty cell filled with the mean of their column over all rows, held-out ones included, in 'age'",
-        "1 empty cell of 'city' is a level of its own, city=(missing)",
-        "column 'smoker': 'No' and 'no' are one word",
+        "1 of 4 rows without a target dropped",
+        "1 empty cell imputed by the mean of their column over all rows, held-out ones included, in 'age'",
+        "1 empty cell of 'city' is a separate level, city=(missing)",
+        "column 'smoker': 'No' and 'no' are one value",
     )
     coded = Dataset.from_frame(FRAME, "y", na="drop", encode="ordinal", order={"city": ["Rome", "Oslo"]})
     assert coded.names == ("age", "city", "smoker") and coded.X.tolist() == [[30.0, 0.0, 1.0]]
@@ -115,7 +115,7 @@ def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None
     path = tmp_path / "t.csv"
     path.write_text("size,town,y\n<M,u,1\nlarge,v,2\nsmall,w,3\n")
     with pytest.raises(
-        BadInput, match="^columns 'size', 'town': the words have no declared order .<M, large, small.; "
+        BadInput, match="^columns 'size', 'town': the text values have no declared order .<M, large, small.; "
     ):
         read_dataset(path, "y", encode="ordinal")
     for order in ('size=small<"<M"<large', {"size": ["small", "<M", "large"]}, ['size=small<"<M"<large']):
@@ -128,11 +128,11 @@ def test_an_order_codes_one_column_and_encode_the_others(tmp_path: Path) -> None
     ("order", "said"),
     [
         ("size=small<large", "order: column 'size' holds 'medium' in row 2, which has no rank; add it to"),
-        ("sise=small<large", "order: 'sise' is not a feature .did you mean 'size'.+; name a column of words"),
-        ("n=1<2", "order: column 'n' holds numbers, not words; leave it out"),
-        ("size", "order: 'size' is not a column with its words; give the words"),
-        ("size=small", "order: .'small'. is not a list of two or more different words for column 'size'; give"),
-        (["size=a<b", "size=b<a"], "order: a column is given twice; give the words"),
+        ("sise=small<large", "order: 'sise' is not a feature .did you mean 'size'.+; give a text column"),
+        ("n=1<2", "order: column 'n' has numbers, not text values; remove it from the option"),
+        ("size", "order: 'size' is not a column with its values; give the values"),
+        ("size=small", "order: .'small'. is not a list of two or more different values for column 'size'; give"),
+        (["size=a<b", "size=b<a"], "order: a column is given twice; give the values"),
     ],
 )
 def test_an_order_that_does_not_fit_is_refused(order: object, said: str) -> None:
@@ -152,7 +152,7 @@ def test_new_rows_are_read_alike(tmp_path: Path) -> None:
     assert rows.X[:, place["age"]].tolist() == [35.0, 20.0] and rows.X[:, place["smoker"]].tolist() == [0.0, 1.0]
     assert rows.X[:, [place["city=Oslo"], place["city=(missing)"]]].tolist() == [[1.0, 0.0], [0.0, 1.0]]
     path.write_text("smoker,city,age\nno,Paris,1\n")
-    with pytest.raises(BadInput, match="column 'city' holds 'Paris' in row 1, none of its words: Oslo, Rome$"):
+    with pytest.raises(BadInput, match="column 'city' holds 'Paris' in row 1, not one of its values: Oslo, Rome$"):
         read_rows(path, ["city=Oslo"], "y", learnt)
     path.write_text("smoker,age\n,1\n")
     with pytest.raises(BadInput, match="column 'smoker' is empty in row 1"):
@@ -166,8 +166,8 @@ def test_all_words_that_no_model_knows_are_named(tmp_path: Path) -> None:
     path.write_text("smoker,city,age\nno,Paris,1\nperhaps,Rome,2\nno,Wien,3\nno,Paris,4\n")
     with pytest.raises(BadInput) as refused:
         read_rows(path, ["city=Oslo", "smoker"], "y", learnt)
-    city = "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, none of its words: Oslo, Rome"
-    assert str(refused.value) == f"column 'smoker' holds 'perhaps' in row 2, none of its words: no, yes; {city}"
+    city = "column 'city' holds 'Paris' in row 1, 'Wien' in row 3, not one of its values: Oslo, Rome"
+    assert str(refused.value) == f"column 'smoker' holds 'perhaps' in row 2, not one of its values: no, yes; {city}"
 
 
 def test_new_rows_may_have_gaps_where_the_first_had_none(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
     assert data.names == ("a", "b", "b=(missing)", "c", "c=(missing)")
     assert data.X[:, 1:].tolist() == [[2, 0, 5, 0], [4, 1, 1, 0], [4, 0, 3, 1], [9, 0, 3, 0]]
     assert data.reading is not None and data.reading.means == {"a": 2.5, "b": 4.0, "c": 3.0}
-    assert data.reading.notes[0].startswith("2 empty cells filled with the median of their column over all rows")
+    assert data.reading.notes[0].startswith("2 empty cells imputed by the median of their column over all rows")
     assert data.holes is not None and np.argwhere(data.holes).tolist() == [[1, 1], [2, 3]]
     held = data.take(np.array([2, 0])).holes
     assert held is not None and np.argwhere(held).tolist() == [[0, 3]]
@@ -195,10 +195,10 @@ def test_medians_and_columns_that_say_what_was_empty(tmp_path: Path) -> None:
     rows = read_rows(path, ["a", "b", "b=(missing)", "c=(missing)"], "y", data.reading).data
     new = {name: rows.X[:, k].tolist() for k, name in enumerate(rows.names)}
     assert new == {"a": [2.5, 2], "b": [1, 4], "b=(missing)": [0, 1], "c": [3, 7], "c=(missing)": [1, 0]}
-    with pytest.raises(BadInput, match="^na_indicator: goes with na mean or median, not drop: no cell is filled$"):
+    with pytest.raises(BadInput, match="^na_indicator: requires na mean or median; with drop no value is imputed$"):
         read_dataset(path, "a", na="drop", na_indicator=True)
     frame = pd.DataFrame({"a": [1.0, None, 4.0], "a=(missing)": [0.0, 1.0, 2.0], "y": [1.0, 2.0, 3.0]})
-    with pytest.raises(BadInput, match=r"^a column that is made would be called 'a=\(missing\)'"):
+    with pytest.raises(BadInput, match=r"^a new column would have the name 'a=\(missing\)'"):
         Dataset.from_frame(frame, "y", na="mean", na_indicator=True)
 
 
@@ -209,7 +209,9 @@ def test_two_words_of_a_target(tmp_path: Path) -> None:
     assert data.y.tolist() == [1.0, 0.0, 1.0] and data.reading is not None
     assert data.reading.notes == ("target 'y': 'healthy' is the smaller value, 'sick' the larger",)
     path.write_text("a,y\n1,sick\n2,healthy\n3,unsure\n")
-    with pytest.raises(BadInput, match="target 'y' holds 3 words: a target of more than two classes is not supported"):
+    with pytest.raises(
+        BadInput, match="target 'y' has 3 text values; a target of more than two classes is not supported"
+    ):
         read_dataset(path, "y", two_words=True)
     with pytest.raises(BadInput, match="column 'y' holds text 'sick'.*: a target of more than two classes is not supp"):
         read_dataset(path, "y")
@@ -230,8 +232,8 @@ def test_numbers_of_the_rows() -> None:
     shuffled = (rng.permutation(20) + 1).tolist()
     assert numbers_rows(column("a", range(1, 5))) == numbers_rows(column("a", range(20))) == "numbers the rows"
     assert numbers_rows(column("a", shuffled)) == "holds 1 to 20, each once: numbers the rows"
-    assert "by its name" in numbers_rows(column("patient_id", rng.permutation(1000)[:20].tolist()))
-    assert "by its name" in numbers_rows(column("customerId", range(1001, 1021)))
+    assert "the name suggests" in numbers_rows(column("patient_id", rng.permutation(1000)[:20].tolist()))
+    assert "the name suggests" in numbers_rows(column("customerId", range(1001, 1021)))
     others: list[tuple[str, Any]] = [
         ("a", [3, 1, 2, 4]), ("year", range(1950, 1970)), ("acid", [7, 9, 1, 5, 3]), ("id", [1, 2, 3, 3]),
         ("id", [1, 2, None, 4]), ("id", [0.5, 1.5, 2.5, 3.5]),
@@ -292,7 +294,7 @@ def test_a_column_of_subjects_that_is_read_as_numbers_is_proposed_for_the_folds(
     frame.to_csv(tmp_path / "s.csv", index=False)
     frame.assign(a=frame["a"].where(frame.index != 3)).to_csv(tmp_path / "gaps.csv", index=False)
     for given in (frame, tmp_path / "s.csv", tmp_path / "gaps.csv"):
-        with pytest.raises(BadInput, match='several rows each, so give folds="groups:who"'):
+        with pytest.raises(BadInput, match='several rows for each value; give folds="groups:who"'):
             sc.solve(given, target="y")
     plain = frame.assign(who=frame["y"].astype(str) + "s")
     with pytest.raises(BadInput) as found:
@@ -337,7 +339,7 @@ def test_cells_that_stand_for_nothing_are_as_empty_ones(kind: str, tmp_path: Pat
     with pytest.raises(BadInput, match="'a' is empty in row 2|column 'a' is empty in row 2"):
         read_kind(marked.drop(columns="b"), kind, tmp_path, na_values=-999)
     for wrong in ([None], object(), {"a": [1]}.values()):
-        with pytest.raises(BadInput, match="^na_values: .* is no list of words and numbers$"):
+        with pytest.raises(BadInput, match="^na_values: .* is not a list of texts and numbers$"):
             read_kind(marked, kind, tmp_path, na_values=wrong)
 
 
@@ -356,7 +358,7 @@ def test_usual_marks_for_nothing_may_be_words(kind: str, tmp_path: Path) -> None
     data = read_kind(frame, kind, tmp_path, **how)
     assert data.n == 7 and data.names == ("garage=attached", "garage=none", "garage=shed", "alley=gravel", "area")
     assert data.X[:, 1].tolist() == [1, 0, 0, 0, 1, 0, 1] and data.X[:, 3].tolist() == [0, 1, 1, 0, 1, 0, 1]
-    assert data.reading is not None and data.reading.notes == ("1 of 8 rows with empty cells left out",)
+    assert data.reading is not None and data.reading.notes == ("1 of 8 rows with empty cells dropped",)
     renamed = frame.replace({"none": "no garage", "NA": "no alley"})
     told = read_kind(renamed, kind, tmp_path, na="drop", encode="onehot")
     assert told.names[1:] == ("garage=no garage", "garage=shed", "alley=no alley", "area")
@@ -374,16 +376,16 @@ def test_words_that_count_as_empty_are_named(kind: str, tmp_path: Path) -> None:
     frame = none_as_level()
     data = read_kind(frame, kind, tmp_path, na="mean", encode="onehot")
     assert data.reading is not None and data.reading.notes[:2] == (
-        "column 'garage': 'none' in 4 cells counts as empty; if it is a word, --no-keep-default-na --na-values 'NA,?' "
-        "says so (keep_default_na in Python)",
-        "column 'alley': 'NA' in 4 cells counts as empty; if it is a word, --no-keep-default-na --na-values '?' says "
-        "so (keep_default_na in Python)",
+        "column 'garage': 'none' in 4 cells counts as missing; if it is a text value, give --no-keep-default-na "
+        "--na-values 'NA,?' (keep_default_na in Python)",
+        "column 'alley': 'NA' in 4 cells counts as missing; if it is a text value, give --no-keep-default-na "
+        "--na-values '?' (keep_default_na in Python)",
     )
     said = read_kind(frame, kind, tmp_path, na="mean", encode="onehot", na_values="none,NA").reading
-    assert said is not None and not any("counts as empty" in note for note in said.notes)
+    assert said is not None and not any("counts as missing" in note for note in said.notes)
     with pytest.raises(BadInput) as found:
         read_kind(frame[["garage", "y"]], kind, tmp_path)
-    words = 'na="drop" or na="mean", or keep_default_na=False if \'none\' is a word'
+    words = 'na="drop" or na="mean", or keep_default_na=False if \'none\' is a text value'
     assert words in str(found.value) and '(4 cells; encode="onehot")' in str(found.value)
     with pytest.raises(
         BadInput, match=r"'\?' in row 3.*: 1 of 8 cells is text: correct it; or .*na_values=\"\?\" and na="
@@ -396,7 +398,7 @@ def test_a_target_of_two_words_may_have_none(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "t.csv", index=False)
     how: dict[str, Any] = {"na": "drop", "encode": "onehot", "two_words": True, "features": ["area"]}
     with pytest.raises(
-        BadInput, match="^target 'y' holds 1 word: .*; or give keep_default_na=False if 'none' is a word$"
+        BadInput, match="^target 'y' has 1 text value; .*; or give keep_default_na=False if 'none' is a text value$"
     ):
         read_dataset(tmp_path / "t.csv", "y", **how)
     assert read_dataset(tmp_path / "t.csv", "y", keep_default_na=False, **how).y.tolist() == [1.0, 0.0] * 4
@@ -420,7 +422,8 @@ def test_a_column_of_names_is_better_left_out(tmp_path: Path) -> None:
         (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(lines))
         with pytest.raises(BadInput) as found:
             read_dataset(tmp_path / "d.csv", "y")
-        words = 'nearly every row has its own, a name and no feature: leave it out with drop=["patient"]'
+        names = "nearly every row has a different value, so it names the rows and is not a feature"
+        words = f'{names}; drop it with drop=["patient"]'
         assert str(found.value) == f"column 'patient' holds text 'P000' in row 1 (line 2): {words}{more}"
     (tmp_path / "d.csv").write_text("patient,x,y\n" + "".join(line.replace(",6,", ",u,") for line in lines))
     with pytest.raises(BadInput, match=r"\(20 cells; drop=\[\"patient\"\] or encode=\"onehot\"\), 'x' holds text"):

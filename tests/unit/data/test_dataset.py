@@ -79,7 +79,7 @@ def test_frames_with_nullable_boolean_object_and_integer_names() -> None:
         ([1.0, np.inf], "column 'a' holds inf in row 2"),
         (pd.Series([1, "2"], dtype=object), "column 'a' holds text '2' in row 2"),
         (pd.Series([1, None], dtype=object), "column 'a' is empty in row 2"),
-        (["1", 2], "column 'a' holds text '1' in row 1, which is a number: turn the column into numbers"),
+        (["1", 2], "column 'a' holds text '1' in row 1, which is a number: convert the column to numbers"),
         (pd.to_datetime(["2020-01-01", "2020-01-02"]), "column 'a' holds text"),
         (pd.Categorical(["u", "v"]), "column 'a' holds text 'u' in row 1"),
         ([1j, 2.0], "column 'a' holds text"),

@@ -143,5 +143,5 @@ def test_inspect_proposes_days_for_dates_that_are_clear(tmp_path: Path) -> None:
 def test_new_rows_with_dates_are_not_advised_an_option(tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("d\n2024-01-02\n2024-01-03\n")
     learnt = read_dataset(pd.DataFrame({"d": np.arange(4.0) ** 2, "y": np.arange(4.0)}), "y").reading
-    with pytest.raises(BadInput, match="dates: turn them into numbers of days$"):
+    with pytest.raises(BadInput, match="dates: convert them to numbers of days$"):
         read_rows(tmp_path / "new.csv", ("d",), "y", learnt)

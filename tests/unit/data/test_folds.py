@@ -137,9 +137,9 @@ def test_groups_take_any_names_in_sorted_order() -> None:
         ("holdout:٠.٢", "between 0 and 1"),
         ("holdout:0.1_5", "between 0 and 1"),
         ("٣", "are unknown"),
-        ("3xloo", "dealt in one way only"),
-        ("3xgroups:g", "dealt in one way only"),
-        ("2x", "do not say what is dealt 2 times: 2x10 are so many times 10 folds"),
+        ("3xloo", "are always the same"),
+        ("3xgroups:g", "are always the same"),
+        ("2x", "do not state what to repeat 2 times: 2x10 are 2 times 10 folds"),
         ("2x1", "fewer than two folds"),
         ("2xten", "are unknown"),
         ("stratified:1", "fewer than two folds"),
@@ -286,8 +286,8 @@ def test_pairs_serve_as_splitter() -> None:
         ([(range(2, 12), [0, 1]), (range(12), [])], "fold 1 scores no row"),
         ([([2, 3], [0, 99])], "fold 0: scored rows: row numbers outside 0..11"),
         ([([2, -1], [0])], "fold 0: training rows: row numbers outside 0..11"),
-        ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .from 0. is there twice"),
-        ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .from 0. is there twice"),
+        ([([2, 3], [0, 0, 1])], "fold 0: scored rows: row 0 .from 0. is listed twice"),
+        ([([2, 3, 2], [0, 1])], "fold 0: training rows: row 2 .from 0. is listed twice"),
         ([([2, 3], [3, 1])], "fold 0 scores row 3 .from 0., which it trains on"),
         ([([2.5, 3], [1])], "must be row numbers"),
         ([([True, False], [1])], "must be row numbers"),
@@ -306,7 +306,7 @@ def test_groups_go_with_a_splitter_alone() -> None:
     groups = [0, 1, 1, 2]
     assert folds_of(LeaveOneGroupOut(), data, groups=groups).labels.tolist() == groups
     for given in (2, "2", [0, 1, 0, 1], folds_of(2, data)):
-        with pytest.raises(BadInput, match="^groups go with a splitter"):
+        with pytest.raises(BadInput, match="^groups: require a splitter"):
             folds_of(given, data, groups=groups)
 
 
@@ -374,8 +374,8 @@ def test_weighted_rows_are_dealt_as_others() -> None:
     ("given", "count", "message"),
     [
         ("5", 1, "nested: 1 is out of range"),
-        ("5", 25, "nested: 25 outer folds of 24 rows, ask for at most 24"),
-        ("groups:g", 8, "keep rows together in 8 groups, ask for at most 7"),
+        ("5", 25, "nested: 25 outer folds of 24 rows, give at most 24"),
+        ("groups:g", 8, "keep rows together in 8 groups, give at most 7"),
         (np.arange(ROWS) % 2, 2, "in 2 groups, nested folds need at least three"),
     ],
 )
@@ -417,7 +417,7 @@ def test_groups_stay_whole_in_folds(k: int, seed: int) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [("groups:g:4", "need 4 groups but the column has 3"), ("groups:g:1", "fewer than two"), ("groups:h:2", "'h'"),
-     ("2xgroups:g:2", "in one way only"), ("forward:2:2", "leaves the first fold 0 training rows"),
+     ("2xgroups:g:2", "are always the same"), ("forward:2:2", "leaves the first fold 0 training rows"),
      ("forward:2:x", "unknown")],
 )  # fmt: skip
 def test_folds_of_groups_and_gaps_that_cannot_be(spec: str, words: str) -> None:

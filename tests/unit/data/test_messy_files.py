@@ -70,25 +70,25 @@ REFUSED: list[tuple[str, str, str, str]] = [
     ("e.csv", "a,y\n1,2\n,3\n", "--encode onehot", "column 'a' is empty in row 2"),
     ("f.csv", "a,b,y\n,1,2\n,2,3\n", "--na mean", "column 'a' is empty in every row: give --drop a"),
     ("g.csv", "a,b,y\n,1,2\n3,,3\n", "--na drop", "no row is left"),
-    ("h.csv", "a,y\n" + "".join(f"w{k},{k}\n" for k in range(60)), "--encode onehot", "60 different words"),
+    ("h.csv", "a,y\n" + "".join(f"w{k},{k}\n" for k in range(60)), "--encode onehot", "60 different text values"),
     (
         "i.csv",
         "a,y\n1,red\n2,blue\n3,green\n",
         "--encode onehot",
-        "holds 3 words: a target of more than two",
+        "has 3 text values; a target of more than two",
     ),
-    ("j.csv", "a,y\nu,1\n,2\nv,3\n", "--na mean --order a=u<v", "words have no mean: give --na drop"),
-    ("k.csv", "a,a=v,y\nu,1,1\nv,2,2\n", "--encode onehot", "would be called 'a=v'"),
-    ("l.csv", "a,y\n1,2\n", "--sep ab", "--sep: 'ab' is no separator"),
-    ("m.csv", "a,y\n1,2\n", "--decimal ;", "--decimal: ';' is no decimal mark"),
-    ("n.csv", "a,y\n1,2\n", "--sep comma --decimal ,", "--decimal: ',' separates the cells already"),
+    ("j.csv", "a,y\nu,1\n,2\nv,3\n", "--na mean --order a=u<v", "text has no mean; give --na drop"),
+    ("k.csv", "a,a=v,y\nu,1,1\nv,2,2\n", "--encode onehot", "would have the name 'a=v'"),
+    ("l.csv", "a,y\n1,2\n", "--sep ab", "--sep: 'ab' is not a separator"),
+    ("m.csv", "a,y\n1,2\n", "--decimal ;", "--decimal: ';' is not a decimal mark"),
+    ("n.csv", "a,y\n1,2\n", "--sep comma --decimal ,", "--decimal: ',' is already the separator"),
     ("o.csv", "a,y\n1,2\n", "--comment ##", "--comment: '##' cannot begin a comment"),
     ("p.csv", "a,y\n1,2\n", "--encoding klingon", "--encoding: 'klingon' is unknown"),
     ("q.csv", "a,y\n1,2\n", "--na mode", "--na: unknown word 'mode'"),
     ("r.csv", "a,y\n1,2\n", "--encode target", "--encode: unknown word 'target'"),
     ("s.csv", "a,y\n1,2\n", "--index-col 7", "index column 7 is neither a name nor one of the positions 0..1"),
     ("t.csv", "a,y\n1,2\n", "--drop 9", "dropped column 9 is neither a name nor one of the positions 0..1"),
-    ("u.csv", "a,a,y\n1,2,3\n", "", "column name 'a' stands in the header more than once"),
+    ("u.csv", "a,a,y\n1,2,3\n", "", "column name 'a' is in the header more than once"),
     ("v.xlsx", "a,y\n1,2\n", "", "in Python give sc.solve(pd.read_excel('"),
     ("w.csv", "a,y\n1.234,5,2\n", "", "has 3 cells in line 2"),
     ("x.csv", "a,y\n$5,2\n6,3\n7,4\n", "--encode onehot", "column 'a' holds text '$5'"),
@@ -161,10 +161,10 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("a,b,c,d,y\n1,u,,1,1\nNA,v,2,1,2\n,u,inf,1,3\n")
     expected = (
-        "3 columns have cells that are no numbers: 'b' holds text 'u' in row 1 (line 2) (3 cells; encode=\"onehot\"), "
-        "'c' is empty in row 1 (line 2) (1 cell; na=\"drop\" or na=\"mean\"), 'a' has a missing value, 'NA', in row 2 "
-        '(line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; correct them, or drop '
-        "it); `sparsecv inspect` proposes options for the whole file"
+        "3 columns have cells that are not numbers: 'b' holds text 'u' in row 1 (line 2) (3 cells; encode=\"onehot\"), "
+        "'c' is empty in row 1 (line 2) (1 cell; na=\"drop\" or na=\"mean\"), 'a' has the missing-value code 'NA' in "
+        'row 2 (line 3) (2 cells; na="drop" or na="mean"), \'c\' holds inf in row 3 (line 4) (1 cell; correct them, or '
+        "drop it); `sparsecv inspect` proposes options for the whole file"
     )
     with pytest.raises(BadInput) as caught:
         read_dataset(path, "y")
@@ -174,7 +174,7 @@ def test_all_bad_columns_are_named_at_once(tmp_path: Path) -> None:
         with pytest.raises(BadInput) as caught:
             read()
         without_lines = re.sub(r" \(line \d\)", "", expected.partition("; `sparsecv inspect`")[0])
-        assert str(caught.value) == without_lines.replace("has a missing value, 'NA',", "is empty")
+        assert str(caught.value) == without_lines.replace("has the missing-value code 'NA'", "is empty")
 
 
 def parquet(frame: pd.DataFrame, folder: Path) -> Dataset:
@@ -202,8 +202,8 @@ def test_packed_files(tmp_path: Path, kind: str) -> None:
 
 def test_options_that_a_file_cannot_have(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=np.eye(3), y=np.arange(3.0))
-    with pytest.raises(BadInput, match="na: goes with text tables and Parquet"):
+    with pytest.raises(BadInput, match="na: requires a text table or Parquet"):
         read_dataset(tmp_path / "a.npz", "y", na="drop")
     pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(tmp_path / "a.parquet")
-    with pytest.raises(BadInput, match="sep: goes with text tables"):
+    with pytest.raises(BadInput, match="sep: requires a text table"):
         read_dataset(tmp_path / "a.parquet", "y", sep=";")

@@ -43,7 +43,7 @@ def test_bad_parquet(tmp_path: Path) -> None:
     parquet.write_table(
         pa.Table.from_arrays([pa.array([1.0]), pa.array([1.0]), pa.array([2.0])], ["a", "a", "y"]), path
     )
-    refused("column name 'a' stands in the header more than once", path, "y")
+    refused("column name 'a' is in the header more than once", path, "y")
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4", "zstd"])
@@ -86,7 +86,7 @@ def test_bad_npz(tmp_path: Path) -> None:
     np.savez(path, X=X, y=Y, names=np.array(["a"]))
     refused("has 4 columns in X but 1 names", path, "y")
     np.savez(path, X=X, y=Y, names=np.array(["a", "b", "c", "y"]))
-    refused("column name 'y' stands in the header more than once", path, "y")
+    refused("column name 'y' is in the header more than once", path, "y")
     np.savez(path, X=X.astype(str), y=Y)
     refused("not numbers", path, "y")
     np.savez(path, X=X[0], y=Y)

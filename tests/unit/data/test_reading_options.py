@@ -110,36 +110,37 @@ READ: dict[str, tuple[str, str, Sequence[float]]] = {
     ),
 }  # fmt: skip
 # text, options, what the one line says
+OTHER = "other separators than the rest"
 REFUSED: dict[str, tuple[str, str, str]] = {
     "1,078 and 576": (table(US), "", "'1,078' is 1078 with --thousands , and 1.078 with"),
-    "1,078 and 576, read as decimals": (table(US), "--decimal ,", "say which"),
-    "1,078 and 576 in semicolons": (table(US, sep=";"), "--sep ; --decimal ,", "say which"),
-    "1.078 and 576 in semicolons": (table(EU, sep=";"), "--sep ;", "say which"),
-    "1.078 and 576 and decimal commas": (table(EU, sep=";"), "--sep ; --decimal ,", "say which"),
-    "whole thousands": (table(US, 1000.0 * AGE), "--decimal ,", "say which"),
+    "1,078 and 576, read as decimals": (table(US), "--decimal ,", "give the options that apply"),
+    "1,078 and 576 in semicolons": (table(US, sep=";"), "--sep ; --decimal ,", "give the options that apply"),
+    "1.078 and 576 in semicolons": (table(EU, sep=";"), "--sep ;", "give the options that apply"),
+    "1.078 and 576 and decimal commas": (table(EU, sep=";"), "--sep ; --decimal ,", "give the options that apply"),
+    "whole thousands": (table(US, 1000.0 * AGE), "--decimal ,", "give the options that apply"),
     "beside decimal commas": (
         file_of({"a": (SMALL, COMMA2), "b": (WHOLE, US), "y": (TARGET, PLAIN)}), "--decimal ,", "column 'b': "
     ),
     "the target as decimals": (table(PLAIN, target=US), "--decimal ,", "column 'y': "),
-    "encoded": (table(US), "--encode onehot", "say which"),
+    "encoded": (table(US), "--encode onehot", "give the options that apply"),
     "encoded though clear": (table(US2, MONEY), "--encode onehot", "read it with --thousands ,"),
     "both marks at once": (table(lambda v: US(v) if v > 3000 else f"{v / 7:.1f}".replace(".", ",")), "--thousands ,",
-                           "numbers with marks of another kind"),
+                           "numbers with other separators than the rest"),
     "1,078 and 1,5, undecided": (table(lambda v: US(v) if v > 3000 else "1,5"), "", "read it with --decimal ,"),
     "1,5 and a word": (table(lambda v: "k.A." if v < 500 else f"{v / 10:.1f}".replace(".", ",")), "",
-                       "and 'k.A.': write all alike"),
-    "groups of two": (table(lambda v: f"{v:.0f}"[:-2] + "," + f"{v:.0f}"[-2:]), "--thousands ,", "of another kind"),
-    "groups of Indian lakhs": (table(lambda v: f"12,{v / 100:02.0f},{v:04.0f}"[:9]), "", "of another kind"),
-    "a leading zero": (table(lambda v: f"0,{v:04.0f}"[:5]), "--thousands ,", "of another kind"),
-    "percent": (table(lambda v: f"{v / 100:.0f}%"), "", "take the signs off"),
-    "percent encoded": (table(lambda v: f"{v % 7:.0f}%"), "--encode onehot", "take the signs off"),
-    "percent in the target": (table(PLAIN, target=lambda v: f"{v:.0f}%"), "", "sign: take the signs off"),
-    "dollars": (table(lambda v: f"${v:,.0f}"), "", "take the signs off"),
-    "dollars encoded": (table(lambda v: f"${v % 5:.0f}"), "--encode onehot", "take the signs off"),
-    "euros behind": (table(lambda v: f"{v:.0f} \u20ac"), "", "take the signs off"),
-    "pounds among numbers": (table(lambda v: f"\u00a3{v:.0f}" if v > 3000 else f"{v:.0f}"), "", "take the signs off"),
+                       "and 'k.A.': write all numbers in one form"),
+    "groups of two": (table(lambda v: f"{v:.0f}"[:-2] + "," + f"{v:.0f}"[-2:]), "--thousands ,", OTHER),
+    "groups of Indian lakhs": (table(lambda v: f"12,{v / 100:02.0f},{v:04.0f}"[:9]), "", OTHER),
+    "a leading zero": (table(lambda v: f"0,{v:04.0f}"[:5]), "--thousands ,", OTHER),
+    "percent": (table(lambda v: f"{v / 100:.0f}%"), "", "remove the signs"),
+    "percent encoded": (table(lambda v: f"{v % 7:.0f}%"), "--encode onehot", "remove the signs"),
+    "percent in the target": (table(PLAIN, target=lambda v: f"{v:.0f}%"), "", "sign: remove the signs"),
+    "dollars": (table(lambda v: f"${v:,.0f}"), "", "remove the signs"),
+    "dollars encoded": (table(lambda v: f"${v % 5:.0f}"), "--encode onehot", "remove the signs"),
+    "euros behind": (table(lambda v: f"{v:.0f} \u20ac"), "", "remove the signs"),
+    "pounds among numbers": (table(lambda v: f"\u00a3{v:.0f}" if v > 3000 else f"{v:.0f}"), "", "remove the signs"),
     "below a limit": (table(lambda v: "<500" if v < 500 else f"{v:.0f}"), "--encode onehot", "half of the limit"),
-    "above a limit": (table(lambda v: ">3000" if v > 3000 else f"{v:.0f}"), "", "values known as bounds"),
+    "above a limit": (table(lambda v: ">3000" if v > 3000 else f"{v:.0f}"), "", "values below or above a limit"),
     "parentheses": (table(lambda v: f"({-v:,.0f})" if v < 0 else f"{v:,.0f}", MONEY), "--thousands ,", "write it as -"),
     "a minus behind": (table(lambda v: f"{-v:.0f}-" if v < 0 else f"{v:.0f}", MONEY), "", "write it as -"),
     "a long minus": (table(lambda v: f"{v:.0f}".replace("-", "\u2212"), MONEY), "", "write it as -"),
@@ -156,8 +157,8 @@ REFUSED: dict[str, tuple[str, str, str]] = {
     "an empty column": (table(lambda v: ""), "--na mean", "is empty in every row: give --drop b"),
     "names twice": (table(PLAIN).replace("age,b,y", "b,b,y"), "", "more than once"),
     "unquoted": ("age,b,y\n30,1,078,5\n31,576,6\n", "", "has 4 cells in line 2"),
-    "thousands that are decimals": (table(PLAIN), "--thousands .", "is the decimal mark already: give --decimal ,"),
-    "thousands of another kind": (table(PLAIN), "--thousands x", "sets off no thousands"),
+    "thousands that are decimals": (table(PLAIN), "--thousands .", "is already the decimal mark; give --decimal ,"),
+    "thousands of another kind": (table(PLAIN), "--thousands x", "is not a thousands separator"),
 }  # fmt: skip
 
 
@@ -201,7 +202,7 @@ def test_what_is_proposed_reads_the_right_numbers(tmp_path: Path, name: str) -> 
     path, sep = stored(tmp_path, text), {k: v for k, v in keywords(options).items() if k == "sep"}
     found = inspect_file(path, "y", Reading.of(**sep), None)
     if found.doubts:
-        assert all("say which" in said for said in found.doubts.values())
+        assert all("give the options that apply" in said for said in found.doubts.values())
         return
     words = [word for option in found.options for word in shlex.split(option)]
     given = dict(zip(words[::2], words[1::2], strict=True))
@@ -236,7 +237,7 @@ def test_three_digits_behind_every_point_are_read_with_both_readings_named(tmp_p
 def test_both_readings_are_named_and_each_is_to_be_had(tmp_path: Path) -> None:
     path = stored(tmp_path, 'a,y\n"1,078",1\n576,2\n"2,500",3\n')
     first, second = "--thousands ,", "--decimal , and --thousands none"
-    assert f"'1,078' is 1078 with {first} and 1.078 with {second}: say which" in message_of(path)
+    assert f"'1,078' is 1078 with {first} and 1.078 with {second}; give the options that apply" in message_of(path)
     assert read_dataset(path, "y", thousands=",").X.ravel().tolist() == [1078.0, 576.0, 2500.0]
     assert read_dataset(path, "y", decimal=",", thousands="none").X.ravel().tolist() == [1.078, 576.0, 2.5]
     found = inspect_file(path, "y", Reading(), None)
@@ -285,7 +286,7 @@ def test_frames(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match='1078 with thousands="," and 1.078 with decimal="," and thousands="none"'):
         Dataset.from_frame(frame, "y")
     assert Dataset.from_frame(frame, "y", thousands=",").X.ravel().tolist() == [1078.0, 576.0, 2500.0]
-    with pytest.raises(BadInput, match="sep: goes with files, not with frames"):
+    with pytest.raises(BadInput, match="sep: requires a file; omit it for frames"):
         Dataset.from_frame(frame, "y", sep=";")
     for suffix in (".parquet", ".feather"):
         getattr(frame, f"to_{suffix[1:]}")(tmp_path / f"a{suffix}")
@@ -297,15 +298,15 @@ def test_numbers_that_stand_for_nothing_are_named(tmp_path: Path, value: int) ->
     cells = [value if k in (4, 9) else k % 13 for k in range(ROWS)]
     path = stored(tmp_path, file_of({"age": (AGE, PLAIN), "b": (cells, PLAIN), "y": (TARGET, PLAIN)}))
     notes = {one.name: one.notes for one in inspect_file(path, "y", Reading(), None).columns}
-    assert any(f"{value:g} lies far from all others" in note for note in notes["b"])
+    assert any(f"{value:g} is far from all other values" in note for note in notes["b"])
     assert not any("far from" in note for note in (*notes["age"], *notes["y"]))
 
 
 def test_a_target_is_not_to_be_dropped(tmp_path: Path) -> None:
     path = stored(tmp_path, table(PLAIN, target=lambda v: f"{v:.0f}%"))
-    assert message_of(path).endswith("take the signs off")
+    assert message_of(path).endswith("remove the signs")
     facts = {one.name: one for one in inspect_file(path, "y", Reading(), None).columns}
-    assert (facts["y"].kind, facts["y"].notes) == ("numbers with a percent sign", ("take the signs off",))
+    assert (facts["y"].kind, facts["y"].notes) == ("numbers with a percent sign", ("remove the signs",))
 
 
 def test_words_stay_words(tmp_path: Path) -> None:
@@ -323,7 +324,7 @@ def test_spelling_and_reading_are_opposites(seed: int) -> None:
         way = Way(*[(".", ","), (",", "."), (".", "'"), (",", " "), (".", " ")][int(rng.integers(5))])
         text = spelled(way.decimal, str(way.thousands), 3)(value)
         assert parse_number(text, *way) == value
-        if abs(value) >= 1000.0:  # a digit less in a group is no number
+        if abs(value) >= 1000.0:  # a digit less in a group is not a number
             assert way.thousands is not None
             with pytest.raises(ValueError):
                 parse_number(text.replace(way.thousands, way.thousands + way.thousands, 1), *way)
@@ -369,7 +370,7 @@ def test_who_follows_the_messages_never_gets_other_numbers(tmp_path: Path, seed:
                 data = read_dataset(path, "y", **given)  # type: ignore[arg-type]
             except BadInput as error:
                 cures = dict(CURE.findall(str(error)))
-                if "say which" in str(error) or not cures:
+                if "give the options that apply" in str(error) or not cures:
                     break
                 given |= cures
             else:
@@ -399,17 +400,20 @@ def test_words_for_separators_and_what_is_given() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({"sep": "a"}, "sep: 'a' is no separator"),
-        ({"sep": '"'}, "is no separator"),
-        ({"decimal": "x"}, "decimal: 'x' is no decimal mark"),
+        ({"sep": "a"}, "sep: 'a' is not a separator"),
+        ({"sep": '"'}, "is not a separator"),
+        ({"decimal": "x"}, "decimal: 'x' is not a decimal mark"),
         ({"comment": ","}, "comment: ',' cannot begin a comment"),
         ({"encoding": "no"}, "encoding: 'no' is unknown"),
         ({"na": "x"}, "na: unknown word 'x'"),
-        ({"na": None}, "na: None is no text"),
-        ({"thousands": 3}, "thousands: 3 is no text"),
-        ({"thousands": "x"}, "thousands: 'x' sets off no thousands: use comma, point, space, apostrophe or none"),
-        ({"thousands": "."}, "thousands: '.' is the decimal mark already: give decimal=\",\" too"),
-        ({"decimal": ",", "thousands": "comma"}, "thousands: 'comma' is the decimal mark already"),
+        ({"na": None}, "na: None is not a text"),
+        ({"thousands": 3}, "thousands: 3 is not a text"),
+        (
+            {"thousands": "x"},
+            "thousands: 'x' is not a thousands separator; use comma, point, space, apostrophe or none",
+        ),
+        ({"thousands": "."}, "thousands: '.' is already the decimal mark; give decimal=\",\" too"),
+        ({"decimal": ",", "thousands": "comma"}, "thousands: 'comma' is already the decimal mark"),
         ({"header": "no"}, "header: 'no' is neither True nor False"),
         ({"index_col": 1.5}, "index_col: 1.5 is neither the name nor the position"),
         ({"skip_lines": "0:2"}, "skip_lines: '0:2' is not a list of line numbers; count from 1, as in 1:3,32"),
@@ -476,10 +480,10 @@ def test_auxiliary_columns_hold_text_or_numbers_and_are_no_features(tmp_path: Pa
 BAD_WORDS = [
     ({"features": ["a", "q"]}, "feature 'q' is not in the data"),
     ({"drop": ["q"]}, "dropped column 'q' is not in the data"),
-    ({"drop": ["a, b"]}, "dropped column 'a, b' names several columns: give a list of their names"),
+    ({"drop": ["a, b"]}, "dropped column 'a, b' is the name of several columns; give a list of names"),
     ({"features": ["a"], "drop": ["b"]}, "features and drop were both given"),
-    ({"features": ["a", "a"]}, "column 'a' is named twice in features"),
-    ({"drop": ["a", "a"]}, "column 'a' is named twice in drop"),
+    ({"features": ["a", "a"]}, "column 'a' is listed twice in features"),
+    ({"drop": ["a", "a"]}, "column 'a' is listed twice in drop"),
     ({"features": ["a", "y"]}, "is the target and cannot be a feature"),
     ({"drop": ["y"]}, "is the target and cannot be dropped"),
     ({"aux": ["y"]}, "is the target and cannot give folds"),
@@ -500,7 +504,7 @@ def test_bad_column_words(tmp_path: Path, options: dict[str, list[str]], message
 def test_a_wrong_name_is_told_the_first_columns_and_the_last(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text(",".join(f"g{j}" for j in range(30)) + ",outcome\n" + ",".join(["1"] * 31) + "\n")
-    refused("its columns are g0, g1, g2, g3, g4, g5, g6, ..., outcome (31 in all)", path, "zz")
+    refused("the columns are g0, g1, g2, g3, g4, g5, g6, ..., outcome (31 in all)", path, "zz")
 
 
 def test_columns_may_be_given_by_position_and_one_alone(tmp_path: Path) -> None:
@@ -510,7 +514,7 @@ def test_columns_may_be_given_by_position_and_one_alone(tmp_path: Path) -> None:
         assert read_dataset(path, "y", features=given).names == ("bc",)  # type: ignore[arg-type]
         assert read_dataset(path, "y", drop=given).names == ("a",)  # type: ignore[arg-type]
     for wrong in (1.5, [1.5], [["a"]]):
-        with pytest.raises(BadInput, match="is no list of names or positions of columns"):
+        with pytest.raises(BadInput, match="is not a list of column names or positions"):
             read_dataset(path, "y", features=wrong)  # type: ignore[arg-type]
 
 

@@ -99,7 +99,7 @@ def test_what_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     BY_FOLD.check(read())
     OfTrainingRows(scale=Within.FOLDS).check(Dataset.from_arrays(np.eye(3), np.arange(3.0)))
     for data in (Dataset.from_arrays(np.eye(3), np.arange(3.0)), Dataset.from_frame(FRAME, "y", na="drop")):
-        with pytest.raises(BadInput, match="^na-within folds: no empty cell is filled: goes with --na mean or median"):
+        with pytest.raises(BadInput, match="^na-within folds: no value is imputed; it requires --na mean or median"):
             BY_FOLD.check(data)
     monkeypatch.setattr(rows_of_folds, "MOST_ROWS", 50)
     for within in (BY_FOLD, BOTH):

@@ -75,7 +75,7 @@ def test_many_subjects_named_by_words_are_held_out_together(tmp_path: Path) -> N
     path.write_text("who,visit,a,y\n" + "".join(rows))
     found = inspect_file(path, "y", Reading(), None)
     assert notes(found)["who"] == (
-        "several rows each, told apart by 'visit': --folds groups:who holds them out together",
+        "several rows for each value (distinguished by 'visit'): --folds groups:who holds them out together",
     )
     assert found.options == ("--folds groups:who",)
     assert (found.n, found.p, found.folds, found.refused) == (240, 2, 60, "")
@@ -104,8 +104,8 @@ def test_none_is_a_word_where_no_column_of_numbers_has_it(tmp_path: Path) -> Non
     found = inspect_file(path, "y", Reading(), None)
     assert not any("keep" in option for option in found.options)
     said = notes(found)
-    assert "--no-keep-default-na --na-values none says so" in said["lane"][1]
-    assert said["shed"] == ("shed, wood", "20 empty cells of 'shed' are a level of their own, shed=(missing)")
+    assert "counts as missing; if it is a text value, give --no-keep-default-na --na-values none" in said["lane"][1]
+    assert said["shed"] == ("shed, wood", "20 empty cells of 'shed' are a separate level, shed=(missing)")
 
 
 def test_features_that_were_named_are_proposed_but_for_names(tmp_path: Path) -> None:

@@ -41,14 +41,14 @@ def test_what_is_no_text_or_never_ends(tmp_path: Path, monkeypatch: pytest.Monke
         lines(path, Reading.of(comment="#"))
     monkeypatch.setattr(module, "LONGEST_LINE", 4)
     path.write_text("a,y,and,more")
-    with pytest.raises(BadInput, match="it is no table"):
+    with pytest.raises(BadInput, match="so it is not a table"):
         lines(path, Reading.of(comment="#"))
 
 
 def test_archives(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     path.write_text("no archive")
-    with pytest.raises(BadInput, match="is no ZIP archive"):
+    with pytest.raises(BadInput, match="is not a ZIP archive"):
         kind_of(path)
     with zipfile.ZipFile(path, "w") as store:
         store.writestr("one.csv", "a,y\n1,2\n")
@@ -100,17 +100,17 @@ BAD_TABLES = [
     ("a,y\n1,2\nfoo,3\n", "y", "column 'a' holds text 'foo' in row 2 (line 3)"),
     ("a,y\n1,2\n3,\n", "y", "column 'y' is empty in row 2 (line 3)"),
     ("a,y\n1,2\n,3\n", "y", "column 'a' is empty in row 2 (line 3)"),
-    ("a,y\n1,2\nNA,3\n", "y", "column 'a' has a missing value, 'NA', in row 2"),
+    ("a,y\n1,2\nNA,3\n", "y", "column 'a' has the missing-value code 'NA' in row 2"),
     ("a,y\n1,nan\n2,3\n", "y", "column 'y' holds nan in row 1 (line 2)"),
     ("a,y\n1,2\n\n-inf,3\n", "y", "column 'a' holds -inf in row 2 (line 4)"),
     ("a,y\n1e999,2\n2,3\n", "y", "column 'a' holds inf in row 1"),
     ("a,y\n1_0,2\n2,3\n", "y", "column 'a' holds text '1_0'"),
-    ("a,b,a\n1,2,3\n", "b", "column name 'a' stands in the header more than once"),
-    ("y,a,y\n1,2,3\n", "y", "column name 'y' stands in the header more than once"),
+    ("a,b,a\n1,2,3\n", "b", "column name 'a' is in the header more than once"),
+    ("y,a,y\n1,2,3\n", "y", "column name 'y' is in the header more than once"),
     (",a,y\n0,1,2\n", "y", "column 1 has no name"),
-    ("a,y\n1,2\n", "z", "target 'z' is not in the data: its columns are a, y"),
+    ("a,y\n1,2\n", "z", "target 'z' is not in the data; the columns are a, y"),
     ("a,y\n1,2\n", "2", "target 2 is neither a name nor one of the positions 0..1"),
-    ("a,y\n1,2\n", "", "no target was named"),
+    ("a,y\n1,2\n", "", "the target is missing"),
     ("a;y\n1;2\n", "y", "seems to be separated by semicolons"),
     ("a, b;c;y\n1;2;3\n", "1", "seems to be separated by semicolons"),
     ("a;y\n1,5;2\n2,25;3\n", "y", 'separated by semicolons: give sep="semicolon" and decimal=","'),

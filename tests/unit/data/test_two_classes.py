@@ -62,17 +62,17 @@ def test_words_that_count_as_one_are_said(tmp_path: Path) -> None:
     file.write_text("a,b,outcome\nx,1,no\nX,2,Yes\nx,3,No\nx,4,Yes\n")
     reading = as_two_classes(read_dataset(file, "outcome", encode="onehot", two_words=True)).reading
     notes = reading.notes if reading is not None else ()
-    assert "column 'outcome': 'No' and 'no' are one word" in notes
-    assert "column 'a': 'X' and 'x' are 2 words (they differ in capital letters alone)" in notes
+    assert "column 'outcome': 'No' and 'no' are one value" in notes
+    assert "column 'a': 'X' and 'x' are 2 values (they differ only in capital letters)" in notes
 
 
 def test_words_that_capital_letters_alone_tell_apart_are_said(tmp_path: Path) -> None:
-    path, said = tmp_path / "data.csv", "'Case' and 'case' are 2 words (they differ in capital letters alone)"
+    path, said = tmp_path / "data.csv", "'Case' and 'case' are 2 values (they differ only in capital letters)"
     path.write_text("a,outcome\n1,Case\n2,case\n3,Case\n")
     data = read_dataset(path, target="outcome", two_words=True)
     assert data.reading is not None and f"column 'outcome': {said}" in data.reading.notes
     path.write_text("a,outcome\n1,Case\n2,case\n3,control\n")
-    with pytest.raises(BadInput, match=re.escape(f"holds 3 words ({said}): a target of more than two classes")):
+    with pytest.raises(BadInput, match=re.escape(f"has 3 text values ({said}); a target of more than two classes")):
         read_dataset(path, target="outcome", two_words=True)
 
 

@@ -66,7 +66,7 @@ def test_keywords_go_before_options() -> None:
 def test_a_start_and_limits_are_taken() -> None:
     found = fit_one(made(1), tau=2, gamma=0.3, start=["x0", "x4"], limits=Limits(gap=0.5, threads=2))
     assert found.requested_gap == 0.5 and found.warnings == ("backend native uses one thread, not 2",)
-    with pytest.raises(BadInput, match="no feature 'nose'"):
+    with pytest.raises(BadInput, match="start: 'nose' is not a feature"):
         fit_one(made(1), tau=2, gamma=0.3, start=["nose"])
 
 
@@ -220,7 +220,7 @@ def test_side_constraints_are_read_as_restrictions_are() -> None:
     for given, message in (
         ({"force_in": ("city",)}, "adjust, force-in: column 'city=a' is in both"),
         ({"together": (("u", "city=b"),)}, "adjust, together: column 'city=b' is in both"),
-        ({"force_in": ("x",)}, "force-in: there is no feature 'x'"),
+        ({"force_in": ("x",)}, "force-in: 'x' is not a feature"),
     ):
         with pytest.raises(BadInput, match=message):
             fit_one(data, tau=3, gamma=0.1, side=SideOptions(adjust=("city",), **given))  # type: ignore[arg-type]
@@ -230,4 +230,4 @@ def test_cells_are_filled_by_all_rows_and_none_is_held_out() -> None:
     frame = pd.DataFrame({"a": [1.0, None, 3.0, 5.0, 2.0], "b": [2.0, 1.0, 0.0, 2.0, 5.0], "y": [1, 2, 4, 4, 1]})
     data = Dataset.from_frame(frame, "y", na="mean")
     for record in (fit_one(data, tau=1, gamma=0.1), best_subsets(data, gammas=0.1)):
-        assert record.warnings == ("1 empty cell filled with the mean of their column over all rows, in 'a'",)
+        assert record.warnings == ("1 empty cell imputed by the mean of their column over all rows, in 'a'",)

@@ -49,7 +49,7 @@ def test_start_is_good_without_constraints() -> None:
 
 
 def test_start_where_columns_are_collinear_to_rounding() -> None:
-    """Large offsets, no intercept, signs, a group limit: matrices that are singular but for rounding."""
+    """Large offsets, no intercept, signs, a group limit: matrices that are singular except for rounding."""
     constraints = SideConstraints(at_most=((1, (0, 1, 3)),), box=((1, 0.0, np.inf), (3, 0.0, np.inf)))
     for seed in range(20):
         rng = np.random.default_rng(seed)

@@ -29,7 +29,7 @@ def choice_of(q: int, rng: np.random.Generator) -> ClusterChoice:
 
 
 def box_of(q: int, rng: np.random.Generator) -> BoxEnds:
-    """Intervals that hold zero: infinite, empty but for zero, on one side, on both."""
+    """Intervals that hold zero: infinite, empty except for zero, on one side, on both."""
     ends = rng.choice([0.0, 0.1, 0.5, 2.0, np.inf], size=(2, q))
     return BoxEnds(-ends[0], ends[1])
 

@@ -47,7 +47,7 @@ X = np.arange(6.0)
 
 
 def doubled() -> Callable[..., Any]:
-    """A kernel that no process has compiled before, but for those of the same test."""
+    """A kernel that no process has compiled before, except for those of the same test."""
 
     @njit(cache=True, nogil=True)
     def kernel(x):

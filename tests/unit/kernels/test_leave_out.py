@@ -40,7 +40,7 @@ def test_half_inverses(seed: int) -> None:
 
 
 def rows_of(problem: Small, starts: np.ndarray, root: np.ndarray) -> HeldOutRows:
-    """The rows by column, as the program has them: for rows that lie otherwise, kernels would be compiled anew.
+    """The rows by column, as the program has them: for rows that lie otherwise, kernels would be compiled again.
 
     Numba cannot tell how a single column lies, so it has another beside it that is in no support.
     """

@@ -26,7 +26,7 @@ def test_constraints_from_names_carry_units() -> None:
     coefficients, _ = data.coefficients([1], np.array([hi]), np.zeros(3), 0.0)
     assert (j, lo) == (1, 0.0) and coefficients["b"] == pytest.approx(2.0)
     for bad, message in (
-        ({"together": [["a", "x"]]}, "there is no feature 'x'"),
+        ({"together": [["a", "x"]]}, "'x' is not a feature"),
         ({"together": [["k", "a"]]}, "'k' is constant"),
         ({"box": {"a": (1.0, -1.0)}}, "bounds of 'a' are reversed"),
     ):

@@ -113,7 +113,7 @@ def test_columns_that_are_about_centred_and_scaled_stay_as_they_are_without_a_co
         lambda x: 0.125 - x,  # a copy, once both are centred
         lambda x: 4.0 * x,
         lambda x: np.full_like(x, 0.1),
-        lambda x: np.full_like(x, 1e160),  # whose square is no number
+        lambda x: np.full_like(x, 1e160),  # whose square is not a number
         lambda x: np.where(np.arange(len(x)) == 9, 1.0, 0.0),  # as the first row cannot tell from a column of zeros
     ],
 )

@@ -82,8 +82,8 @@ def test_every_training_set(wanted: list[int] | None) -> None:
     for fold, moments in found.items():
         same(moments, data, folds.train_rows(fold))
     if wanted is None:
-        anew = sum(len(folds.train_rows(fold)) for fold in range(5))
-        assert sum(read) <= 3 + 20 * np.ceil(np.log2(5)) < anew
+        again = sum(len(folds.train_rows(fold)) for fold in range(5))
+        assert sum(read) <= 3 + 20 * np.ceil(np.log2(5)) < again
 
 
 @pytest.mark.parametrize("intercept", ["fold", "global", "none"])

@@ -382,12 +382,12 @@ def test_messages_name_keywords(tmp_path: Path) -> None:
     assert "--" not in str(caught.value) and "\n" not in str(caught.value)
     for word in ('thousands=","', 'na="drop" or na="mean"', 'encode="onehot"'):
         assert word in str(caught.value)
-    both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none": say which'
+    both = 'is 1100 with thousands="," and 1.1 with decimal="," and thousands="none"; give the options that apply'
     with pytest.raises(sc.SparseCVError, match=both):
         sc.solve(MESSY, "y", features=["a"], **QUICK)
     with pytest.raises(sc.SparseCVError, match="^na: goes with a file or a frame, and these data are read already"):
         sc.solve(sc.read_dataset(PROSTATE, "lpsa"), na="drop", **QUICK)
-    with pytest.raises(sc.SparseCVError, match="^sep: goes with files, not with frames"):
+    with pytest.raises(sc.SparseCVError, match="^sep: requires a file; omit it for frames"):
         sc.solve(MESSY, "y", sep=";", **options)
     with pytest.raises(TypeError, match=r"'thousand' \(did you mean 'thousands'\?\)"):
         sc.solve(MESSY, "y", thousand=",")  # type: ignore[call-arg]

@@ -64,7 +64,7 @@ FEW = pytest.mark.parametrize("few", [False, True])  # whether a matrix of what 
 
 
 def problems_of(few: bool, monkeypatch: pytest.MonkeyPatch, **words: Any) -> RowsProblems:
-    """Problems of a small draw; every call makes them anew."""
+    """Problems of a small draw; every call makes them again."""
     monkeypatch.setattr(thresholds, "PRODUCT_BYTES", 1)
     if few:
         monkeypatch.setattr(by_rows, "EXACT_COLUMNS", 2)

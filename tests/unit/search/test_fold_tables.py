@@ -75,7 +75,7 @@ def test_masks_are_counted_and_combined() -> None:
 
 
 def said(record: Record) -> dict[str, Any]:
-    """What a record says, but for seconds."""
+    """What a record says, except for seconds."""
     whole = json.loads(record.to_json())
     whole["work"] = {name: whole["work"][name] for name in ("nodes", "mios", "engine")}
     return whole

@@ -230,7 +230,7 @@ def test_a_training_set_whose_targets_are_constant() -> None:
 
 @pytest.mark.parametrize("units", [(0.0, 115.0, 92.0, -99.0, -45.0), (8.0, 8.0, 8.0, 8.0, 8.0)])
 def test_numbers_that_overflow_or_lose_all_digits_bound_nothing(units: tuple[float, ...]) -> None:
-    """Errors without an upper bound, and bounds that are no numbers, leave their pieces open."""
+    """Errors without an upper bound, and bounds that are not numbers, leave their pieces open."""
     rng = np.random.default_rng(2)
     X = rng.integers(-2, 3, (6, 5)) * 10.0 ** np.array(units)
     X[0] += 10.0 ** np.array(units)

@@ -96,7 +96,7 @@ def test_a_tree_that_has_reached_its_cutoff_may_go_on_to_another(tmp_path: Path)
 
 
 def test_findings_of_a_step_are_the_same_from_a_pickle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step carries all that it reads of the state: problems made anew give the same supports and numbers.
+    """A step carries all that it reads of the state: problems made again give the same supports and numbers.
 
     Numbers may differ by the rounding of fits: problems store fits that began elsewhere.
     """

@@ -72,7 +72,7 @@ def test_what_is_being_done_is_said_beside_the_last_numbers() -> None:
         return made[-1]
 
     reporter = Reporter(seen.append, make)
-    reporter.say("trees: tau 1")  # the first time there are no numbers yet
+    reporter.say("trees: tau 1")  # the first time there are not numbers yet
     reporter.say("trees: tau 2")
     assert len(made) == 1 and [one.done for one in seen] == [0, 0]
     assert seen[1].stage == "trees: tau 2" and seen[1].seconds >= 2.0

@@ -147,9 +147,9 @@ def test_words_become_members_in_whatever_letters() -> None:
         ({"time_limit": 0.0}, "^time-limit: 0 is out of range"),
         ({"time_limit": float("nan")}, "^time-limit: "),
         ({"time_limit": float("inf")}, "^time-limit: "),
-        ({"threads": 0}, "^threads: 0 is out of range, give a whole number of at least 1"),
+        ({"threads": 0}, "^threads: 0 is out of range; give a whole number of at least 1"),
         ({"threads": 1.5}, "^threads: 1.5"),
-        ({"threads": 5000}, "^threads: 5000 is out of range, give at most 4,096"),
+        ({"threads": 5000}, "^threads: 5000 is out of range; give at most 4,096"),
         ({"mio_budget": -1, "method": "grid"}, "^mio-budget: -1"),
         ({"scale": "lenght"}, "^scale: unknown word 'lenght' .did you mean 'length'"),
         ({"intercept": "folds"}, "^intercept: unknown word 'folds'"),
@@ -310,12 +310,12 @@ def test_hooks_never_change() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"seed": "a"}, "seed: 'a' is no whole number"),
-        ({"nested": "3"}, "nested: '3' is no whole number"),
+        ({"seed": "a"}, "seed: 'a' is not a whole number"),
+        ({"nested": "3"}, "nested: '3' is not a whole number"),
         ({"oracles": 5}, "oracles: 5 is no list of words"),
         ({"oracles": [5]}, r"oracles: \[5\] is no list of words"),
         ({"sources": 5}, "sources: 5 is not a list of names; give some of"),
-        ({"scheduler": 3}, "--scheduler: 3 is no address"),
+        ({"scheduler": 3}, "--scheduler: 3 is not an address"),
         ({"scale": None}, "scale: unknown word 'None'"),
         ({"one_se": "yes"}, "one-se: 'yes' is neither True nor False"),
         ({"refine": "no"}, "refine: 'no' is neither True nor False"),
@@ -330,5 +330,5 @@ def test_a_value_of_another_kind_is_named(given: dict[str, Any], said: str) -> N
 def test_a_keyword_that_is_nearly_one_is_told_which() -> None:
     with pytest.raises(TypeError, match="did you mean 'folds'"):
         api.solve(Dataset.from_arrays(np.eye(4), np.arange(4.0)), fold=5)
-    with pytest.raises(BadInput, match="^within: '5%' is no number"):
+    with pytest.raises(BadInput, match="^within: '5%' is not a number"):
         NearOptions.of(within="5%")

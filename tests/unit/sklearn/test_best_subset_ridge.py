@@ -342,7 +342,7 @@ def test_groups_reach_the_splitter() -> None:
     for cv in (GroupKFold(5), LeaveOneGroupOut()):
         model = BestSubsetRidgeCV(**QUICK | {"cv": cv}).fit(X, y, groups=groups)
         assert model.record_.folds.k == 5
-    with pytest.raises(ValueError, match="^groups go with a splitter"):
+    with pytest.raises(ValueError, match="^groups: require a splitter"):
         BestSubsetRidgeCV(**QUICK).fit(X, y, groups=groups)
 
 
@@ -440,14 +440,14 @@ def test_without_a_refit_there_is_a_choice_and_no_model() -> None:
         ({"gap": -1.0}, "gap"),
         ({"n_gammas": 0, "gammas": None}, "COUNT of '1e-3:10:0' must be from 2"),
         ({"one_se": True, "cv": "holdout:0.2"}, "a single fold has no standard error"),
-        ({"cv": "7x"}, "cv: folds '7x' do not say what is dealt 7 times: 7x10 are"),
+        ({"cv": "7x"}, "cv: folds '7x' do not state what to repeat 7 times: 7x10 are"),
         ({"cv": "seven"}, "cv: folds 'seven' are unknown: use a number K, a text such as 'loo', '5x10'"),
         ({"cv": "groups:a"}, r"cv: 'groups:a' names a column.*GroupKFold.. for one, and groups= to fit"),
-        ({"cv": KFold}, r"cv: folds KFold: this is a class, give an object of it"),
+        ({"cv": KFold}, r"cv: folds KFold: this is a class; give an object"),
         ({"cv": b"5"}, "labels for 97 rows"),
-        ({"gap": None}, "gap: 'None' is no number"),
-        ({"time_limit": "5"}, "time-limit: '5' is no number"),
-        ({"n_jobs": 0}, "n_jobs: 0 is no number of threads"),
+        ({"gap": None}, "gap: 'None' is not a number"),
+        ({"time_limit": "5"}, "time-limit: '5' is not a number"),
+        ({"n_jobs": 0}, "n_jobs: 0 is not a number of threads"),
         ({"one_se": np.array([1, 2])}, r"one_se: array.* is neither True nor False"),
         ({"taus": np.array(3)}, r"taus: array.3. is an array, give 3"),
     ],
@@ -545,7 +545,9 @@ def test_a_pair_on_the_edge_of_the_grid_is_a_warning() -> None:
         if thread.name == "sparsecv work":
             thread.join()
     X, y = prostate()
-    with pytest.warns(UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"):
+    with pytest.warns(
+        UserWarning, match=r"^BestSubsetRidgeCV: the best gamma is the smallest of the grid: try gammas='0.1:"
+    ):
         BestSubsetRidgeCV(gammas=[1.0, 10.0]).fit(X, y)
     with pytest.warns(UserWarning, match=r"the best tau is the largest of the grid: try taus='1:6'$"):
         BestSubsetRidgeCV(gammas=[1e-4, 0.01, 1.0], taus=[1, 2, 3]).fit(X, y)
@@ -613,6 +615,6 @@ def test_scalars_of_numpy_and_one_weight_for_all_rows() -> None:
 def test_a_nested_weight_needs_more_groups_than_outer_folds() -> None:
     X, y = prostate()
     groups = np.arange(len(y)) % 20
-    said = "^stability nested: the folds keep rows together in 5 groups, and its 5 outer folds need"
+    said = "^stability nested: the folds keep rows together in 5 groups, and the 5 outer folds need"
     with pytest.raises(BadInput, match=said):
         BestSubsetRidgeCV(gammas=[0.1], taus=[1, 2], cv=GroupKFold(5), stability="nested").fit(X, y, groups=groups)
