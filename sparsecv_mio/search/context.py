@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.arrays import CACHED_NUMBERS, BoolArray, FloatArray, IntArray
 from sparsecv_mio.bounds.closed_form import enough_on_all_rows, implied_lower_bounds, training_loss_bound
 from sparsecv_mio.certificate.parts import SearchRequest, Work
 from sparsecv_mio.certificate.records import DescentStep
@@ -322,6 +322,8 @@ class SearchState:
         whole, enough = self.context.folds.scores_all_left_out, np.empty(bars.shape)
         bars, sums = bars * (1.0 + ACCURATE_RTOL), values.sums()
         by_sums = np.isfinite(sums)
+        if not values.has_rows_of_pairs and values.size <= CACHED_NUMBERS:
+            return enough_on_all_rows(self.cells.lower[...], np.where(whole, values[...] + slip, np.inf), bars)
         for g, bar in enumerate(bars):  # one by one, as all at once would take memory
             for t in _rows_of(by_sums[g], values):
                 enough[g, t] = enough_on_all_rows(

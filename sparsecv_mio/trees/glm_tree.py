@@ -114,9 +114,9 @@ class SizeSearch:
         return min(self.upper * (1.0 + TIE_RTOL), self._enough)
 
     def begin(self, starts: Iterable[frozenset[int]], exchanges: bool = True) -> None:
-        """Choose an initial support: the best start of the size, and a smaller start extended to the size.
+        """Choose an initial support: the best start of the size, else a smaller start extended to the size.
 
-        Both are improved by exchanges, unless there are few supports or `exchanges` is False.
+        It is improved by exchanges, unless there are few supports or `exchanges` is False.
         """
         constant = frozenset(np.flatnonzero(~self.fits.varies).tolist())
         forced = frozenset(self.fits.forced) - self.flat
@@ -128,9 +128,9 @@ class SizeSearch:
         if whole and (not exchanges or comb(np.count_nonzero(self.fits.copies), self.size) <= FEW_SUPPORTS):
             return
         smaller = max((start for start in varying if len(start) < self.size), key=len, default=forced)
-        for start in [self.support - self.flat, smaller] if self.upper < np.inf else [smaller]:
-            if not (self.expired() and self.upper < np.inf):
-                self._offer(*exchanged(self.fits, start, self.size, self.expired))
+        start = self.support - self.flat if self.upper < np.inf else smaller
+        if not (self.expired() and self.upper < np.inf):
+            self._offer(*exchanged(self.fits, start, self.size, self.expired))
 
     def _offer(self, support: frozenset[int], point: FloatArray, upper: float) -> None:
         with self._lock:
