@@ -357,7 +357,7 @@ def check_level(level: float, n: int) -> int:
         For a level that is none, or is too large for so few rows.
     """
     if not (isinstance(level, Real) and 0.0 < level < 1.0):
-        raise BadInput(f"interval: {level} is out of range, give a level between 0 and 1, 0.9 say")
+        raise BadInput(f"interval: {level} is out of range; give a level between 0 and 1, for example 0.9")
     rank = math.floor((1.0 - level) * (n + 1) + ACCURATE_RTOL)
     if rank < 1:
         least = math.ceil(1.0 / (1.0 - level) - 1.0 - ACCURATE_RTOL)
