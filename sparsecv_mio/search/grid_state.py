@@ -290,5 +290,8 @@ class GridState(SearchState):
 
     def find_lowest_tries(self, pairs: BoolArray) -> None:
         """Compute `lowest_tries` of some pairs (G, T) anew; O(K) a pair."""
+        if not self.tree_tries.has_rows_of_pairs:
+            self.lowest_tries[pairs] = np.where(self.cells.final[pairs], DONE, self.tree_tries[pairs]).min(axis=-1)
+            return
         for g, t in np.argwhere(pairs).tolist():
             self.lowest_tries[g, t] = np.where(self.cells.final[g, t], DONE, self.tree_tries[g, t]).min()
