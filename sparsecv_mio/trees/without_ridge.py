@@ -227,8 +227,9 @@ class _SubsetCheck:
             advice = [
                 *self._advise_forcing_out(asked),
                 *self._advise_tau(),
-                f"or give a gamma of at least {self._clear_gamma():g}",
+                f"give a gamma of at least {self._clear_gamma():g}",
             ]
+            advice[1:] = [*advice[1:-1], f"or {advice[-1]}"] if len(advice) > 1 else []
             raise BadInput(f"gamma 0: {self.faults[0][0]}: {', '.join(advice)}")
 
     def _advise_tau(self) -> Iterator[str]:
@@ -244,7 +245,8 @@ class _SubsetCheck:
         check, out, tau = self, list[str](), _largest_tau(self.data, asked)
         while check.faults and len(out) < MAX_FORCED_OUT:
             column = next((column for _, column in check.faults if column >= 0), -1)
-            if column < 0 or column in check.data.forced:
+            is_last = check.data.q - check.data.choice.n_adjusted == 1  # some feature has to be left
+            if column < 0 or column in check.data.forced or is_last:
                 return
             out.append(check.data.names[column])
             rest = check.data.only(np.delete(np.arange(check.data.q), column))

@@ -55,6 +55,16 @@ def test_the_fold_is_named_whose_training_rows_do_not_tell() -> None:
     check_independent(standardize(Dataset.from_arrays(X, y)), [0.0], 1, folds)
 
 
+@pytest.mark.parametrize("adjusted", [(), ("x0",)])
+def test_a_feature_is_not_forced_out_if_none_would_be_left(adjusted: tuple[str, ...]) -> None:
+    X, y = rows(12, 2)
+    X[:, 1] = np.eye(12)[3]
+    dataset = Dataset.from_arrays(X if adjusted else X[:, [1]], y)
+    data = standardize(dataset, restrictions=Restrictions(adjust=adjusted))
+    with pytest.raises(BadInput, match="^gamma 0: on the training rows of fold .* is constant: give a gamma of at le"):
+        check_independent(data, [0.0], len(adjusted) + 1, make_folds("loo", dataset))
+
+
 def test_too_few_rows_are_counted() -> None:
     data = standardize(Dataset.from_arrays(*rows(6, 4)))
     check_independent(data, [0.0], 4, make_folds("loo", data.dataset))
