@@ -251,6 +251,7 @@ class LossesOfModels:
     def __init__(self, design: UnitColumns) -> None:
         self.design, self.dataset = design, design.dataset
         self.total = design.dataset.weight_of(slice(0, design.dataset.n))
+        self.mean_weight = self.total / design.dataset.n  # a common factor of the weights changes no mean
 
     def of(self, support: Sequence[int], gamma: float, train: IntArray | None) -> FloatArray:
         """Return (n,) losses of the fit of a support to some rows, or to all rows for None."""
@@ -264,7 +265,7 @@ class LossesOfModels:
         """Return a bound on the rounding of a mean change of losses: 1,000 ulps of a residual."""
         data = self.dataset
         noise = 5e-13 * size_of_target(data, self.design.intercept) + 1e-15 * float(np.abs(data.y).max())
-        size = math.sqrt(level) + math.sqrt(float(losses.max(initial=0.0)))
+        size = math.sqrt(level) + math.sqrt(float(losses.max(initial=0.0)) / self.mean_weight)
         return noise * (2.0 * size + noise)
 
     def room(self, pair: tuple[float, int], largest: float) -> float:
@@ -272,6 +273,7 @@ class LossesOfModels:
 
         Each of two models may have this error.
         """
+        largest /= self.mean_weight
         noise = self.design.residual_noise(largest, *pair)
         return 2.0 * noise * (2.0 * math.sqrt(largest) + noise)
 

@@ -70,6 +70,15 @@ def test_weighted_rows_are_weighted_outside_too() -> None:
     assert sc.verify(record, data).ok and record.nested != solved().nested
 
 
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 1e6])
+def test_a_common_factor_of_the_weights_does_not_matter(factor: float) -> None:
+    whole = drawn()
+    data = weighted_rows(Dataset.from_arrays(whole.X, whole.y + 100.0), factor * (1.0 + np.arange(30) % 3), "w")
+    record = sc.solve(data, folds="5", gammas=1e4, taus=0, intercept="none", threads=1)
+    assert record.stability is not None and record.stability.instability_upper > 0.0  # rounding of equal models
+    assert sc.verify(record, data).failures == ()
+
+
 R = dataclasses.replace
 
 
