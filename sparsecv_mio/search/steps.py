@@ -37,7 +37,7 @@ NUMBERS_OF_SUBPROBLEM = (
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A unit of work.
+    """A unit of work; a source that reads more of the state has a class of steps of its own.
 
     Attributes
     ----------
@@ -57,8 +57,6 @@ class Step:
         Nodes of a tree; 0 for local search alone.
     cutoff : float
         Of the full data: a lower bound that is enough. Of lists: the sum of lower bounds to reach. inf: solve.
-    upper : float
-        Upper bound on the objective of the full data; inf where it is not needed.
     n_threads : int
         Threads that the step uses itself.
     tries : int
@@ -67,31 +65,18 @@ class Step:
         True if warm starts are improved by exchanges of columns first.
     is_known_in_folds : bool
         True if its first warm start was fitted in every fold before.
-    gap_left : float
-        Relative gap that may stay open in a solved pair; 0 for none.
     wanted : (G, T) bool array, optional
         The pairs, of a step at several gammas.
     starts : dict of int to tuple of int arrays
         Supports to begin from by the index of the gamma, of a step at several gammas, or by that of the size.
     cutoffs : (G, T) array, optional
         Of the full data at several pairs: lower bounds that are enough.
-    n_passes : int
-        Of a search in all folds: passes before this one.
     seconds : float
         Time after which the step ends with what it has found.
-    objective_upper, held_out, lower, is_full_solved : (G, T) arrays, optional
-        Of a fold at several pairs: upper bounds on objectives, held-out losses shown, lower bounds on these, and pairs
-        whose best subset of the full data is known.
     promised : float
         Pairs that the step is expected to bring to their aims.
     work : float
         Nodes that it is expected to take.
-    is_open : (T, K) bool array, optional
-        Of all folds at a gamma: subproblems that are not solved.
-    streams : bool
-        True if its statements are made while the writer takes them.
-    full_lower : (T,) array, optional
-        Lower bounds on the optima of the full data at a gamma.
     solver : str
         Backend that solves it.
     n_mios : int
@@ -106,26 +91,16 @@ class Step:
     warm_starts: tuple[IntArray, ...] = ()
     node_limit: int = 0
     cutoff: float = np.inf
-    upper: float = np.inf
     n_threads: int = 1
     tries: int = 0
     exchanges: bool = True
     is_known_in_folds: bool = True
-    gap_left: float = 0.0
     wanted: BoolArray | None = None
     starts: dict[int, tuple[IntArray, ...]] = field(default_factory=dict)
     cutoffs: FloatArray | None = None
-    n_passes: int = 0
     seconds: float = np.inf
-    objective_upper: FloatArray | None = None
-    held_out: FloatArray | None = None
-    lower: FloatArray | None = None
-    is_full_solved: BoolArray | None = None
     promised: float = 0.0
     work: float = 1.0
-    is_open: BoolArray | None = None
-    full_lower: FloatArray | None = None
-    streams: bool = False
     solver: str = NATIVE
     n_mios: int = 0
 

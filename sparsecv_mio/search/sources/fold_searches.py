@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,19 @@ from sparsecv_mio.search.steps import ALL_FOLDS, Findings, FoldBounds, FullDataB
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PassStep(Step):
+    """A pass over all folds.
+
+    Attributes
+    ----------
+    n_passes : int
+        Number of passes before this one.
+    """
+
+    n_passes: int
+
+
 class FoldSearches:
     """Passes over all folds: quick supports first, then better ones.
 
@@ -27,6 +41,7 @@ class FoldSearches:
 
     def describe(self, step: Step) -> str:
         """Return what a step does, in words."""
+        assert isinstance(step, PassStep)
         return f"supports of all folds: pass {step.n_passes + 1}"
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
@@ -36,13 +51,14 @@ class FoldSearches:
         if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
             return
         left = state.context.deadline.by_share(plan.search_share).left if n_passes else np.inf
-        yield Step(
+        yield PassStep(
             self.name, -1, tuple(np.flatnonzero(wanted.any(axis=0)).tolist()), ALL_FOLDS, tuple(sizes.tolist()),
             n_threads=plan.n_threads, tries=DONE, wanted=wanted, n_passes=n_passes, seconds=left,
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Do a pass."""
+        assert isinstance(step, PassStep)
         gammas, clock = _gammas_of(step), StepClock.of(step, is_expired)
         searched = problems.search_folds(gammas, step.taus, step.n_passes + 1, step.n_threads, clock)
         folds = [found for found in searched.found if found.fold != ALL_ROWS]
@@ -61,6 +77,7 @@ class FoldSearches:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the pass, and the pairs whose folds were searched."""
         step = findings.step
+        assert isinstance(step, PassStep)
         state.fold_passes[...] = DONE if findings.is_finished else step.n_passes + 1
         for g in _gammas_of(step):
             for t in step.taus:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,6 +20,22 @@ from sparsecv_mio.units import WORST_ROUNDING
 
 if TYPE_CHECKING:
     from sparsecv_mio.trees.near_best_held_out import NearBestHeldOut
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ListStep(Step):
+    """A step over all folds of a pair.
+
+    Attributes
+    ----------
+    upper : float
+        Upper bound on the objective of the full data.
+    gap_left : float
+        Relative gap that may stay open in a solved pair; 0 for none.
+    """
+
+    upper: float
+    gap_left: float
 
 
 class HeldOutLists:
@@ -59,16 +76,17 @@ class HeldOutLists:
         cutoff : float
             Sum of lower bounds to reach; inf: solve the folds.
         n_threads, tries, gap_left
-            As of :class:`Step`.
+            As of :class:`ListStep`.
         """
         (g, t), size = pair, int(state.context.grid.taus[pair[1]])
-        return Step(
-            self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, cutoff, state.full_subset(pair).upper,
-            n_threads, tries, gap_left=gap_left,
+        return ListStep(
+            self.name, g, (t,), ALL_FOLDS, (size,), supports, node_limit, cutoff, n_threads, tries,
+            upper=state.full_subset(pair).upper, gap_left=gap_left,
         )  # fmt: skip
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Hold the folds out of the known supports, list others, and bound or solve the folds."""
+        assert isinstance(step, ListStep)
         problem, size = problems.full(step.gamma), step.sizes[0]
         near_best = problem.near_best(size, step.warm_starts, is_expired)
         is_single, is_complete = problem.has_one_support(size) and step.node_limit == 1, True
@@ -99,7 +117,7 @@ class HeldOutLists:
             state.full_tries[pair] = max(int(state.full_tries[pair]), min(step.tries + 1, DONE))
 
 
-def _list(near_best: NearBestHeldOut, step: Step, cutoff: float | None, most: FloatArray) -> bool:
+def _list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:
     """List near-best supports as far as the step needs them; return True if the list is complete."""
     if cutoff is None:
         solves = not np.isfinite(step.cutoff)

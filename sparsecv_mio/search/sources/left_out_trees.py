@@ -7,14 +7,35 @@ single folds (docs/theory.md, section 5).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeftOutStep(Step):
+    """A step over all folds of a gamma.
+
+    Attributes
+    ----------
+    full_lower : (T,) array
+        Lower bounds on the optima of the full data.
+    is_open : (T, K) bool array
+        Subproblems that are not solved.
+    streams : bool
+        True if statements are made while the writer takes them.
+    """
+
+    full_lower: FloatArray
+    is_open: BoolArray
+    streams: bool
 
 
 class LeftOutTrees:
@@ -42,10 +63,10 @@ class LeftOutTrees:
         """
         subsets = [state.full_subset((gamma, t)) for t in taus]
         supports = tuple((subset.candidates or (subset.support,))[: plan.tried_supports] for subset in subsets)
-        return Step(
+        return LeftOutStep(
             self.name, gamma, tuple(taus), ALL_FOLDS, tuple(int(state.context.grid.taus[t]) for t in taus),
             node_limit=node_limit, n_threads=plan.n_threads, starts=dict(zip(taus, supports, strict=True)),
-            is_open=~np.asarray(state.cells.final[gamma]) if node_limit else None,
+            is_open=~np.asarray(state.cells.final[gamma]) if node_limit else np.zeros((0, 0), dtype=bool),
             full_lower=np.array([subset.lower for subset in state.full_subsets(gamma)]), streams=plan.streams_folds,
         )  # fmt: skip
 
@@ -56,14 +77,13 @@ class LeftOutTrees:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Leave every fold out of the supports, and solve what one tree can solve."""
+        assert isinstance(step, LeftOutStep)
         problem = problems.full(step.gamma)
         pairs = [(support, t) for t in step.taus for support in step.starts[t]]
         supports, taus = [support for support, _ in pairs], [t for _, t in pairs]
-        assert step.full_lower is not None
         if not step.node_limit:
             bounds = None if is_expired() else problem.bound_left_out(supports, taus, step.full_lower)
             return Findings(step, () if bounds is None else bounds, n_problems=1, is_finished=bounds is not None)
-        assert step.is_open is not None
         solved = problem.solve_left_out(supports, taus, step.is_open, step.node_limit, is_expired)
         return Findings(step, solved if step.streams else tuple(solved), n_problems=1, was_stopped=is_expired())
 

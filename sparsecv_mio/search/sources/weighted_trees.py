@@ -7,6 +7,7 @@ objective of the incumbent (:mod:`sparsecv_mio.bounds.more_weight`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +18,24 @@ from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.protocol import StepClock
 from sparsecv_mio.search.steps import Findings, HeldOutBounds, Step
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WeightedStep(Step):
+    """A step over a fold at several pairs; arrays are (G, T).
+
+    Attributes
+    ----------
+    objective_upper, held_out, lower : arrays
+        Upper bounds on objectives, held-out losses shown, and lower bounds on held-out losses.
+    is_full_solved : bool array
+        Pairs whose best subset of the full data is known.
+    """
+
+    objective_upper: FloatArray
+    held_out: FloatArray
+    lower: FloatArray
+    is_full_solved: BoolArray
 
 
 class WeightedTrees:
@@ -64,7 +83,7 @@ class WeightedTrees:
 
     def _step(self, state: GridState, fold: int, wanted: BoolArray, **more: object) -> Step:
         taus = tuple(np.flatnonzero(wanted.any(axis=0)).tolist())
-        return Step(
+        return WeightedStep(
             self.name, -1, taus, (fold,), tuple(state.context.grid.taus[list(taus)].tolist()), wanted=wanted,
             objective_upper=state.objective_upper[:, :, fold].copy(), held_out=state.cells.nominal[:, :, fold].copy(),
             lower=state.cells.lower[:, :, fold].copy(), is_full_solved=state.all_rows.solved_pairs(), **more,  # type: ignore[arg-type]
@@ -72,14 +91,14 @@ class WeightedTrees:
 
     def run(self, step: Step, problems: Problems, is_expired: IsExpired) -> Findings:
         """Relax all pairs, or grow a tree at each."""
-        assert step.wanted is not None and step.objective_upper is not None and step.held_out is not None
+        assert isinstance(step, WeightedStep) and step.wanted is not None
         (fold,), n_nodes = step.folds, 0
         problem, known = problems.fold(fold, 0), (step.objective_upper, step.held_out)
         is_over = StepClock.of(step, is_expired).expired
         if not step.node_limit:
             lower = problem.relax_weighted(step.wanted, *known, is_over)
         else:
-            assert step.cutoffs is not None and step.lower is not None and step.is_full_solved is not None
+            assert step.cutoffs is not None
             targets = {
                 (g, t): (float(step.cutoffs[g, t]), float(0.5 * (step.cutoffs[g, t] + step.lower[g, t])))
                 for g, t in np.argwhere(step.wanted).tolist()
@@ -94,6 +113,6 @@ class WeightedTrees:
         if not step.node_limit:
             state.is_weighted[fold] = True
             return
-        assert step.wanted is not None and step.cutoffs is not None and step.lower is not None
+        assert isinstance(step, WeightedStep) and step.wanted is not None and step.cutoffs is not None
         missed = step.wanted & (state.cells.lower[:, :, fold] <= 0.5 * (step.cutoffs + step.lower))
         state.weighted_tries[:, :, fold][missed] = np.minimum(state.weighted_tries[:, :, fold][missed] + 1, DONE)

@@ -77,7 +77,7 @@ def test_every_level_has_the_rows_that_it_takes() -> None:
     with pytest.raises(BadInput, match="^interval: a level of 0.99 takes 99 rows, and the model was fitted to 98$"):
         check_level(0.99, 98)
     for level in (0.0, 1.0, -1.0, math.nan, "0.9", None):
-        with pytest.raises(BadInput, match="^interval: .* is out of range; give a level between 0 and 1, for example 0.9$"):
+        with pytest.raises(BadInput, match="^interval: .* is out of range; give a level between 0 and 1, "):
             check_level(level, 100)  # type: ignore[arg-type]
 
 

@@ -29,6 +29,7 @@ from sparsecv_mio.search.grid_state import DONE
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems import outcomes
 from sparsecv_mio.search.problems.protocol import Fits
+from sparsecv_mio.search.sources.fold_searches import PassStep
 from sparsecv_mio.search.sources.registry import SOURCES, source_of
 from sparsecv_mio.search.steps import Findings, FoldBounds, FullDataBounds, Step, SupportInFolds
 from sparsecv_mio.trees.subsets import BestSubset, never
@@ -182,7 +183,7 @@ def test_every_number_of_the_plan_has_a_unit_and_a_reason() -> None:
 
 
 def test_every_source_says_what_it_does() -> None:
-    step = Step("", 0, (0,), (0,), (3,), node_limit=5)
+    step = PassStep("", 0, (0,), (0,), (3,), node_limit=5, n_passes=0)
     for name, source in SOURCES.items():
         assert source.name == name and source.describe(step)
 

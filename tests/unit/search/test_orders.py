@@ -202,7 +202,7 @@ def test_small_sizes_are_solved_before_better_supports_are_searched_for(monkeypa
         case = replace(case, taus=[1, 2, 3])
     search, sources = search_over(case, seconds=600.0), list[tuple[str, int]]()
     submit = search.executor.submit
-    search.executor.submit = lambda step: (sources.append((step.source, step.n_passes)), submit(step))  # type: ignore[method-assign, assign, func-returns-value]
+    search.executor.submit = lambda step: (sources.append((step.source, getattr(step, "n_passes", 0))), submit(step))  # type: ignore[method-assign, assign, func-returns-value]
     search.begin()
     assert sources[0] == (FoldSearches.name, 0)
     second = next(at for at, one in enumerate(sources) if one == (FoldSearches.name, 1))
