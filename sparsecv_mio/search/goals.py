@@ -7,8 +7,9 @@ from typing import Protocol
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.context import Context
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.instability import Instabilities, stability_table
 from sparsecv_mio.search.pairs import likely_winner, next_to_decide, one_se_rule
 from sparsecv_mio.units import TIE_RTOL
@@ -33,9 +34,9 @@ class CertifiedChoice:
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): the pair with the best estimate, once the choice is certified within the gap by another pair."""
-        now, mask = state.bounds(), np.zeros(state.is_offered.shape, dtype=bool)
+        now, mask = state.bounds(), np.zeros(state.context.shape[:2], dtype=bool)
         winner = likely_winner(now)
-        if now.proved(state.context.gap) and state.lowest_tries[winner] < DONE:
+        if now.proved(state.context.gap) and state.tried.lowest_tries[winner] < DONE:
             mask[winner] = now.shown[winner] < now.ceiling * (1.0 - TIE_RTOL)
         return mask
 
@@ -49,7 +50,7 @@ class AllPairs:
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): pairs with open subproblems that may still be solved."""
-        return state.lowest_tries < DONE
+        return state.tried.lowest_tries < DONE
 
 
 class OneStandardError:
@@ -65,7 +66,7 @@ class OneStandardError:
         rule = one_se_rule(
             now, now.best, context.grid.gammas, context.grid.taus, context.scored, context.data.y_unit**2
         )  # fmt: skip
-        return next_to_decide(rule.missing & (state.lowest_tries < DONE), now)
+        return next_to_decide(rule.missing & (state.tried.lowest_tries < DONE), now)
 
 
 class StablePair:
@@ -88,7 +89,7 @@ class StablePair:
         leading = np.zeros(missing.shape, dtype=bool)
         for weight in context.stability:
             leading[table.choose(weight, context.gap, grid.gammas, grid.taus).pair] = True
-        workable = missing & ((state.lowest_tries < DONE) | needs_full_tree(state))
+        workable = missing & ((state.tried.lowest_tries < DONE) | needs_full_tree(state))
         return leading & workable if (leading & workable).any() else workable
 
 
@@ -97,7 +98,7 @@ class Estimates:
 
     def is_settled(self, state: GridState) -> bool:
         """Return True if the folds of every open pair have searched."""
-        return int(state.fold_passes) == DONE or not self.pairs(state).any()
+        return int(state.tried.fold_passes) == DONE or not self.pairs(state).any()
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): pairs with folds that are not solved."""
@@ -113,14 +114,14 @@ class FullDataModel:
 
     def pairs(self, state: GridState) -> BoolArray:
         """(G, T): the pair to report."""
-        mask = np.zeros(state.is_offered.shape, dtype=bool)
+        mask = np.zeros(state.context.shape[:2], dtype=bool)
         mask[state.reported_pair()] = True
         return mask
 
 
 def needs_full_tree(state: GridState) -> BoolArray:
     """(G, T): pairs whose best subset of the full data is not known, and more work may tell."""
-    return ~state.all_rows.solved_pairs() & (state.full_tries < DONE)
+    return ~state.all_rows.solved_pairs() & (state.tried.full_tries < DONE)
 
 
 def is_scored(state: GridState) -> bool:

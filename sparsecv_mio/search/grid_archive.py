@@ -17,17 +17,10 @@ from sparsecv_mio.search.cells import (
     prefixed,
     within,
 )
-from sparsecv_mio.search.grid_state import DONE, SOLVED, GridState, SourceRecord
+from sparsecv_mio.search.grid_state import GridState, SourceRecord
 from sparsecv_mio.search.pairs import Pair
 from sparsecv_mio.trees.subsets import BestSubset, BestSubsets
 
-PLAIN_ARRAYS = (
-    "full_nodes", "has_supports", "is_relaxed", "is_offered", "full_tries", "list_tries", "list_stage",
-    "is_pair_searched", "is_fold_relaxed", "has_root", "n_mios", "fold_passes", "n_orders_done", "round", "is_enclosed",
-    "is_weighted", "is_looked_at", "spent", "tree_seconds",
-    "first_work", "first_seconds",
-)  # fmt: skip
-TABLES = "tree_tries", "is_searched", "objective_upper", "fitted", "weighted_tries"
 LENGTHS_VARY = (
     "candidates", "candidate_values", "weighted", "weighted_folds", "by_engine", "records", "accounts", "offered",
 )  # fmt: skip
@@ -38,7 +31,7 @@ def archive_state(state: GridState) -> Archive:
     pool, taus = state.cells.pool, state.context.grid.taus.tolist()
     subsets = [[result.by_size[tau] for tau in taus] for result in state.all_rows.best]
     stored: Archive = {}
-    full = np.zeros((5, *state.is_offered.shape))
+    full = np.zeros((5, *state.context.shape[:2]))
     candidates: list[tuple[int, int, int]] = []
     values: list[float] = []
     for g, t in np.ndindex(len(subsets), len(taus)):
@@ -48,17 +41,15 @@ def archive_state(state: GridState) -> Archive:
         )  # fmt: skip
         candidates += [(g, t, pool.number(support)) for support in subset.candidates]
         values += subset.values if len(subset.values) == len(subset.candidates) else [np.nan] * len(subset.candidates)
-    for name in TABLES:
-        stored |= getattr(state, name).pack(name)
+    stored |= state.objective_upper.pack("objective_upper") | state.tried.pack()
     if state.cells.floor.is_stored:
         stored |= state.cells.floor.pack("floor")
-    for name in PLAIN_ARRAYS:
-        stored[name] = np.array(getattr(state, name))
+    stored["has_supports"] = np.array(state.has_supports)
     stored["full"] = full
     stored["candidates"] = np.array(candidates, dtype=np.int64).reshape(-1, 3)
     stored["candidate_values"] = np.array(values)
     stored["weighted_folds"] = np.array(sorted(state.weighted), dtype=np.int64)
-    shape = (-1, *next(iter(state.weighted.values())).shape) if state.weighted else (0, 0, *state.is_offered.shape)
+    shape = (-1, *next(iter(state.weighted.values())).shape) if state.weighted else (0, 0, *state.context.shape[:2])
     stored["weighted"] = np.array([state.weighted[fold] for fold in sorted(state.weighted)]).reshape(shape)
     offered = [(g, t, pool.number(np.frombuffer(key, dtype=np.int64))) for g, t, key in sorted(state.offered)]
     stored["offered"] = np.array(offered, dtype=np.int64).reshape(-1, 3)
@@ -75,30 +66,21 @@ def check_archive(state: GridState, stored: Archive) -> None:
     state.cells.check(cells, state.context.data.q)
     n_supports, (n_gammas, n_taus, n_folds) = len(cells["pool_sizes"]), state.context.shape
     largest = np.finfo(float).max
-    for name, least, most in (
-        ("tree_tries", 0, DONE), ("weighted_tries", 0, DONE), ("objective_upper", 0, np.inf),
-        ("fitted", -1, n_supports - 1),
-    ):  # fmt: skip
-        within({name: np.asarray(getattr(state, name).unpack(name, position))}, name, least, most)
+    state.tried.check(position, n_supports)
+    within({"": np.asarray(state.objective_upper.unpack("objective_upper", position))}, "", 0, np.inf)
     if state.cells.floor.is_stored:
         within({"floor": np.asarray(state.cells.floor.unpack("floor", position))}, "floor", 0.0, largest)
-    for name in ("round", "fold_passes", "n_orders_done", "full_tries", "list_tries"):
-        within(position, name, 0, DONE)
-    within(position, "list_stage", 0, SOLVED)
     full, candidates = position["full"], position["candidates"]
     within({"full": full[0]}, "full", 0, n_supports - 1)
     within({"full": full[1]}, "full", 0, largest)
     within({"full": full[2] - full[1]}, "full", 0, np.inf) if full.any() else None
-    for name in ("nodes", "full_nodes", "spent", "n_mios"):
-        within(position, name, 0, np.iinfo(np.int64).max)
+    within(position, "nodes", 0, np.iinfo(np.int64).max)
     for name, ends in (("candidates", (n_gammas, n_taus, n_supports)), ("offered", (n_gammas, n_taus, n_supports))):
         for column, end in enumerate(ends):
             within({name: position[name].reshape(-1, 3)[:, column]}, name, 0, end - 1)
     within({"candidates": np.array(len(candidates) - len(position["candidate_values"]))}, "candidates", 0, 0)
     within(position, "weighted_folds", 0, n_folds - 1)
     within(position, "weighted", 0, largest)
-    for name in ("tree_seconds", "first_work", "first_seconds"):
-        within(position, name, 0, largest)
     counts_of(position["by_engine"])
     _records_of(position)
 
@@ -108,13 +90,11 @@ def restore_state(state: GridState, stored: Archive) -> None:
     position = below("run", stored)
     state.cells.fill(below("cells", stored))
     supports, taus = state.cells.pool.supports, state.context.grid.taus.tolist()
-    for name in TABLES:
-        table = getattr(state, name)
-        table.become(table.unpack(name, position))
+    state.tried.restore(position)
+    state.objective_upper.become(state.objective_upper.unpack("objective_upper", position))
+    state.has_supports[...] = position["has_supports"]
     if state.cells.floor.is_stored:
         state.cells.floor.become(state.cells.floor.unpack("floor", position))
-    for name in PLAIN_ARRAYS:
-        getattr(state, name)[...] = position[name]
     candidates: dict[Pair, list[tuple[int, float]]] = {}
     for (g, t, number), value in zip(
         position["candidates"].tolist(), position["candidate_values"].tolist(), strict=True
@@ -133,7 +113,7 @@ def restore_state(state: GridState, stored: Archive) -> None:
     state.offered.update((g, t, supports[number].tobytes()) for g, t, number in position["offered"].tolist())
     state.counts.nodes, state.counts.by_engine = int(position["nodes"]), counts_of(position["by_engine"])
     state.records.update(_records_of(position))
-    state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
+    state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
     state.forget_computed()
 
 

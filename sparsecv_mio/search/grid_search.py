@@ -157,7 +157,7 @@ class GridSearch(Watched):
 
     def _first_orders(self, choice: SearchGoal) -> Iterator[None]:
         """Search by the orders before the last one that have not come to their end."""
-        for order in self.plan.orders[int(self.state.n_orders_done) : -1]:
+        for order in self.plan.orders[int(self.state.tried.n_orders_done) : -1]:
             yield from self._search(choice, ORDERS[order])
             if not self.context.deadline.expired():
                 self.writer.note_order_done()
@@ -194,7 +194,7 @@ class GridSearch(Watched):
     def begin(self) -> None:
         """Take the first turns: those of all orders but the last."""
         n_first = len(self.plan.orders) - 1
-        while int(self.state.n_orders_done) < n_first and not (self._is_over or self.context.deadline.expired()):
+        while int(self.state.tried.n_orders_done) < n_first and not (self._is_over or self.context.deadline.expired()):
             self.step()
 
     @property
@@ -255,10 +255,10 @@ class GridSearch(Watched):
     @property
     def n_trees(self) -> int:
         """Number of subproblems that trees solved; where MIOs are counted, of those handed to branch and bound."""
-        cells, tries = self.state.cells, self.state.tree_tries
+        cells, tries = self.state.cells, self.state.tried.tree_tries
         if not self.plan.counts_mios:
             return int(np.asarray(cells.decided & cells.branched).sum())
-        return int(self.state.n_mios) + int(np.asarray(cells.decided & cells.branched & (tries == 0)).sum())
+        return int(self.state.tried.n_mios) + int(np.asarray(cells.decided & cells.branched & (tries == 0)).sum())
 
     def progress(self) -> Progress:
         """Return how far the search is."""

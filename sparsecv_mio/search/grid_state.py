@@ -8,14 +8,11 @@ from functools import partial
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.search.attempts import DONE, Attempts
 from sparsecv_mio.search.context import SearchState
 from sparsecv_mio.search.fold_tables import FoldTable, make_constant, make_table
 from sparsecv_mio.search.pairs import Pair, PairBounds
 from sparsecv_mio.trees.subsets import BestSubset
-
-DONE = 127  # in place of a number of tries: no more work can say more
-ROOT_NODES = 32  # that a tree is worth beside its nodes: moments, eigenvalues, the root of a fold
-NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-best supports of the full data have done for a pair
 
 
 @dataclass
@@ -52,53 +49,12 @@ class GridState(SearchState):
     ----------
     objective_upper : (G, T, K) table
         Upper bounds on the optimal training objective of every subproblem; inf where none is known.
-    tree_tries : (G, T, K) table of int
-        Trees that a subproblem had.
-    fitted : (G, T, K) table of int
-        Numbers of the supports that were fitted with bounds on their objectives; -1 for none.
-    is_searched : (G, T, K) table of bool
-        Subproblems with a local search of their own.
-    weighted_tries : (G, T, K) table of int
-        Trees with weighted held-out rows that brought a subproblem less than they were asked for.
-    is_enclosed, is_weighted : (K,) bool arrays
-        Folds that were enclosed by their ridge balls; folds that were relaxed with weighted held-out rows.
-    is_looked_at : (G, T) bool array
-        Pairs at which the full data had a few nodes before any sweep.
-    spent : (2,) int array
-        Nodes of first trees of targets, and of later ones.
-    tree_seconds : (G, T) array
-        CPU seconds of trees of the folds of a pair; they order work under a limit only.
-    first_work : (T,) array
-        Nodes of the first trees at each size, of the full data and of folds, with those that a root is worth.
-    first_seconds : 0-d array
-        CPU seconds of all of them.
+    tried : Attempts
+        What sources have tried.
+    has_supports : (G,) bool array
+        Gammas at which the full data has supports of its own.
     records : dict of str to SourceRecord
         By source, what it promised and kept.
-    full_nodes : (G,) int array
-        Nodes of the first trees of the full data.
-    has_supports, is_relaxed : (G,) bool arrays
-        Gammas at which the full data has supports of its own; gammas at which it was relaxed.
-    is_offered : (G, T) bool array
-        Pairs whose support of the full data was fitted in every fold.
-    full_tries, list_tries : (G, T) int arrays
-        Trees of the full data, and lists, that a pair had; `DONE` where more nodes say no more.
-    list_stage : (G, T) int array
-        What near-best supports of the full data have done for the folds of a pair: nothing, bounded them without a
-        complete list, raised the pair, solved it.
-    lowest_tries : (G, T) int array
-        Smallest number of trees of an open subproblem of a pair; `DONE` where none is open.
-    is_pair_searched : (G, T) bool array
-        Pairs whose open folds all had a local search of their own.
-    fold_passes : 0-d int array
-        Passes of a search in all folds that were done; `DONE` where another one finds no more.
-    n_orders_done : 0-d int array
-        Orders of the plan before the last one that came to their end.
-    is_fold_relaxed, has_root : (G, K) bool arrays
-        Folds that were relaxed at a gamma; folds whose trees have their first nodes there.
-    n_mios : 0-d int array
-        Mixed-integer problems: subproblems that had a tree of their own, and bounds of the full data by a backend.
-    round : 0-d int array
-        Largest number of earlier tries of a target that was tried: others go on from there.
     slip : float
         Rounding of sums of losses over a fold and its training rows, beyond what bounds include.
     weighted : dict of int to (W, G, T) array
@@ -112,32 +68,8 @@ class GridState(SearchState):
     """
 
     objective_upper: FoldTable
-    tree_tries: FoldTable
-    fitted: FoldTable
-    is_searched: FoldTable
-    weighted_tries: FoldTable
-    is_enclosed: BoolArray
-    is_weighted: BoolArray
-    is_looked_at: BoolArray
-    spent: IntArray
-    tree_seconds: FloatArray
-    first_work: FloatArray
-    first_seconds: FloatArray
-    full_nodes: IntArray
+    tried: Attempts
     has_supports: BoolArray
-    is_relaxed: BoolArray
-    is_offered: BoolArray
-    full_tries: IntArray
-    list_tries: IntArray
-    list_stage: IntArray
-    lowest_tries: IntArray
-    is_pair_searched: BoolArray
-    fold_passes: IntArray
-    n_orders_done: IntArray
-    is_fold_relaxed: BoolArray
-    has_root: BoolArray
-    n_mios: IntArray
-    round: IntArray
     slip: float = 0.0
     records: dict[str, SourceRecord] = field(default_factory=dict)
     weighted: dict[int, FloatArray] = field(default_factory=dict)
@@ -160,26 +92,14 @@ class GridState(SearchState):
             False if bounds on the full data exclude no pair.
         """
         shape = known.context.shape
-        pairs, filled = shape[:2], partial(make_table, shape, by_pairs=known.cells.has_rows_of_pairs)
-        nothing = partial(make_constant, shape)
+        by_pairs = known.cells.has_rows_of_pairs
+        is_stored = partial(make_table, fill=np.inf, by_pairs=by_pairs, better=min)
         return cls(
             context=known.context, cells=known.cells, all_rows=known.all_rows, counts=known.counts,
             changes=known.changes,
-            objective_upper=filled(np.inf, better=min) if stores_objectives else nothing(np.inf),
-            fitted=filled(-1, np.int32) if stores_objectives else nothing(np.int32(-1)),
-            tree_tries=filled(0, np.int8), is_searched=filled(False, bool), weighted_tries=filled(0, np.int8),
-            is_enclosed=np.zeros(shape[2], dtype=bool), is_weighted=np.zeros(shape[2], dtype=bool),
-            is_looked_at=np.zeros(pairs, dtype=bool), spent=np.zeros(2, dtype=np.int64), tree_seconds=np.zeros(pairs),
-            first_work=np.zeros(shape[1]), first_seconds=np.zeros(()),
-            full_nodes=np.zeros(shape[0], dtype=np.int64),
-            has_supports=np.zeros(shape[0], dtype=bool), is_relaxed=np.zeros(shape[0], dtype=bool),
-            is_offered=np.zeros(pairs, dtype=bool), full_tries=np.zeros(pairs, dtype=np.int64),
-            list_tries=np.zeros(pairs, dtype=np.int64), list_stage=np.full(pairs, NOT_LISTED),
-            lowest_tries=np.zeros(pairs, dtype=np.int64), is_pair_searched=np.zeros(pairs, dtype=bool),
-            is_fold_relaxed=np.zeros((shape[0], shape[2]), dtype=bool),
-            has_root=np.zeros((shape[0], shape[2]), dtype=bool), n_mios=np.zeros((), dtype=np.int64),
-            fold_passes=np.zeros((), dtype=np.int64), n_orders_done=np.zeros((), dtype=np.int64),
-            round=np.zeros((), dtype=np.int64), slip=slip,
+            objective_upper=is_stored(shape) if stores_objectives else make_constant(shape, np.inf),
+            tried=Attempts.make_empty(shape, by_pairs, stores_objectives),
+            has_supports=np.zeros(shape[0], dtype=bool), slip=slip,
         )  # fmt: skip
 
     def bounds(self) -> PairBounds:
@@ -213,11 +133,6 @@ class GridState(SearchState):
         """Return True if every fold of a pair has an upper bound."""
         return bool(np.isfinite(self.cells.upper[pair]).all())
 
-    def count_first_trees(self, taus: tuple[int, ...], n_trees: int, n_nodes: int, cpu_seconds: float) -> None:
-        """Count the work of the first trees at some sizes, by index."""
-        self.first_work[list(taus)] += (n_nodes + ROOT_NODES * n_trees) / len(taus)
-        self.first_seconds[...] += cpu_seconds
-
     def pair_with_most_folds(self) -> Pair:
         """Return the pair whose folds show most held-out losses, of several that with the smallest in those folds."""
         shown = np.asarray(self.cells.nominal)
@@ -229,11 +144,13 @@ class GridState(SearchState):
 
     def open_folds(self, pair: Pair, max_tries: int = DONE) -> IntArray:
         """Return the open folds of a pair with at most some number of trees."""
-        return np.flatnonzero(~np.asarray(self.cells.final[pair]) & (np.asarray(self.tree_tries[pair]) <= max_tries))
+        return np.flatnonzero(
+            ~np.asarray(self.cells.final[pair]) & (np.asarray(self.tried.tree_tries[pair]) <= max_tries)
+        )
 
     def unsearched_folds(self, pair: Pair) -> IntArray:
         """Return the open folds of a pair without a local search of their own."""
-        return np.flatnonzero(~np.asarray(self.cells.final[pair]) & ~np.asarray(self.is_searched[pair]))
+        return np.flatnonzero(~np.asarray(self.cells.final[pair]) & ~np.asarray(self.tried.is_searched[pair]))
 
     def supports_near(self, pair: Pair, fold: int) -> tuple[IntArray, ...]:
         """Return supports of a subproblem, of its neighbours in gamma and tau, and of the full data."""
@@ -290,8 +207,10 @@ class GridState(SearchState):
 
     def find_lowest_tries(self, pairs: BoolArray) -> None:
         """Compute `lowest_tries` of some pairs (G, T) anew; O(K) a pair."""
-        if not self.tree_tries.has_rows_of_pairs:
-            self.lowest_tries[pairs] = np.where(self.cells.final[pairs], DONE, self.tree_tries[pairs]).min(axis=-1)
+        if not self.tried.tree_tries.has_rows_of_pairs:
+            self.tried.lowest_tries[pairs] = np.where(self.cells.final[pairs], DONE, self.tried.tree_tries[pairs]).min(
+                axis=-1
+            )
             return
         for g, t in np.argwhere(pairs).tolist():
-            self.lowest_tries[g, t] = np.where(self.cells.final[g, t], DONE, self.tree_tries[g, t]).min()
+            self.tried.lowest_tries[g, t] = np.where(self.cells.final[g, t], DONE, self.tried.tree_tries[g, t]).min()

@@ -57,7 +57,7 @@ class Writer:
 
     def __init__(self, state: GridState, plan: Plan, accounts: Accounts) -> None:
         self.state, self.plan, self.accounts = state, plan, accounts
-        self._touched: BoolArray = np.zeros(state.is_offered.shape, dtype=bool)
+        self._touched: BoolArray = np.zeros(state.context.shape[:2], dtype=bool)
         self._first_subsets: dict[int, BestSubsets] = {}
 
     def take(self, batch: Sequence[Findings]) -> None:
@@ -103,16 +103,16 @@ class Writer:
         """Note what a step tried; what the clock ended may be tried again."""
         state, step = self.state, findings.step
         if step.tries < self.plan.max_tries and findings.n_nodes:
-            state.spent[int(step.tries > 0)] += findings.n_nodes
+            state.tried.spent[int(step.tries > 0)] += findings.n_nodes
         if not findings.was_stopped:
             source_of(step).count_tries(state, findings)
-            state.n_mios[...] += step.n_mios
+            state.tried.n_mios[...] += step.n_mios
             if step.tries < self.plan.max_tries:
-                state.round[...] = max(int(state.round), step.tries)
+                state.tried.round[...] = max(int(state.tried.round), step.tries)
 
     def note_order_done(self) -> None:
         """Note that another order of the plan has come to its end: a search that is carried on begins with the next."""
-        self.state.n_orders_done[...] += 1
+        self.state.tried.n_orders_done[...] += 1
 
     # -- statements ---------------------------------------------------------------------------------------------------
 

@@ -77,7 +77,7 @@ SEARCH_LAYERS: tuple[set[str], ...] = (
      "first_use"},
     {
         "first_supports", "quick_answer", "gamma_fits", "gamma_lists", "all_rows", "steps", "problems",
-        "grid_state", "grid_archive", "plan",
+        "attempts", "grid_state", "grid_archive", "plan",
     },
     {
         "sources", "result", "recheck", "running", "fold_models", "model_of_all_rows", "outer_models", "glm_average",

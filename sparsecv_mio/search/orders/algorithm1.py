@@ -50,7 +50,7 @@ def first_bounds(state: GridState, plan: Plan, running: Sequence[Step]) -> Itera
     plan : Plan
     running : sequence of Step
     """
-    every = np.ones(state.is_offered.shape, dtype=bool)
+    every = np.ones(state.context.shape[:2], dtype=bool)
     for source in (InitialSupports(), FoldSearches(), FoldRoots(), FoldRelaxations()):
         steps = idle_steps(source.steps(state, plan, every), running)
         first = next(steps, None)

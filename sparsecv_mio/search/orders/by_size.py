@@ -61,7 +61,7 @@ def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iter
     winner, is_first = find_leader(state, now.pairs.shape[1] - 1), not now.is_any_size_tried()
     if now.pairs[winner] and _is_winner_due(state, plan, now, winner):
         yield _trees_of_winner(state, plan, winner)
-    if not is_first and not state.is_looked_at.any() and plan.uses(FullDataTrees.name):
+    if not is_first and not state.tried.is_looked_at.any() and plan.uses(FullDataTrees.name):
         bars = state.bars_in_question()
         yield FullDataTrees().steps_of_pairs(state, plan, now.pairs, bars, -1, plan.look_nodes, plan.slice_seconds)
     if is_weakest_due(state, plan, now.pairs, share):
@@ -72,22 +72,24 @@ def _phases(state: GridState, plan: Plan, now: InQuestion, share: float) -> Iter
 
 def _is_winner_due(state: GridState, plan: Plan, now: InQuestion, winner: Pair) -> bool:
     """Return True if the pair with the best estimate comes before all others."""
-    if state.lowest_tries[winner] == 0:
+    if state.tried.lowest_tries[winner] == 0:
         return True
     others = now.pairs.copy()
     others[winner] = False
     bars = np.full(others.shape, state.cells.nominal[winner].sum() * (1.0 - state.context.gap))
     full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
     may = (state.bounds().lower >= bars) | (state.cutoffs_to_exclude(bars) <= full_upper)
-    next_seconds = state.tree_seconds[winner] / plan.n_threads  # twice the nodes of the last try, the sum of all so far
+    next_seconds = (
+        state.tried.tree_seconds[winner] / plan.n_threads
+    )  # twice the nodes of the last try, the sum of all so far
     fits = next_seconds <= plan.choice_share * state.context.deadline.left
     return fits and 2 * int((others & may).sum()) >= int(others.sum())
 
 
 def _trees_of_winner(state: GridState, plan: Plan, winner: Pair) -> Iterator[Step]:
     """Yield the folds of the pair with the best estimate with the fewest tries, with twice the nodes each time."""
-    only, tries = np.zeros(state.context.shape, dtype=bool), int(state.lowest_tries[winner])
-    only[winner] = ~state.cells.final[winner] & (state.tree_tries[winner] <= tries)
+    only, tries = np.zeros(state.context.shape, dtype=bool), int(state.tried.lowest_tries[winner])
+    only[winner] = ~state.cells.final[winner] & (state.tried.tree_tries[winner] <= tries)
     yield from SubproblemTrees().steps_by_fold(state, plan, only, tries, plan.first_node_limit << tries)
 
 
@@ -95,13 +97,13 @@ def _sweep(state: GridState, plan: Plan, now: InQuestion, sizes: IntArray) -> It
     """Yield the full data of some sizes, then the folds of the pair with the best estimate, then all folds."""
     at_sizes = np.isin(np.arange(now.pairs.shape[1]), sizes)
     tries = int(now.tries[:, at_sizes].min())
-    full = now.pairs & at_sizes & (state.full_tries <= tries)
+    full = now.pairs & at_sizes & (state.tried.full_tries <= tries)
     bars, is_yielded = state.bars_in_question(), False
     for step in FullDataTrees().steps_of_pairs(state, plan, full, bars, tries, plan.node_limit(tries)):
         is_yielded = True
         yield step
     spared = now.may_be_excluded if tries == 0 else np.zeros_like(now.pairs)
-    cells = now.cells & ~spared[:, :, None] & (np.asarray(state.tree_tries) <= tries)
+    cells = now.cells & ~spared[:, :, None] & (np.asarray(state.tried.tree_tries) <= tries)
     for t in sizes.tolist() if not is_yielded else ():
         leader = find_leader(state, t)
         for pairs in (_mask(cells, leader) if leader[1] == t else cells & False, _size(cells, t)):

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.attempts import BOUNDED, NOT_LISTED
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.grid_state import BOUNDED, NOT_LISTED, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim, Pair, likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_searches import FoldSearches
@@ -40,7 +41,7 @@ def first_answers(
     share : float
         Share of the time limit that has passed.
     """
-    every = np.ones(state.is_offered.shape, dtype=bool)
+    every = np.ones(state.context.shape[:2], dtype=bool)
     middle = np.zeros_like(every)
     middle[-1 - len(every) // 2] = True
     is_late = share > plan.initial_share and bool(state.has_supports.any())
@@ -78,7 +79,7 @@ def _single_supports(state: GridState, plan: Plan, wanted: BoolArray, is_late: b
             if not plan.lists_held_out:
                 if t == 0:  # the null model takes next to no time; all columns take a fit in every fold
                     yield from SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), 0, plan.n_threads)
-            elif state.list_stage[g, t] == NOT_LISTED and not state.is_bounded((g, t)):
+            elif state.tried.list_stage[g, t] == NOT_LISTED and not state.is_bounded((g, t)):
                 yield _bound_by_known_support(state, (g, t), 1, 0.0)
 
 
@@ -89,7 +90,7 @@ def _bound_by_known_support(state: GridState, pair: Pair, node_limit: int, cutof
 def _left_out_bounds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
     """Yield bounds of all folds by fits of the full data, where folds are many and small."""
     if plan.leaves_folds_out:
-        yield from LeftOutTrees().steps(state, plan, wanted & (state.list_stage < BOUNDED), 0)
+        yield from LeftOutTrees().steps(state, plan, wanted & (state.tried.list_stage < BOUNDED), 0)
 
 
 def _supports_in_folds(state: GridState, plan: Plan, wanted: BoolArray, is_late: bool) -> Iterator[Step]:
@@ -126,7 +127,7 @@ def _likely_winner(state: GridState, plan: Plan, wanted: BoolArray, is_late: boo
     """Yield bounds on the pair with the best estimate, late in a limit, whatever its supports: one pass over rows."""
     if plan.lists_held_out and is_late:
         pair = likely_winner(state.bounds())
-        if state.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
+        if state.tried.list_stage[pair] == NOT_LISTED and not state.is_bounded(pair):
             yield _bound_by_known_support(state, pair, 0, np.inf)
 
 

@@ -38,10 +38,10 @@ def first_supports(
     share : float
         Share of the time limit that has passed; not read.
     """
-    every = np.ones(state.is_offered.shape, dtype=bool)
+    every = np.ones(state.context.shape[:2], dtype=bool)
     passes = list(FoldSearches().steps(state, plan, every))
     for steps in (
-        passes if passes and state.fold_passes == 0 else InitialSupports().steps(state, plan, every),
+        passes if passes and state.tried.fold_passes == 0 else InitialSupports().steps(state, plan, every),
         _small_sizes(state, plan),
         passes,
         FoldSamples().steps(state, plan, every),
@@ -57,7 +57,7 @@ def first_supports(
 
 def _small_sizes(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield trees of the sizes with few supports: of the pair with the best estimate of each first, then of all."""
-    cells = state.subproblems_in_question() & (np.asarray(state.tree_tries) == 0)
+    cells = state.subproblems_in_question() & (np.asarray(state.tried.tree_tries) == 0)
     for t in plan.small_sizes:
         pair = find_leader(state, t, t)
         if cells[pair].any() and not np.isfinite(state.cells.upper[pair]).all():

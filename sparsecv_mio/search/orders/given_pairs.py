@@ -36,9 +36,9 @@ def given_pairs(
                 yield FullDataTrees().step(state, (g, t), n_threads=plan.n_threads)
             return
     busy = {(step.gamma, step.taus[0], step.folds) for step in running}
-    is_open = pairs & (state.lowest_tries < plan.max_tries)
+    is_open = pairs & (state.tried.lowest_tries < plan.max_tries)
     for g, t in np.argwhere(is_open).tolist()[:1]:
-        tries = int(state.lowest_tries[g, t])
+        tries = int(state.tried.lowest_tries[g, t])
         for step in SubproblemTrees().steps(state, plan, Aim((g, t), np.inf), tries, plan.n_threads):
             if (g, t, step.folds) not in busy:
                 yield step

@@ -31,6 +31,6 @@ def grid(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[Step]
     if first is not None:
         yield from first
         return
-    for g, t in np.argwhere(goal.pairs(state) & (state.lowest_tries < plan.max_tries)).tolist():
+    for g, t in np.argwhere(goal.pairs(state) & (state.tried.lowest_tries < plan.max_tries)).tolist():
         folds = state.open_folds((g, t), 0).tolist()
         yield from idle_steps(SubproblemTrees().steps_of_folds(state, plan, (g, t), folds, 0), running)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.attempts import DONE
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
 
@@ -41,8 +42,8 @@ class InQuestion:
         is_best_solved = bool(state.cells.final[best].all()) and np.isfinite(upper[best])
         has_trees = plan.uses(FullDataTrees.name)
         may = (has_trees and is_best_solved) & (state.cutoffs_to_exclude(state.bars_in_question()) <= full_upper)
-        full = np.where(state.all_rows.solved_pairs() | (not has_trees), DONE, state.full_tries)
-        folds = np.maximum(state.lowest_tries, may)  # not before the second sweep
+        full = np.where(state.all_rows.solved_pairs() | (not has_trees), DONE, state.tried.full_tries)
+        folds = np.maximum(state.tried.lowest_tries, may)  # not before the second sweep
         return cls(pairs, cells, may, np.where(pairs, np.minimum(full, folds), DONE))
 
     def is_any_size_tried(self) -> bool:
@@ -53,6 +54,6 @@ class InQuestion:
         """Return the size to sweep, by index: the smallest new one, or the one that was tried least."""
         tries = self.tries.min(axis=0)
         new, tried = np.flatnonzero(tries == 0), np.flatnonzero((tries > 0) & (tries < DONE))
-        if len(new) and (not len(tried) or state.spent[0] <= state.spent[1]):
+        if len(new) and (not len(tried) or state.tried.spent[0] <= state.tried.spent[1]):
             return new[:1]
         return tried[[np.argmin(tries[tried])]] if len(tried) else new[:1]

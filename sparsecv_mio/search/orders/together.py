@@ -13,8 +13,9 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
+from sparsecv_mio.search.attempts import BOUNDED, SOLVED
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.orders.weakest import is_weakest_due, weakest
 from sparsecv_mio.search.pairs import likely_winner
 from sparsecv_mio.search.plan import Plan
@@ -38,7 +39,10 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
     share : float
         Share of the time limit that has passed.
     """
-    given, is_expensive = goal.pairs(state), plan.bounds_before_trees or state.full_nodes.sum() > plan.cheap_nodes
+    given, is_expensive = (
+        goal.pairs(state),
+        plan.bounds_before_trees or state.tried.full_nodes.sum() > plan.cheap_nodes,
+    )
     leaves_out = plan.may_leave_out and bool(is_expensive)
     looks = leaves_out and plan.looks_first and bool(state.has_supports.all())
     wanted = state.open & given[:, :, None] if given.any() else state.worth_work()
@@ -62,17 +66,17 @@ def together(goal: SearchGoal, state: GridState, plan: Plan, running: Sequence[S
 def _bounds(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield bounds of all folds in closed form, and fits in every fold at the gammas where these are no use."""
     if plan.leaves_folds_out:
-        yield from LeftOutTrees().steps(state, plan, state.list_stage < BOUNDED, 0)
-    if not plan.leaves_folds_out or not (state.list_stage < BOUNDED).any():
+        yield from LeftOutTrees().steps(state, plan, state.tried.list_stage < BOUNDED, 0)
+    if not plan.leaves_folds_out or not (state.tried.list_stage < BOUNDED).any():
         yield from SupportFits().steps(state, plan, ~np.isfinite(state.cells.nominal.sum(axis=2)))
 
 
 def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[Step]:
     """Yield the first trees of the full data; a tree may end once its pair is excluded."""
     if not ends_excluded:
-        yield from FullDataTrees().first_trees(state, plan, np.ones(state.is_offered.shape, dtype=bool))
+        yield from FullDataTrees().first_trees(state, plan, np.ones(state.context.shape[:2], dtype=bool))
         return
-    pairs = (state.full_tries == 0) & ~state.all_rows.solved_pairs()
+    pairs = (state.tried.full_tries == 0) & ~state.all_rows.solved_pairs()
     gammas = np.flatnonzero(pairs.any(axis=1))[-plan.n_threads :]
     pairs[: gammas.min(initial=len(pairs))] = False
     yield from FullDataTrees().steps_of_pairs(state, plan, pairs, state.bars_in_question(), 0, plan.first_full_nodes)
@@ -80,7 +84,7 @@ def _first_trees(state: GridState, plan: Plan, ends_excluded: bool) -> Iterator[
 
 def _looks(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield short trees of the full data at all gammas: small sizes need no more."""
-    pairs = (state.full_tries == 0) & ~state.is_looked_at
+    pairs = (state.tried.full_tries == 0) & ~state.tried.is_looked_at
     yield from FullDataTrees().steps_of_pairs(
         state, plan, pairs, state.bars_in_question(), -1, plan.look_nodes, plan.slice_seconds
     )
@@ -96,30 +100,30 @@ def _weakest(state: GridState, plan: Plan, wanted: BoolArray, share: float) -> I
 def _likely_winner(state: GridState, plan: Plan) -> Iterator[Step]:
     """Yield one tree for all folds of the pair with the best estimate, and then a tree of every fold that it leaves."""
     g, t = likely_winner(state.bounds())
-    if plan.leaves_folds_out and state.list_stage[g, t] < SOLVED:
-        yield LeftOutTrees().step(state, plan, g, [t], max(int(state.full_nodes[g]), 1))
-    elif state.lowest_tries[g, t] == 0:
+    if plan.leaves_folds_out and state.tried.list_stage[g, t] < SOLVED:
+        yield LeftOutTrees().step(state, plan, g, [t], max(int(state.tried.full_nodes[g]), 1))
+    elif state.tried.lowest_tries[g, t] == 0:
         untried = np.zeros(state.context.shape, dtype=bool)
-        untried[g, t] = state.open[g, t] & (np.asarray(state.tree_tries[g, t]) == 0)
+        untried[g, t] = state.open[g, t] & (np.asarray(state.tried.tree_tries[g, t]) == 0)
         yield from SubproblemTrees().steps_by_fold(state, plan, untried, 0)
 
 
 def _left_out_trees(state: GridState, plan: Plan, wanted: BoolArray, by_estimate: bool) -> Iterator[Step]:
     """Yield one tree for all folds of a gamma: the largest gamma first, or that with the best estimate."""
-    pairs = wanted.any(axis=2) & (state.list_stage < SOLVED)
+    pairs = wanted.any(axis=2) & (state.tried.list_stage < SOLVED)
     if not plan.leaves_folds_out or not pairs.any():
         return
     gammas = np.flatnonzero(pairs.any(axis=1))[::-1]
     if by_estimate:
         gammas = gammas[np.argsort(state.bounds().nominal.min(axis=1)[gammas], kind="stable")][:1]
     for g in gammas.tolist()[: plan.gammas_at_once]:
-        nodes = max(int(state.full_nodes[g]), 1)
+        nodes = max(int(state.tried.full_nodes[g]), 1)
         yield LeftOutTrees().step(state, plan, g, np.flatnonzero(pairs[g]).tolist(), nodes)
 
 
 def _fold_trees(state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
     """Yield trees of the folds with the fewest tries."""
-    tries = np.where(wanted, state.tree_tries, plan.max_tries)
+    tries = np.where(wanted, state.tried.tree_tries, plan.max_tries)
     lowest = int(tries.min(initial=plan.max_tries))
     if lowest < plan.max_tries:
         yield from SubproblemTrees().steps_by_fold(state, plan, wanted & (tries == lowest), lowest)

@@ -11,7 +11,8 @@ from itertools import islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.attempts import DONE
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.orders.in_question import InQuestion
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.full_data import FullDataTrees
@@ -48,18 +49,18 @@ def forecast_sweeps(state: GridState, plan: Plan, pairs: BoolArray) -> float:
     state, plan, pairs
         As of `is_weakest_due`.
     """
-    swept, n_pairs = np.flatnonzero(state.first_work > 0.0), pairs.sum(axis=0)
-    if not len(swept) or not state.first_seconds:
+    swept, n_pairs = np.flatnonzero(state.tried.first_work > 0.0), pairs.sum(axis=0)
+    if not len(swept) or not state.tried.first_seconds:
         return float(np.inf)
-    n_swept = ((state.full_tries > 0) | (state.lowest_tries > 0)).sum(axis=0)
+    n_swept = ((state.tried.full_tries > 0) | (state.tried.lowest_tries > 0)).sum(axis=0)
     each = np.zeros(len(n_pairs))
-    each[swept] = state.first_work[swept] / np.maximum(n_swept[swept], 1)
+    each[swept] = state.tried.first_work[swept] / np.maximum(n_swept[swept], 1)
     growth = max(each[swept[-1]] / each[swept[0]], 1.0) ** (1.0 / max(len(swept) - 1, 1))
     tries = np.where(pairs, InQuestion.of(state, plan).tries, DONE).min(axis=0)
     each[swept] *= np.float64(plan.node_growth) ** np.where(tries < DONE, tries, 0)[swept]
-    new = np.flatnonzero((state.first_work == 0.0) & (n_pairs > 0))
+    new = np.flatnonzero((state.tried.first_work == 0.0) & (n_pairs > 0))
     each[new] = each[swept[-1]] * growth ** (1.0 + np.arange(len(new)))
-    return float(each @ n_pairs) * float(state.first_seconds / state.first_work.sum()) / plan.n_threads
+    return float(each @ n_pairs) * float(state.tried.first_seconds / state.tried.first_work.sum()) / plan.n_threads
 
 
 def weakest(state: GridState, plan: Plan, pairs: BoolArray) -> Iterator[Step]:

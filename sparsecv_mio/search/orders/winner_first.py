@@ -12,8 +12,9 @@ from itertools import chain, islice
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
+from sparsecv_mio.search.attempts import BOUNDED
 from sparsecv_mio.search.goals import SearchGoal
-from sparsecv_mio.search.grid_state import BOUNDED, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim, PairBounds, aim_at, likely_winner
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.sources.fold_relaxations import FoldRelaxations
@@ -48,17 +49,17 @@ def winner_first(
         excluding = state.cutoffs_to_exclude(np.full(now.lower.shape, cutoff))
     full_upper = state.all_rows.of_pairs(lambda subset: subset.upper)
     is_solved = state.all_rows.solved_pairs()
-    is_searched = state.is_pair_searched | (plan.lists_held_out or not plan.uses(FoldSupports.name))
+    is_searched = state.tried.is_pair_searched | (plan.lists_held_out or not plan.uses(FoldSupports.name))
     unweighed = _unweighed_folds(state, plan, running)
-    for tries in range(int(state.round), plan.max_tries):
+    for tries in range(int(state.tried.round), plan.max_tries):
         if unweighed and (is_late or tries):
             yield from unweighed
             return
         # more work on the full data would exclude these pairs, which had the nodes of this round
-        is_deferred = (excluding <= full_upper) & (state.full_tries > tries) & ~is_solved & is_searched
-        is_deferred |= (state.list_tries > tries) & (state.list_stage <= BOUNDED)
+        is_deferred = (excluding <= full_upper) & (state.tried.full_tries > tries) & ~is_solved & is_searched
+        is_deferred |= (state.tried.list_tries > tries) & (state.tried.list_stage <= BOUNDED)
         is_deferred &= tries + 1 < plan.max_tries
-        waiting = (state.lowest_tries <= tries) & ~is_deferred & ~_busy_pairs(running, now)
+        waiting = (state.tried.lowest_tries <= tries) & ~is_deferred & ~_busy_pairs(running, now)
         aim = _aim(now, state, plan, waiting, is_late)
         if aim is not None and not (running and np.isinf(aim.cutoff) and aim.pair != likely_winner(now)):
             n_others = 1 if np.isinf(aim.cutoff) else int(((now.lower < aim.cutoff) & waiting).sum())
@@ -103,7 +104,7 @@ def _searches_before_trees(state: GridState, plan: Plan, aim: Aim, tries: int, n
 
 def _pairs_of_gamma(state: GridState, g: int) -> BoolArray:
     """(G, T): pairs of a gamma."""
-    pairs = np.zeros(state.is_offered.shape, dtype=bool)
+    pairs = np.zeros(state.context.shape[:2], dtype=bool)
     pairs[g] = True
     return pairs
 
@@ -113,7 +114,7 @@ def _unweighed_folds(state: GridState, plan: Plan, running: Sequence[Step]) -> l
     if not plan.weighs_held_out or len(state.weighted) == state.context.folds.k:
         return []
     busy = {step.folds for step in running if step.source == WeightedRelaxations.name}
-    steps = WeightedRelaxations().steps(state, plan, np.ones(state.is_offered.shape, dtype=bool))
+    steps = WeightedRelaxations().steps(state, plan, np.ones(state.context.shape[:2], dtype=bool))
     return [step for step in steps if step.folds not in busy]
 
 

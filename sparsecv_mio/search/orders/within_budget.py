@@ -20,7 +20,7 @@ def within_budget(steps: Iterable[Step], state: GridState, plan: Plan, running: 
     running : sequence of Step
         Steps whose MIOs are not counted in the state yet.
     """
-    n_left = plan.mio_budget - int(state.n_mios) - sum(step.n_mios for step in running)
+    n_left = plan.mio_budget - int(state.tried.n_mios) - sum(step.n_mios for step in running)
     for step in steps:
         n_left -= step.n_mios
         if n_left < 0:

@@ -25,7 +25,7 @@ class Enclosures:
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not enclosed, with the open pairs (G, T) that are wanted."""
-        for fold in np.flatnonzero(~state.is_enclosed).tolist() if plan.encloses_folds else ():
+        for fold in np.flatnonzero(~state.tried.is_enclosed).tolist() if plan.encloses_folds else ():
             here = wanted & ~state.cells.final[:, :, fold] & np.isfinite(state.objective_upper[:, :, fold])
             if here.any():
                 step = Step(self.name, -1, tuple(range(here.shape[1])), (fold,), wanted=here,
@@ -56,4 +56,4 @@ class Enclosures:
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the fold that was enclosed."""
-        state.is_enclosed[findings.step.folds[0]] = True
+        state.tried.is_enclosed[findings.step.folds[0]] = True

@@ -25,9 +25,9 @@ class FoldRelaxations:
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds of some pairs (G, T) that were not relaxed at their gamma."""
-        if not plan.relaxes_folds or state.is_fold_relaxed[wanted.any(axis=1)].all():
+        if not plan.relaxes_folds or state.tried.is_fold_relaxed[wanted.any(axis=1)].all():
             return
-        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.is_fold_relaxed[:, None, :]
+        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.tried.is_fold_relaxed[:, None, :]
         folds = np.flatnonzero(is_new.any(axis=(0, 1)))
         n_gammas = max(int(is_new.any(axis=(1, 2)).sum()), 1)
         n_together = -(-plan.relaxations_at_once // n_gammas)
@@ -65,4 +65,4 @@ class FoldRelaxations:
         """Note the folds that were relaxed."""
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
-            state.is_fold_relaxed[known.gamma, known.folds] = True
+            state.tried.is_fold_relaxed[known.gamma, known.folds] = True

@@ -31,7 +31,7 @@ class FoldRoots:
         """Yield the folds of some pairs (G, T) whose trees have no root."""
         if not plan.grows_roots:
             return
-        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.has_root[:, None, :]
+        is_new = wanted[:, :, None] & ~np.asarray(state.cells.final) & ~state.tried.has_root[:, None, :]
         for step in SubproblemTrees().steps_by_fold(state, plan, is_new, 0):
             yield replace(step, source=self.name, node_limit=plan.root_nodes, n_mios=0)
 
@@ -52,7 +52,7 @@ class FoldRoots:
         """Note the folds that have roots."""
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
-            state.has_root[known.gamma, known.folds] = True
+            state.tried.has_root[known.gamma, known.folds] = True
 
 
 def _relaxes_nothing() -> bool:

@@ -9,8 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
+from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.cells import ALL_ROWS
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems, SupportsFound
 from sparsecv_mio.search.sources.protocol import StepClock
@@ -46,7 +47,7 @@ class FoldSearches:
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the next pass, over the gammas and sizes of some pairs: of all sizes while the full data has none."""
-        n_passes, grid = int(state.fold_passes), state.context.grid
+        n_passes, grid = int(state.tried.fold_passes), state.context.grid
         sizes = grid.taus[wanted.any(axis=0)]
         if not plan.searches_all_folds or n_passes == DONE or not sizes.any():
             return
@@ -78,10 +79,10 @@ class FoldSearches:
         """Note the pass, and the pairs whose folds were searched."""
         step = findings.step
         assert isinstance(step, PassStep)
-        state.fold_passes[...] = DONE if findings.is_finished else step.n_passes + 1
+        state.tried.fold_passes[...] = DONE if findings.is_finished else step.n_passes + 1
         for g in _gammas_of(step):
             for t in step.taus:
-                state.is_searched[g, t, :], state.is_pair_searched[g, t] = True, True
+                state.tried.is_searched[g, t, :], state.tried.is_pair_searched[g, t] = True, True
 
 
 class FoldSamples:
@@ -97,7 +98,12 @@ class FoldSamples:
         """Yield the search over the gammas and sizes of some pairs (G, T), unless it was done."""
         taus = np.flatnonzero(wanted.any(axis=0)).tolist()
         sizes = state.context.grid.taus[taus]
-        if not plan.samples_folds or int(state.fold_passes) == DONE or not sizes.any() or not state.has_supports.any():
+        if (
+            not plan.samples_folds
+            or int(state.tried.fold_passes) == DONE
+            or not sizes.any()
+            or not state.has_supports.any()
+        ):
             return
         gammas = np.flatnonzero(wanted.any(axis=1)).tolist()
         folds = np.flatnonzero(~np.asarray(state.cells.decided).all(axis=(0, 1))).tolist()
@@ -128,7 +134,7 @@ class FoldSamples:
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note that the folds have searched."""
-        state.fold_passes[...] = DONE
+        state.tried.fold_passes[...] = DONE
 
 
 def _gammas_of(step: Step) -> tuple[int, ...]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.attempts import DONE
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import Capability, IsExpired, Problems
@@ -36,7 +37,7 @@ class FullDataRelaxations:
         """Yield the gammas that were not relaxed."""
         sizes = tuple(state.context.grid.taus[:: -plan.relaxed_stride][::-1].tolist())
         taus = tuple(range(wanted.shape[1]))
-        for g in find_open_gammas(wanted, state.is_relaxed)[::-1]:
+        for g in find_open_gammas(wanted, state.tried.is_relaxed)[::-1]:
             by_size = state.all_rows.best[g].by_size
             yield Step(self.name, g, taus, FULL_DATA, sizes, tuple(by_size[size].support for size in sizes))
 
@@ -47,7 +48,7 @@ class FullDataRelaxations:
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the gamma that was relaxed."""
-        state.is_relaxed[findings.step.gamma] = True
+        state.tried.is_relaxed[findings.step.gamma] = True
 
 
 class FullDataTrees:
@@ -66,7 +67,7 @@ class FullDataTrees:
 
     def first_trees(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the first trees of gammas; all of them at once where no supports are known, as trees are cheap then."""
-        taus, is_open = state.context.grid.taus.tolist(), wanted & (state.full_tries == 0)
+        taus, is_open = state.context.grid.taus.tolist(), wanted & (state.tried.full_tries == 0)
         first = tuple(range(len(taus))), FULL_DATA, tuple(taus)
         if not plan.first_full_nodes or not is_open.any():
             return
@@ -88,7 +89,7 @@ class FullDataTrees:
         if plan.counts_mios:
             yield from self._bound_once(state, plan, aim)
             return
-        bars = np.full(state.is_offered.shape, aim.cutoff)
+        bars = np.full(state.context.shape[:2], aim.cutoff)
         if not plan.uses(self.name):
             return
         target = _target(state, plan, aim, tries, state.cutoffs_to_exclude(bars)[aim.pair[0]])
@@ -99,7 +100,7 @@ class FullDataTrees:
     def _bound_once(self, state: GridState, plan: Plan, aim: Aim) -> Iterator[Step]:
         """Yield one MIO at a pair that is raised in several folds; its optimum bounds other pairs too."""
         subset = state.full_subset(aim.pair)
-        is_tried = bool(state.full_tries[aim.pair] > 0) or subset.complete
+        is_tried = bool(state.tried.full_tries[aim.pair] > 0) or subset.complete
         if np.isfinite(aim.cutoff) and not is_tried and len(state.open_folds(aim.pair, 0)) > 1:
             step = self.step(state, aim.pair, subset.upper, UNLIMITED, plan.n_threads, 0)
             yield replace(step, solver=plan.solver, n_mios=1)
@@ -172,7 +173,7 @@ class FullDataTrees:
         pairs : (G, T) bool array
         aims : (G, T) array
         """
-        tries = np.where(pairs & ~state.all_rows.solved_pairs(), state.full_tries, DONE)
+        tries = np.where(pairs & ~state.all_rows.solved_pairs(), state.tried.full_tries, DONE)
         lowest = int(tries.min())
         node_limit = plan.node_limit(lowest)
         for step in self.steps_of_pairs(
@@ -228,18 +229,18 @@ class FullDataTrees:
             for known in findings.statements:
                 assert isinstance(known, FullDataBounds)
                 is_solved = [subset.complete for subset in known.subsets.by_size.values()]
-                state.full_tries[known.gamma] = np.where(is_solved, DONE, 1)
-                state.full_nodes[known.gamma] = known.subsets.nodes
+                state.tried.full_tries[known.gamma] = np.where(is_solved, DONE, 1)
+                state.tried.full_nodes[known.gamma] = known.subsets.nodes
             return
         if step.cutoffs is not None:
             solved = state.all_rows.solved_pairs()[step.gamma, list(step.taus)]
-            state.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)
-            state.is_looked_at[step.gamma, list(step.taus)] = True
+            state.tried.full_tries[step.gamma, list(step.taus)] = np.where(solved, DONE, step.tries + 1)
+            state.tried.is_looked_at[step.gamma, list(step.taus)] = True
             if step.tries == 0:
-                state.count_first_trees(step.taus, len(step.taus), findings.n_nodes, findings.cpu_seconds)
+                state.tried.count_first_trees(step.taus, len(step.taus), findings.n_nodes, findings.cpu_seconds)
             return
         is_done = findings.is_finished or (step.node_limit >= UNLIMITED and not np.isfinite(step.cutoff))
-        state.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1
+        state.tried.full_tries[step.gamma, step.taus[-1]] = DONE if is_done else step.tries + 1
 
 
 def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatArray) -> tuple[Pair, float] | None:
@@ -247,7 +248,7 @@ def _target(state: GridState, plan: Plan, aim: Aim, tries: int, cutoffs: FloatAr
     g, t = aim.pair
     by_size = [state.full_subset((g, i)) for i in range(len(cutoffs))]
     uppers = np.array([subset.upper for subset in by_size])
-    is_tried = (state.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
+    is_tried = (state.tried.full_tries[g] > tries) | np.array([subset.complete for subset in by_size])
     if not np.isfinite(aim.cutoff) or len(state.open_folds(aim.pair, tries)) < 2:
         return None
     if cutoffs[t] <= uppers[t]:

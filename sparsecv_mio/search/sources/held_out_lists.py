@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import FloatArray
-from sparsecv_mio.search.grid_state import BOUNDED, DONE, RAISED, SOLVED, GridState
+from sparsecv_mio.search.attempts import BOUNDED, DONE, RAISED, SOLVED
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim, Pair
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import FoldProblem, IsExpired, Problems
@@ -49,7 +50,7 @@ class HeldOutLists:
 
     def steps(self, state: GridState, plan: Plan, aim: Aim, tries: int, n_threads: int) -> Iterator[Step]:
         """Yield the list of a pair, if it was not made yet."""
-        stage, solves = int(state.list_stage[aim.pair]), not np.isfinite(aim.cutoff)
+        stage, solves = int(state.tried.list_stage[aim.pair]), not np.isfinite(aim.cutoff)
         if stage <= BOUNDED or (solves and stage == RAISED):
             numbers = np.unique(state.cells.support[aim.pair]).tolist()
             shown = (state.cells.pool.supports[number] for number in numbers)
@@ -108,13 +109,13 @@ class HeldOutLists:
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the list of the pair."""
         step, pair = findings.step, (findings.step.gamma, findings.step.taus[0])
-        state.list_stage[pair] = BOUNDED
+        state.tried.list_stage[pair] = BOUNDED
         if step.node_limit <= 1:  # the supports of the state alone
             return
-        state.list_tries[pair] = step.tries + 1
+        state.tried.list_tries[pair] = step.tries + 1
         if findings.is_finished:
-            state.list_stage[pair] = RAISED if np.isfinite(step.cutoff) else SOLVED
-            state.full_tries[pair] = max(int(state.full_tries[pair]), min(step.tries + 1, DONE))
+            state.tried.list_stage[pair] = RAISED if np.isfinite(step.cutoff) else SOLVED
+            state.tried.full_tries[pair] = max(int(state.tried.full_tries[pair]), min(step.tries + 1, DONE))
 
 
 def _list(near_best: NearBestHeldOut, step: ListStep, cutoff: float | None, most: FloatArray) -> bool:

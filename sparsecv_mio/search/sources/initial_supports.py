@@ -68,7 +68,7 @@ class SupportsInFolds:
 
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the pairs that were not offered their support, some sizes of a gamma at a time."""
-        wanted = wanted & state.has_supports[:, None] & ~state.is_offered
+        wanted = wanted & state.has_supports[:, None] & ~state.tried.is_offered
         taus, n_together = state.context.grid.taus.tolist(), 1 if plan.stores_sums else len(state.context.grid.taus)
         for g in find_open_gammas(wanted, ~state.has_supports):
             open_taus = [t for t in np.flatnonzero(wanted[g]).tolist() if not state.is_bounded((g, t))]
@@ -94,7 +94,7 @@ class SupportsInFolds:
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note the pairs that were offered their support."""
-        state.is_offered[findings.step.gamma, list(findings.step.taus)] = True
+        state.tried.is_offered[findings.step.gamma, list(findings.step.taus)] = True
 
 
 class FoldSupports:
@@ -125,5 +125,5 @@ class FoldSupports:
         """Note the fold that was searched."""
         step = findings.step
         pair = step.gamma, step.taus[0]
-        state.is_searched[(*pair, step.folds[0])] = True
-        state.is_pair_searched[pair] = not len(state.unsearched_folds(pair))
+        state.tried.is_searched[(*pair, step.folds[0])] = True
+        state.tried.is_pair_searched[pair] = not len(state.unsearched_folds(pair))

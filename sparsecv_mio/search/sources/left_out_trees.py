@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.grid_state import BOUNDED, SOLVED, GridState
+from sparsecv_mio.search.attempts import BOUNDED, SOLVED
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.steps import ALL_FOLDS, Findings, Step
@@ -89,6 +90,6 @@ class LeftOutTrees:
 
     def count_tries(self, state: GridState, findings: Findings) -> None:
         """Note what was done for the pairs; where fits of the full data are no use, nothing more can be done."""
-        step, stage = findings.step, state.list_stage
+        step, stage = findings.step, state.tried.list_stage
         done = SOLVED if step.node_limit or not findings.is_finished else BOUNDED
         stage[step.gamma, list(step.taus)] = np.maximum(stage[step.gamma, list(step.taus)], done)

@@ -10,7 +10,8 @@ import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, IntArray
 from sparsecv_mio.formulation.backends import NATIVE
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.attempts import DONE
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.pairs import Aim, Pair, cells_to_raise
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.outcomes import bound_subproblems
@@ -123,12 +124,12 @@ class SubproblemTrees:
         n_pairs = sum(len(known.taus) for known in findings.statements if isinstance(known, FoldBounds))
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
-            state.tree_seconds[known.gamma, list(known.taus)] += findings.cpu_seconds / n_pairs
+            state.tried.tree_seconds[known.gamma, list(known.taus)] += findings.cpu_seconds / n_pairs
             tries = np.where(known.is_final | findings.is_finished, DONE, step.tries + 1)
             for t, (tried,) in zip(known.taus, tries.tolist(), strict=True):
-                state.tree_tries[known.gamma, t, known.folds.start] = tried
+                state.tried.tree_tries[known.gamma, t, known.folds.start] = tried
         if step.tries == 0 and len(step.taus) == 1:
-            state.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
+            state.tried.count_first_trees(step.taus, n_pairs, findings.n_nodes, findings.cpu_seconds)
 
 
 def _always() -> bool:

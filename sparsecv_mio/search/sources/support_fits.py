@@ -27,7 +27,7 @@ class SupportFits:
     def steps(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds in which some pairs (G, T) show a support that was not fitted, or none."""
         shows = np.isfinite(state.cells.nominal)
-        is_new = wanted[:, :, None] & ~(shows & (state.fitted == state.cells.support)) & ~state.cells.final
+        is_new = wanted[:, :, None] & ~(shows & (state.tried.fitted == state.cells.support)) & ~state.cells.final
         for fold in np.flatnonzero(is_new.any(axis=(0, 1))).tolist() if plan.uses(self.name) else ():
             here = is_new[:, :, fold]
             taus = tuple(np.flatnonzero(here.any(axis=0)).tolist())
@@ -56,4 +56,4 @@ class SupportFits:
         for known in findings.statements:
             assert isinstance(known, FoldBounds)
             numbers = [state.cells.pool.number(support) for support in known.supports]
-            state.fitted[known.gamma, list(known.taus), known.folds.start] = numbers
+            state.tried.fitted[known.gamma, list(known.taus), known.folds.start] = numbers

@@ -13,7 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from sparsecv_mio.arrays import BoolArray, FloatArray
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.attempts import DONE
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.plan import Plan
 from sparsecv_mio.search.problems.protocol import IsExpired, Problems
 from sparsecv_mio.search.sources.protocol import StepClock
@@ -49,7 +50,7 @@ class WeightedTrees:
 
     def relaxations(self, state: GridState, plan: Plan, wanted: BoolArray) -> Iterator[Step]:
         """Yield the folds that were not relaxed, with the open pairs (G, T) that are wanted."""
-        for fold in np.flatnonzero(~state.is_weighted).tolist() if plan.grows_weighted_trees else ():
+        for fold in np.flatnonzero(~state.tried.is_weighted).tolist() if plan.grows_weighted_trees else ():
             here = wanted & ~state.cells.final[:, :, fold]
             if here.any():
                 yield self._step(state, fold, here)
@@ -62,7 +63,7 @@ class WeightedTrees:
         """
         if not plan.grows_weighted_trees:
             return
-        tries, sums = state.weighted_tries, state.cells.lower.sum(axis=2)
+        tries, sums = state.tried.weighted_tries, state.cells.lower.sum(axis=2)
         rise = np.where(wanted, np.maximum(aims - sums, 0.0), 0.0)
         shown = np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0)
         missing = np.where(state.cells.final, 0.0, np.maximum(shown - state.cells.lower, 0.0))
@@ -111,8 +112,10 @@ class WeightedTrees:
         """Note the fold that was relaxed, or the pairs whose trees brought less than they were asked for."""
         step, (fold,) = findings.step, findings.step.folds
         if not step.node_limit:
-            state.is_weighted[fold] = True
+            state.tried.is_weighted[fold] = True
             return
         assert isinstance(step, WeightedStep) and step.wanted is not None and step.cutoffs is not None
         missed = step.wanted & (state.cells.lower[:, :, fold] <= 0.5 * (step.cutoffs + step.lower))
-        state.weighted_tries[:, :, fold][missed] = np.minimum(state.weighted_tries[:, :, fold][missed] + 1, DONE)
+        state.tried.weighted_tries[:, :, fold][missed] = np.minimum(
+            state.tried.weighted_tries[:, :, fold][missed] + 1, DONE
+        )

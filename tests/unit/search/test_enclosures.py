@@ -19,7 +19,7 @@ def test_intervals_hold_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     change_plan(monkeypatch, encloses_folds=True)
     case, search = random_search(seed)
     grow_full_data(search)
-    state, source, every = search.state, Enclosures(), np.ones(search.state.is_offered.shape, dtype=bool)
+    state, source, every = search.state, Enclosures(), np.ones(search.state.context.shape[:2], dtype=bool)
     assert not list(source.steps(state, search.plan, every)), "no fold has an upper bound on its objective"
     do(search, list(SupportFits().steps(state, search.plan, every)))
     lower = state.cells.lower.copy()
@@ -27,7 +27,7 @@ def test_intervals_hold_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     assert [step.folds for step in steps] == [(fold,) for fold in range(case.folds.k)]
     do(search, steps)
     check_state(case, search)
-    assert np.all(state.cells.lower >= lower) and state.is_enclosed.all() and not state.cells.decided.any()
+    assert np.all(state.cells.lower >= lower) and state.tried.is_enclosed.all() and not state.cells.decided.any()
     assert not list(source.steps(state, search.plan, every)), "a fold is enclosed once"
 
 
@@ -35,7 +35,7 @@ def test_only_wanted_and_open_pairs_are_enclosed(monkeypatch: pytest.MonkeyPatch
     change_plan(monkeypatch, encloses_folds=True)
     _, search = random_search(2)
     grow_full_data(search)
-    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
     do(search, list(SupportFits().steps(state, search.plan, every)))
     state.cells.final[:, :, 0] = True
     wanted = np.zeros_like(every)
@@ -49,5 +49,8 @@ def test_the_first_supports_of_many_columns_are_enclosed(monkeypatch: pytest.Mon
     patch_all(monkeypatch, by_size(1))
     case, search = random_search(4)
     search.begin()
-    assert search.state.is_enclosed.all() or search.state.cells.final.all(axis=(0, 1))[~search.state.is_enclosed].all()
+    assert (
+        search.state.tried.is_enclosed.all()
+        or search.state.cells.final.all(axis=(0, 1))[~search.state.tried.is_enclosed].all()
+    )
     check_state(case, search)

@@ -14,7 +14,7 @@ from sparsecv_mio.data.dataset import Dataset
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.problem.refit import refit_rows
-from sparsecv_mio.search.grid_state import DONE
+from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.observers import Watched, run_to_end
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.words import Method
@@ -66,7 +66,7 @@ def supports(run: object, fold: int) -> list[list[list[int]]]:
 
 def search_folds(run: object, n_passes: int) -> None:
     """Take turns until so many passes over the folds are done."""
-    while int(run.state.fold_passes) < n_passes:  # type: ignore[attr-defined]
+    while int(run.state.tried.fold_passes) < n_passes:  # type: ignore[attr-defined]
         run.step()  # type: ignore[attr-defined]
 
 

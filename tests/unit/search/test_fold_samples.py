@@ -7,8 +7,8 @@ import pytest
 from drawn_search import drawn
 from runs import change_plan, new_run, to_end
 
+from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.first_supports import SAMPLED
-from sparsecv_mio.search.grid_state import DONE
 from sparsecv_mio.search.problems.fold_samples import FoldSample, choose_gammas, find_influential_folds
 from sparsecv_mio.search.sources.fold_searches import FoldSamples
 from sparsecv_mio.thresholds import FEW_FOLDS
@@ -59,11 +59,11 @@ def test_every_subproblem_shows_a_support_of_its_fold(folds: str, monkeypatch: p
     change_plan(monkeypatch, samples_folds=True)
     search = new_run(data, plan, grid)
     grow_full_data(search)
-    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
     low, high = state.cells.lower.copy(), state.cells.upper.copy()
     do(search, list(FoldSamples().steps(state, search.plan, every)))
     cells = state.cells
-    assert int(state.fold_passes) == DONE and np.isfinite(cells.nominal).all() and not cells.decided.any()
+    assert int(state.tried.fold_passes) == DONE and np.isfinite(cells.nominal).all() and not cells.decided.any()
     assert np.array_equal(high, cells.upper) and np.all(cells.lower >= low)
     assert (cells.value >= exact.value * (1.0 - 1e-9)).all()
     assert np.mean(cells.value <= exact.value * (1.0 + 1e-9)) > 0.9
@@ -75,7 +75,10 @@ def test_what_a_sample_claims_is_true(seed: int, monkeypatch: pytest.MonkeyPatch
     change_plan(monkeypatch, samples_folds=True)
     case, search = random_search(600 + seed)
     grow_full_data(search)
-    do(search, list(FoldSamples().steps(search.state, search.plan, np.ones(search.state.is_offered.shape, dtype=bool))))
+    do(
+        search,
+        list(FoldSamples().steps(search.state, search.plan, np.ones(search.state.context.shape[:2], dtype=bool))),
+    )
     assert np.isfinite(search.state.cells.nominal).all()
     check_state(case, search)
 

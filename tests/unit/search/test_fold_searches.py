@@ -19,11 +19,12 @@ from sparsecv_mio.problem.refit import refit_rows
 from sparsecv_mio.problem.training_moments import row_moments
 from sparsecv_mio.search import first_supports
 from sparsecv_mio.search.accounts import Accounts
+from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.cells import ALL_ROWS
 from sparsecv_mio.search.context import Context, SearchState
 from sparsecv_mio.search.deadline import Deadline
 from sparsecv_mio.search.first_supports import FoldSearch
-from sparsecv_mio.search.grid_state import DONE, GridState
+from sparsecv_mio.search.grid_state import GridState
 from sparsecv_mio.search.options import SearchOptions
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.plan import Plan
@@ -75,7 +76,7 @@ BY_ROWS = pytest.mark.parametrize("by_rows", [False, True])
 def every_pass(state: GridState) -> list[Step]:
     """Do all passes, and let the writer take them; the steps that were done."""
     source, problems, writer, done = FoldSearches(), problems_of(state), Writer(state, PLAN, Accounts(state)), []
-    while steps := list(source.steps(state, PLAN, np.ones(state.is_offered.shape, dtype=bool))):
+    while steps := list(source.steps(state, PLAN, np.ones(state.context.shape[:2], dtype=bool))):
         writer.take([source.run(step, problems, never) for step in steps])
         done += steps
     return done
@@ -96,7 +97,7 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
     state = new_state()
     steps = every_pass(state)
     assert [step.n_passes for step in steps] == list(range(len(steps))) and len(steps) >= 3
-    assert int(state.fold_passes) == DONE and state.has_supports.all() and state.is_pair_searched.all()
+    assert int(state.tried.fold_passes) == DONE and state.has_supports.all() and state.tried.is_pair_searched.all()
     data, folds, grid, cells = state.context.data, state.context.folds, state.context.grid, state.cells
     for g, t, fold in np.ndindex(*state.context.shape):
         least, support = optimum(state, g, t, fold)
@@ -109,7 +110,9 @@ def test_it_finds_the_best_of_all_subsets(by_rows: bool, monkeypatch: pytest.Mon
         least, support = optimum(state, g, t, ALL_ROWS)
         subset = state.full_subset((g, t))
         assert subset.support.tolist() == list(support) and least <= subset.upper <= least * (1.0 + 1e-6)
-    assert not cells.lower.any() and not cells.decided.any() and not state.round  # nothing is proved, no tree grown
+    assert (
+        not cells.lower.any() and not cells.decided.any() and not state.tried.round
+    )  # nothing is proved, no tree grown
 
 
 @BY_ROWS
@@ -117,7 +120,7 @@ def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch
     if by_rows:
         monkeypatch.setattr(first_supports, "PRODUCT_BYTES", 0)
     state, source = new_state(), FoldSearches()
-    problems, everywhere = problems_of(state), np.ones(state.is_offered.shape, dtype=bool)
+    problems, everywhere = problems_of(state), np.ones(state.context.shape[:2], dtype=bool)
     (step,) = source.steps(state, PLAN, everywhere)
     for n_passes in range(3):
         one = replace(step, n_passes=n_passes)
@@ -137,13 +140,13 @@ def test_a_pass_is_the_same_without_the_passes_before(by_rows: bool, monkeypatch
 
 def test_the_first_pass_is_done_whatever_the_time_and_others_end_with_theirs() -> None:
     state, source = new_state(), FoldSearches()
-    problems, everywhere = problems_of(state), np.ones(state.is_offered.shape, dtype=bool)
+    problems, everywhere = problems_of(state), np.ones(state.context.shape[:2], dtype=bool)
     (step,) = source.steps(state, PLAN, everywhere)
     assert step.seconds == np.inf
     stopped = source.run(step, problems, lambda: True)
     assert stopped.was_stopped and not stopped.is_finished and len(stopped.statements) == 4
     Writer(state, PLAN, Accounts(state)).take([stopped])
-    assert np.isfinite(state.cells.nominal).all() and not state.fold_passes  # it may be done again
+    assert np.isfinite(state.cells.nominal).all() and not state.tried.fold_passes  # it may be done again
     ended = source.run(replace(step, n_passes=1, seconds=-1.0), problems, never)
     assert ended.is_finished and not ended.was_stopped
 
@@ -156,7 +159,7 @@ def test_part_of_a_grid_is_searched_alone() -> None:
     bounds = [statement for statement in found.statements if isinstance(statement, FoldBounds)]
     assert [(part.gamma, part.taus, part.best.shape) for part in bounds] == [(1, (1, 2), (2, 4))]
     source.count_tries(state, found)
-    assert np.array_equal(state.is_pair_searched, wanted)
+    assert np.array_equal(state.tried.is_pair_searched, wanted)
     assert not list(source.steps(state, Plan(), wanted)) and not list(source.steps(state, PLAN, wanted & False))
 
 

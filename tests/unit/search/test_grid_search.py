@@ -22,10 +22,10 @@ from sparsecv_mio.data.standard import standardize
 from sparsecv_mio.data.two_classes import as_two_classes
 from sparsecv_mio.errors import Contradiction, CorruptStore
 from sparsecv_mio.search.api import solve
+from sparsecv_mio.search.attempts import DONE
 from sparsecv_mio.search.cells import Archive
 from sparsecv_mio.search.executor import Executor
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.grid_state import DONE
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.problems import outcomes
 from sparsecv_mio.search.problems.protocol import Fits
@@ -160,7 +160,7 @@ def test_steps_that_say_no_more_are_not_repeated() -> None:
     search = new_search(two_class_case(0), gap=0.0)
     turns_of(search)
     is_final = np.asarray(search.state.cells.final)
-    assert (search.state.lowest_tries[is_final.all(axis=2)] == DONE).all() and is_final.all()
+    assert (search.state.tried.lowest_tries[is_final.all(axis=2)] == DONE).all() and is_final.all()
 
 
 def test_an_archive_of_another_shape_is_refused() -> None:

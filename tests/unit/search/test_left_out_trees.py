@@ -9,8 +9,8 @@ from runs import new_run
 
 from sparsecv_mio.data.folds import make_folds
 from sparsecv_mio.data.standard import standardize
+from sparsecv_mio.search.attempts import BOUNDED, SOLVED
 from sparsecv_mio.search.grid_search import GridSearch
-from sparsecv_mio.search.grid_state import BOUNDED, SOLVED
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.sources.left_out_trees import LeftOutTrees
 from sparsecv_mio.search.steps import FoldBounds
@@ -28,12 +28,12 @@ def test_what_is_solved_or_bounded_is_true(seed: int, engine: str, monkeypatch: 
         return  # folds that leave rows out that they do not score
     grow_full_data(search)
     state, source = search.state, LeftOutTrees()
-    do(search, list(source.steps(state, search.plan, np.ones(state.is_offered.shape, dtype=bool), 0)))
-    assert (state.list_stage >= BOUNDED).all() and not state.cells.decided.any()
+    do(search, list(source.steps(state, search.plan, np.ones(state.context.shape[:2], dtype=bool), 0)))
+    assert (state.tried.list_stage >= BOUNDED).all() and not state.cells.decided.any()
     check_state(case, search)
     for g in range(len(case.gammas)):
-        do(search, [source.step(state, search.plan, g, range(state.is_offered.shape[1]), 1000)])
-    assert (state.list_stage == SOLVED).all()
+        do(search, [source.step(state, search.plan, g, range(state.context.shape[:2][1]), 1000)])
+    assert (state.tried.list_stage == SOLVED).all()
     check_state(case, search)
 
 
@@ -57,7 +57,7 @@ def test_sizes_that_are_not_wanted_stay_as_they_are() -> None:
     do(search, [LeftOutTrees().step(search.state, search.plan, 0, [1], 100)])
     cells = search.state.cells
     assert cells.decided[0, 1].any() and not cells.decided[0, [0, 2]].any()
-    assert search.state.list_stage[0].tolist() == [0, SOLVED, 0]
+    assert search.state.tried.list_stage[0].tolist() == [0, SOLVED, 0]
 
 
 def test_folds_streamed_or_together_say_the_same() -> None:
@@ -78,4 +78,4 @@ def test_a_step_that_is_stopped_may_be_repeated() -> None:
     search = loo_search()
     step = LeftOutTrees().step(search.state, search.plan, 0, [0, 1, 2], 100)
     search.writer.take([LeftOutTrees().run(step, search.problems, lambda: True)])
-    assert not search.state.list_stage.any() and not search.state.cells.decided.any()
+    assert not search.state.tried.list_stage.any() and not search.state.cells.decided.any()

@@ -50,7 +50,7 @@ def test_the_widest_folds_of_the_lowest_pair_are_next() -> None:
     assert [step.n_mios for step in steps] == [1, 1]
     more = algorithm1(CertifiedChoice(), state, run.plan, steps[:1], 0.0)
     assert targets(more) == [(1, 1, 3)], "as many as there are idle threads"
-    state.tree_tries[1, 1] = 1
+    state.tried.tree_tries[1, 1] = 1
     best = state.bounds().best
     assert {where[:2] for where in targets(algorithm1(CertifiedChoice(), state, run.plan, [], 0.0))} <= {best}
 
@@ -66,11 +66,11 @@ def test_a_grid_search_takes_subproblems_in_their_order() -> None:
     run = bounded("grid", threads=4)
     state = run.state
     state.cells.final[...] = state.cells.decided[...] = False
-    state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
+    state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
     steps = list(grid(AllPairs(), state, run.plan, [], 0.0))
     assert targets(steps) == list(np.ndindex(*state.context.shape))
-    state.tree_tries[0, 0, :4] = 1
-    state.find_lowest_tries(np.ones(state.lowest_tries.shape, dtype=bool))
+    state.tried.tree_tries[0, 0, :4] = 1
+    state.find_lowest_tries(np.ones(state.tried.lowest_tries.shape, dtype=bool))
     assert targets(grid(AllPairs(), state, run.plan, steps[4:5], 0.0))[0] == (0, 1, 0)
 
 
@@ -94,7 +94,7 @@ def test_bounds_hold_the_truth_at_every_turn(method: str) -> None:
 def test_relaxations_solve_or_bound_every_fold_of_a_gamma() -> None:
     run = bounded("algorithm1")
     cells = run.state.cells
-    assert run.state.is_fold_relaxed.all() and np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
+    assert run.state.tried.is_fold_relaxed.all() and np.isfinite(cells.upper).all() and np.isfinite(cells.nominal).all()
     assert cells.decided.any() and not cells.branched.any() and run.n_trees == 0
 
 
@@ -121,7 +121,7 @@ def test_a_budget_counts_what_is_running_and_what_a_step_counts_as() -> None:
     run = bounded("grid", mio_budget=5)
     steps = [Step(SubproblemTrees.name, 0, (0,), (fold,), (1,), n_mios=fold % 2) for fold in range(8)]
     assert len(list(within_budget(steps, run.state, run.plan, []))) == 8
-    run.state.n_mios[...] = 3
+    run.state.tried.n_mios[...] = 3
     assert [step.folds for step in within_budget(steps, run.state, run.plan, steps[:2])] == [(0,), (1,), (2,)]
 
 
@@ -134,7 +134,7 @@ def test_a_budget_lasts_over_a_checkpoint() -> None:
     assert again.n_trees == first.n_trees
     for _ in again.turns():
         pass
-    assert again.n_trees == 6 and again.state.has_root.all()
+    assert again.n_trees == 6 and again.state.tried.has_root.all()
 
 
 def test_the_gamma_of_the_likely_winner_is_relaxed_first(monkeypatch: pytest.MonkeyPatch) -> None:

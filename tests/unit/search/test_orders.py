@@ -168,13 +168,13 @@ def test_the_search_goes_on_where_the_full_data_is_solved(monkeypatch: pytest.Mo
 
 def test_new_sizes_and_those_tried_least_take_turns_by_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     _, search = begun(monkeypatch, 501)
-    state, shape = search.state, search.state.is_offered.shape
+    state, shape = search.state, search.state.context.shape[:2]
     pairs = np.ones(shape, dtype=bool)
     tries = np.tile(np.array([1, 2, 1] + [0] * (shape[1] - 3)), (shape[0], 1))
     now = InQuestion(pairs, pairs[:, :, None], pairs, tries)
-    state.spent[:] = (5, 5)
+    state.tried.spent[:] = (5, 5)
     assert now.due_sizes(state).tolist() == [3] and now.is_any_size_tried()
-    state.spent[:] = (6, 5)
+    state.tried.spent[:] = (6, 5)
     assert now.due_sizes(state).tolist() == [0]
     tries[:, 0] = 3
     assert now.due_sizes(state).tolist() == [2]
@@ -184,7 +184,7 @@ def test_new_sizes_and_those_tried_least_take_turns_by_nodes(monkeypatch: pytest
 
 def test_trees_of_the_full_data_end_where_they_exclude(monkeypatch: pytest.MonkeyPatch) -> None:
     _, search = begun(monkeypatch, 502)
-    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
     bars = np.full(every.shape, 1e-9 * state.bounds().upper.min())
     for step in FullDataTrees().steps_of_pairs(state, search.plan, every, bars, 0, 1 << 20):
         assert step.cutoffs is not None
@@ -209,7 +209,7 @@ def test_small_sizes_are_solved_before_better_supports_are_searched_for(monkeypa
     assert ("subproblem trees", 0) in sources[:second]
     small = np.isin(np.arange(len(case.taus)), (0, 1))
     in_question = search.state.subproblems_in_question()
-    assert not (in_question & small[None, :, None] & (np.asarray(search.state.tree_tries) == 0)).any()
+    assert not (in_question & small[None, :, None] & (np.asarray(search.state.tried.tree_tries) == 0)).any()
     assert record_of(search).lower <= record_of(search).upper
 
 
@@ -240,13 +240,16 @@ def test_sweeps_are_expected_to_take_what_they_took(monkeypatch: pytest.MonkeyPa
     """Twice the work so far, at twice the pairs: as long again; a pair that stays in question takes more each time."""
     _, search = begun(monkeypatch, 501)
     state, plan = search.state, replace(search.plan, n_threads=1)
-    pairs, none = np.ones(state.is_offered.shape, dtype=bool), np.zeros(state.is_offered.shape, dtype=bool)
-    state.first_work[:], state.first_seconds[...] = 0.0, 0.0
+    pairs, none = (
+        np.ones(state.context.shape[:2], dtype=bool),
+        np.zeros(state.context.shape[:2], dtype=bool),
+    )
+    state.tried.first_work[:], state.tried.first_seconds[...] = 0.0, 0.0
     assert forecast_sweeps(state, plan, pairs) == np.inf
-    for array in (state.full_tries, state.lowest_tries):
+    for array in (state.tried.full_tries, state.tried.lowest_tries):
         array[:] = 0
         array[:, 0] = 1
-    state.first_work[0], state.first_seconds[...] = 600.0, 3.0
+    state.tried.first_work[0], state.tried.first_seconds[...] = 600.0, 3.0
     assert forecast_sweeps(state, plan, none) == 0.0
     new = none.copy()
     new[:, 1:3] = True

@@ -15,7 +15,7 @@ def test_bounds_by_fitted_supports_hold_the_truth(seed: int) -> None:
     case, search = random_search(seed)
     grow_full_data(search)
     state, source = search.state, SupportFits()
-    every = np.ones(state.is_offered.shape, dtype=bool)
+    every = np.ones(state.context.shape[:2], dtype=bool)
     steps = list(source.steps(state, search.plan, every))
     assert [step.folds for step in steps] == [(fold,) for fold in range(case.folds.k)]
     do(search, steps)
@@ -28,7 +28,7 @@ def test_another_support_is_fitted_and_may_raise_the_lower_bound() -> None:
     case, search = random_search(3)
     grow_full_data(search)
     state, source = search.state, SupportFits()
-    every = np.ones(state.is_offered.shape, dtype=bool)
+    every = np.ones(state.context.shape[:2], dtype=bool)
     do(search, list(source.steps(state, search.plan, every)))
     before, t = state.cells.lower.copy(), len(state.context.grid.taus) - 1
     for fold in range(case.folds.k):
@@ -47,6 +47,6 @@ def test_another_support_is_fitted_and_may_raise_the_lower_bound() -> None:
 def test_a_step_that_is_stopped_says_what_it_has_fitted() -> None:
     _, search = random_search(1)
     grow_full_data(search)
-    step = next(SupportFits().steps(search.state, search.plan, np.ones(search.state.is_offered.shape, dtype=bool)))
+    step = next(SupportFits().steps(search.state, search.plan, np.ones(search.state.context.shape[:2], dtype=bool)))
     stopped = SupportFits().run(step, search.problems, lambda: True)
     assert stopped.was_stopped and stopped.statements == ()

@@ -23,19 +23,22 @@ def fitted(monkeypatch: pytest.MonkeyPatch, seed: int, **settings: float) -> tup
     change_plan(monkeypatch, grows_weighted_trees=True, **settings)
     case, search = random_search(seed)
     grow_full_data(search)
-    do(search, list(SupportFits().steps(search.state, search.plan, np.ones(search.state.is_offered.shape, dtype=bool))))
+    do(
+        search,
+        list(SupportFits().steps(search.state, search.plan, np.ones(search.state.context.shape[:2], dtype=bool))),
+    )
     return case, search
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_no_lower_bound_exceeds_the_truth(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case, search = fitted(monkeypatch, seed, first_weighted_nodes=4)
-    state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
+    state, source, every = search.state, WeightedTrees(), np.ones(search.state.context.shape[:2], dtype=bool)
     before = state.cells.lower.copy()
     relaxations = list(source.relaxations(state, search.plan, every))
     assert [step.folds for step in relaxations] == [(fold,) for fold in range(case.folds.k)]  # type: ignore[attr-defined]
     do(search, relaxations)
-    assert state.is_weighted.all() and not list(source.relaxations(state, search.plan, every))
+    assert state.tried.is_weighted.all() and not list(source.relaxations(state, search.plan, every))
     check_state(case, search)  # type: ignore[arg-type]
     for share in (0.5, 1.0):
         aims = share * np.where(np.isfinite(state.cells.nominal), state.cells.nominal, 0.0).sum(axis=2)
@@ -49,7 +52,11 @@ def test_relaxations_and_trees_raise_bounds(monkeypatch: pytest.MonkeyPatch) -> 
     for seed in range(6):
         with monkeypatch.context() as patch:
             _, search = fitted(patch, seed)
-            state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
+            state, source, every = (
+                search.state,
+                WeightedTrees(),
+                np.ones(search.state.context.shape[:2], dtype=bool),
+            )
             before = state.cells.lower.copy()
             do(search, list(source.relaxations(state, search.plan, every)))
             raised[0] += int((state.cells.lower > before).sum())
@@ -61,23 +68,23 @@ def test_relaxations_and_trees_raise_bounds(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_trees_miss_is_noted_and_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     _, search = fitted(monkeypatch, 5, first_weighted_nodes=1, max_weighted_tries=2)
-    state, source, every = search.state, WeightedTrees(), np.ones(search.state.is_offered.shape, dtype=bool)
+    state, source, every = search.state, WeightedTrees(), np.ones(search.state.context.shape[:2], dtype=bool)
     aims = 2.0 * state.cells.nominal.sum(axis=2)
     n_done = 0
     while (steps := list(source.steps(state, search.plan, every, aims))) and n_done < 1000:
         do(search, steps)
         n_done += 1
-    assert 0 < n_done < 1000 and 0 < state.weighted_tries.max() <= 2
+    assert 0 < n_done < 1000 and 0 < state.tried.weighted_tries.max() <= 2
 
 
 def test_the_fold_that_misses_most_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     _, search = fitted(monkeypatch, 5, near_best=0.0, least_missing=0.0)
-    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
     missing = np.maximum(state.cells.nominal - state.cells.lower, 0.0).sum(axis=(0, 1))
     steps = list(WeightedTrees().steps(state, search.plan, every, state.cells.nominal.sum(axis=2)))
     order = [step.folds[0] for step in steps]
     assert np.all(np.diff(missing[order]) <= 0.0) and all(step.promised > 0.0 for step in steps)
-    state.weighted_tries[:, :, order[0]] = search.plan.max_weighted_tries - 1
+    state.tried.weighted_tries[:, :, order[0]] = search.plan.max_weighted_tries - 1
     again = list(WeightedTrees().steps(state, search.plan, every, state.cells.nominal.sum(axis=2)))
     assert again[0].folds != steps[0].folds, "a fold that was tried waits for others"
 
@@ -91,7 +98,7 @@ def test_a_target_that_held_out_rows_share_with_training_is_no_error(monkeypatch
     data, folds = standardize(dataset), make_folds("forward:6", dataset)
     search: GridSearch = new_run(data, folds, Grid.of([0.1, 1.0], [1, 2, 3], 4))
     grow_full_data(search)
-    state, every = search.state, np.ones(search.state.is_offered.shape, dtype=bool)
+    state, every = search.state, np.ones(search.state.context.shape[:2], dtype=bool)
     do(search, list(SupportFits().steps(state, search.plan, every)))
     state.cells.nominal[...] = 2.5e-33  # what fits show of it
     do(search, list(WeightedTrees().relaxations(state, search.plan, every)))
@@ -105,7 +112,7 @@ def test_a_search_by_size_relaxes_every_fold(monkeypatch: pytest.MonkeyPatch) ->
         case, search = random_search(seed)
         search.begin()
         left = search.state.subproblems_in_question().any(axis=(0, 1))
-        assert search.state.proved() or search.state.is_weighted[left].all()
+        assert search.state.proved() or search.state.tried.is_weighted[left].all()
         n_left += int(left.sum())
         check_state(case, search)
     assert n_left > 0

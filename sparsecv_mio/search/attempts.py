@@ -1,0 +1,188 @@
+"""What sources of bounds have tried at subproblems, pairs, gammas and folds, so that no work is done twice.
+
+Each array of :class:`Attempts` has its axes, its first value and its largest value in the metadata of its field. An
+archive of the state stores and checks all arrays by these. A source that remembers its tries adds one field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparsecv_mio.arrays import BoolArray, FloatArray, IntArray
+from sparsecv_mio.errors import CorruptStore
+from sparsecv_mio.search.fold_tables import Archive, FoldTable, make_constant, make_table
+
+DONE = 127  # instead of a number of tries: more work cannot state more
+ROOT_NODES = 32  # nodes that a tree costs in addition to its own: moments, eigenvalues, the root of a fold
+NOT_LISTED, BOUNDED, RAISED, SOLVED = range(4)  # what near-optimal supports of the full data have done for a pair
+LARGEST = {"f": np.finfo(float).max, "i": np.iinfo(np.int64).max}  # by kind of number
+
+
+def _array(
+    axes: str, fill: Any = 0, dtype: Any = np.int64, largest: float | None = None, is_stored: bool = True
+) -> Any:
+    """Return a field: axes of (g)amma, (t)au, (k) fold and (2) kinds of work, first value and largest value."""
+    return field(
+        metadata={"axes": axes, "fill": fill, "dtype": np.dtype(dtype), "largest": largest, "is_stored": is_stored}
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """Numbers of tries and marks of finished work; a number of tries is `DONE` if more work cannot state more.
+
+    Attributes
+    ----------
+    tree_tries : (G, T, K) table of int
+        Number of trees of each subproblem.
+    fitted : (G, T, K) table of int
+        Numbers of the supports that were fitted with bounds on their objectives; -1 for none.
+    is_searched : (G, T, K) table of bool
+        Subproblems with their own local search.
+    weighted_tries : (G, T, K) table of int
+        Number of held-out-weighted trees that raised a subproblem less than requested.
+    is_enclosed, is_weighted : (K,) bool arrays
+        Folds that were enclosed by their ridge balls; folds with held-out-weighted relaxations.
+    is_looked_at : (G, T) bool array
+        Pairs at which the full data had a few nodes before any sweep.
+    spent : (2,) int array
+        Nodes of first trees of targets, and of later ones.
+    tree_seconds : (G, T) array
+        CPU seconds of trees of the folds of a pair, which order work only under a limit.
+    first_work : (T,) array
+        Nodes of the first trees at each size, of the full data and of folds, including `ROOT_NODES` a tree.
+    first_seconds : 0-d array
+        CPU seconds of these trees.
+    full_nodes : (G,) int array
+        Nodes of the first full-data trees.
+    is_relaxed : (G,) bool array
+        Gammas at which the full data was relaxed.
+    is_offered : (G, T) bool array
+        Pairs whose full-data support was fitted in every fold.
+    full_tries, list_tries : (G, T) int arrays
+        Numbers of full-data trees and of lists of each pair.
+    list_stage : (G, T) int array
+        What near-optimal supports of the full data have done for the folds of a pair: nothing, bounded them without a
+        complete list, raised the pair, solved it.
+    lowest_tries : (G, T) int array
+        Smallest number of trees of an open subproblem of a pair; `DONE` if none is open.
+    is_pair_searched : (G, T) bool array
+        Pairs whose open folds all had their own local search.
+    fold_passes : 0-d int array
+        Number of finished passes of a search in all folds; `DONE` if another pass finds nothing.
+    n_orders_done : 0-d int array
+        Number of orders of the plan before the last one that have ended.
+    is_fold_relaxed, has_root : (G, K) bool arrays
+        Folds that were relaxed at a gamma; folds whose trees have their first nodes there.
+    n_mios : 0-d int array
+        Number of mixed-integer problems: subproblems with their own tree, and bounds of the full data by a backend.
+    round : 0-d int array
+        Largest number of earlier tries of a target that was tried: other targets go on from there.
+    """
+
+    tree_tries: FoldTable = _array("gtk", 0, np.int8, DONE)
+    fitted: FoldTable = _array("gtk", -1, np.int32)
+    is_searched: FoldTable = _array("gtk", False, bool)
+    weighted_tries: FoldTable = _array("gtk", 0, np.int8, DONE)
+    is_enclosed: BoolArray = _array("k", False, bool)
+    is_weighted: BoolArray = _array("k", False, bool)
+    is_looked_at: BoolArray = _array("gt", False, bool)
+    spent: IntArray = _array("2")
+    tree_seconds: FloatArray = _array("gt", 0.0, float)
+    first_work: FloatArray = _array("t", 0.0, float)
+    first_seconds: FloatArray = _array("", 0.0, float)
+    full_nodes: IntArray = _array("g")
+    is_relaxed: BoolArray = _array("g", False, bool)
+    is_offered: BoolArray = _array("gt", False, bool)
+    full_tries: IntArray = _array("gt", largest=DONE)
+    list_tries: IntArray = _array("gt", largest=DONE)
+    list_stage: IntArray = _array("gt", NOT_LISTED, largest=SOLVED)
+    lowest_tries: IntArray = _array("gt", is_stored=False)
+    is_pair_searched: BoolArray = _array("gt", False, bool)
+    fold_passes: IntArray = _array("", largest=DONE)
+    n_orders_done: IntArray = _array("", largest=DONE)
+    is_fold_relaxed: BoolArray = _array("gk", False, bool)
+    has_root: BoolArray = _array("gk", False, bool)
+    n_mios: IntArray = _array("")
+    round: IntArray = _array("", largest=DONE)
+
+    @classmethod
+    def make_empty(cls, shape: tuple[int, int, int], by_pairs: bool, stores_fits: bool) -> Attempts:
+        """Return the attempts before any work.
+
+        Parameters
+        ----------
+        shape : (int, int, int)
+            Numbers of gammas, sizes and folds.
+        by_pairs : bool
+            True if tables store rows only for pairs whose folds differ.
+        stores_fits : bool
+            True if `fitted` is stored.
+        """
+        lengths = {"g": shape[0], "t": shape[1], "k": shape[2], "2": 2}
+        arrays: dict[str, Any] = {}
+        for one in fields(cls):
+            axes, fill, dtype = one.metadata["axes"], one.metadata["fill"], one.metadata["dtype"]
+            if axes == "gtk":
+                is_constant = one.name == "fitted" and not stores_fits
+                number = dtype.type(fill)
+                arrays[one.name] = (
+                    make_constant(shape, number) if is_constant else make_table(shape, fill, dtype, by_pairs)
+                )
+            else:
+                arrays[one.name] = np.full([lengths[axis] for axis in axes], fill, dtype=dtype)
+        return cls(**arrays)
+
+    def count_first_trees(self, taus: tuple[int, ...], n_trees: int, n_nodes: int, cpu_seconds: float) -> None:
+        """Count the work of the first trees at some sizes, by index."""
+        self.first_work[list(taus)] += (n_nodes + ROOT_NODES * n_trees) / len(taus)
+        self.first_seconds[...] += cpu_seconds
+
+    # -- a checkpoint -------------------------------------------------------------------------------------------------
+
+    def pack(self) -> Archive:
+        """Return all stored arrays."""
+        packed: Archive = {}
+        for one in _stored_fields():
+            array = getattr(self, one.name)
+            packed |= array.pack(one.name) if isinstance(array, FoldTable) else {one.name: np.array(array)}
+        return packed
+
+    def check(self, archive: Mapping[str, NDArray[Any]], n_supports: int) -> None:
+        """Raise `CorruptStore` if an array of an archive is out of range.
+
+        Parameters
+        ----------
+        archive : mapping of str to array
+            Arrays with the types and shapes of `pack`.
+        n_supports : int
+            Number of supports in the pool.
+        """
+        for one in _stored_fields():
+            array, dtype = self._unpack(one.name, archive), one.metadata["dtype"]
+            largest = n_supports - 1 if one.name == "fitted" else one.metadata["largest"]
+            largest = LARGEST.get(dtype.kind, 1) if largest is None else largest
+            if not bool(((array >= min(one.metadata["fill"], 0)) & (array <= largest)).all()):
+                raise CorruptStore(f"its array {one.name} contains numbers out of range")
+
+    def restore(self, archive: Mapping[str, NDArray[Any]]) -> None:
+        """Take over an archive that was checked."""
+        for one in _stored_fields():
+            array = getattr(self, one.name)
+            if isinstance(array, FoldTable):
+                array.become(array.unpack(one.name, archive))
+            else:
+                array[...] = archive[one.name]
+
+    def _unpack(self, name: str, archive: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        array = getattr(self, name)
+        return np.asarray(array.unpack(name, archive)) if isinstance(array, FoldTable) else archive[name]
+
+
+def _stored_fields() -> list[Field[Any]]:
+    return [one for one in fields(Attempts) if one.metadata["is_stored"]]
