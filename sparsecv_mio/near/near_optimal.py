@@ -29,7 +29,7 @@ from sparsecv_mio.near.whole_terms import WholeTerms
 from sparsecv_mio.search.api import answer
 from sparsecv_mio.search.deadline import CHOOSING_SHARE, Deadline, run_within_limit
 from sparsecv_mio.search.first_use import first_use_of, start_clock
-from sparsecv_mio.search.options import GRID, SearchOptions, with_keywords
+from sparsecv_mio.search.options import SearchOptions, with_keywords
 from sparsecv_mio.search.pairs import Grid
 from sparsecv_mio.search.question import Question
 from sparsecv_mio.search.result import classes_of, counts_of, data_info, fold_info, names_of
@@ -256,7 +256,7 @@ def near_optimal(
     >>> record.sizes[0].always, [model.support for model in record.models]
     (('x3',), [('x3', 'x4'), ('x1', 'x3')])
     """
-    options = with_keywords(options or NearOptions(), keywords, "near_optimal", (*GRID, "gamma"))
+    options = with_keywords(options or NearOptions(), keywords, "near_optimal", ("gamma", "taus"))
     options, dataset = options.by_names(required(dataset, "near_optimal")), options.in_classes(dataset)
     plan = folds_of(folds, dataset) if options.valued_by is By.CV or gamma is None else None
     if plan is not None:

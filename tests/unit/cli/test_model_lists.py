@@ -249,3 +249,8 @@ def test_bounds_under_a_limit_are_valid_so_far(loss: str, tmp_path: Path, capsys
             assert least <= full["upper"] * (1 + 1e-9) and full["lower"] <= most * (1 + 1e-9)
         cuts += 1
     assert cuts
+
+
+def test_an_unknown_keyword_of_near_is_told_by_one_that_it_has() -> None:
+    with pytest.raises(TypeError, match=r"keyword argument 'gammas' \(did you mean 'gamma'\?\)"):
+        near_optimal(problem(8, 40, 6), gammas=[0.1])  # type: ignore[call-arg]
